@@ -1,0 +1,105 @@
+"""The registry: which callables are primitives, and how each is differentiated.
+
+Words
+-----
+rule         what the registry knows about one callable: its kind and, if it is differentiable, its rrule.
+rrule        a function called as the primitive is called; returns ``(value, pullback)``.
+pullback     maps the cotangent of the value to a tuple of cotangents, one for each argument.
+cotangent    the derivative of the final result with respect to a value; ``None`` is a zero.
+operand      a parameter without default: a number, an array, or a list or tuple of them.
+option       a parameter with a default (``axis=None``): a plain Python value that a rule may look at.
+query        a function of types and shapes alone (``np.shape``): answered at once, never recorded.
+mutator      a function that writes into its first argument; known by its functional equivalent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RRULE, NONDIFF, QUERY, MUTATOR = "rrule", "nondiff", "query", "mutator"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rule:
+    """What the registry knows about one callable.
+
+    ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY`` and ``MUTATOR``; ``function`` is the rrule (kind
+    ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``.
+    """
+
+    kind: str
+    function: Callable[..., Any] | None = None
+
+
+rules: dict[Hashable, Rule] = {}
+
+
+def lookup(fn: Any) -> Rule | None:
+    """The rule of ``fn``, or ``None`` where there is none (also for unhashable callables)."""
+    try:
+        return rules.get(fn)
+    except TypeError:
+        return None
+
+
+def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+    """Make each of ``primitives`` differentiable by the decorated rule.
+
+    The rule is called with the arguments of the primitive and returns its value and a pullback, which maps
+    the cotangent of the value to a tuple with one cotangent for each parameter, in order; ``None`` stands
+    for zero and trailing zeros may be left out. An operand that is a list or a tuple gets its cotangents in
+    a list or tuple of the same structure.
+
+    >>> import math
+    >>> @rrule(math.cbrt)
+    ... def cbrt(x):
+    ...     y = math.cbrt(x)
+    ...     def pullback(dy):
+    ...         return (dy / (3 * y * y),)
+    ...     return y, pullback
+    """
+
+    def register(rule: F) -> F:
+        for primitive in primitives:
+            rules[primitive] = Rule(RRULE, rule)
+        return rule
+
+    return register
+
+
+def nondiff(*primitives: F) -> F:
+    """Declare that the value of each primitive carries no derivative: ``floor``, ``argmax``, ``x < y``.
+
+    Returns the first of them, so that it serves as a decorator as well.
+    """
+    for primitive in primitives:
+        rules[primitive] = Rule(NONDIFF)
+    return primitives[0]
+
+
+def query(*functions: F) -> F:
+    """Declare that each function looks at types and shapes only; its result is a plain value."""
+    for function in functions:
+        rules[function] = Rule(QUERY)
+    return functions[0]
+
+
+def mutates(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+    """Describe mutators of their first argument by a function that returns the array they would leave behind.
+
+    >>> import numpy as np
+    >>> @mutates(np.ndarray.fill)
+    ... def fill(a, value):
+    ...     return np.full_like(a, value)
+    """
+
+    def register(functional: F) -> F:
+        for primitive in primitives:
+            rules[primitive] = Rule(MUTATOR, functional)
+        return functional
+
+    return register
