@@ -1,0 +1,459 @@
+"""The rewriter: makes the instrumented twin of a code object.
+
+A twin is the code object itself with hooks in the places where values are used: name, file, line numbers, signature,
+variables and exception table are those of the original, and CPython runs it. Nested code objects (lambdas,
+inner functions, comprehensions, class bodies) are instrumented with their parent.
+
+How a hook is called
+--------------------
+``CALL n`` finds two slots below its arguments: the callable and either ``self`` or NULL. With a hook in the
+lower slot and the user's callable in the upper one, the unchanged ``CALL n`` calls ``hook(callable, *args)``.
+So a call costs no further instruction, and an operator on the topmost ``n`` values is
+
+    [x1, x2 .. xn]   LOAD_CONST hook   SWAP n+1   ->   [hook, x2 .. xn, x1]   CALL n-1
+
+``hook(x2, .., xn, x1)``: for two operands this is ``hook(right, left)``.
+
+The hooks
+---------
+``hooks`` is an object with these methods. Each is called once for an instruction, with its ``Site``, and returns
+the callable that goes into the twin. Here ``->`` is what the returned callable must return.
+
+    call(site)                      h(fn, *args, **kwargs) -> result
+    call_ex(site)                   h(fn, args[, kwargs]) -> result; ``args`` is any iterable
+    binary(site, op)                h(right, left) -> result; ``op`` from ``operator``: add .. iadd .. getitem
+    unary(site, op)                 h(x) -> result; ``op`` is operator.neg, pos, invert; not_ on 3.11 and 3.12
+    compare(site, op)               h(right, left) -> result; operator.lt, le, eq, ne, gt, ge
+    contains(site, negate)          h(container, item) -> True or False
+    is_(site, negate)               h(right, left) -> True or False; not where an operand is None, True, False, ...
+    truth(site)                     h(x) -> True or False; not after compare, contains, is and not
+    getattr(site, name)             h(obj) -> value; methods too: the value is then called
+    setattr(site, name)             h(obj, value)
+    delattr(site, name)             h(obj)
+    setitem(site)                   h(container, key, value)
+    delitem(site)                   h(key, container)
+    load_global(site, name)         h(value) -> value; not for the callee of a call
+    global_attr(site, name, attr)   h(value) -> value.attr; LOAD_GLOBAL and the attribute load after it in one
+    store_global(site, name)        h(value) -> value
+    iter(site)                      h(obj) -> iterator; also for ``yield from``
+    context(site)                   h(manager) -> manager of a ``with`` statement
+    match_class(site)               h(cls, names, count, subject) -> tuple or None
+    format(site)                    h(value) -> value that an f-string is about to convert and format
+
+"True or False" is meant to the letter: CPython takes any other object in that place for either without looking.
+Slices are built before the hook sees them, so ``a[i:j]`` is getitem, setitem or delitem with a ``slice``.
+
+Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a comprehension
+or a generator expression, the exit call of ``with``, imports, closures, building and unpacking of containers,
+exception matching, ``yield``, and names in class bodies.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable, Collection
+from types import CodeType
+from typing import Any
+
+from bytecode import UNSET, Bytecode, Instr
+
+from wengert.tracer.errors import TraceError
+from wengert.tracer.tape import Site
+from wengert.tracer.versions import current
+
+
+class UnsupportedCode(TraceError):
+    """A code object that cannot be instrumented: asynchronous code."""
+
+
+# Indexed by the argument of BINARY_OP.
+BINARY = (
+    operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul, operator.mul,
+    operator.mod, operator.or_, operator.pow, operator.rshift, operator.sub, operator.truediv, operator.xor,
+    operator.iadd, operator.iand, operator.ifloordiv, operator.ilshift, operator.imatmul, operator.imul,
+    operator.imod, operator.ior, operator.ipow, operator.irshift, operator.isub, operator.itruediv,
+    operator.ixor, operator.getitem,
+)  # fmt: skip
+COMPARE = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+UNARY = {
+    "UNARY_NEGATIVE": operator.neg,
+    "UNARY_POSITIVE": operator.pos,
+    "UNARY_INVERT": operator.invert,
+    "UNARY_NOT": operator.not_,
+}
+# The sequences above need at most this many more stack slots than what they replace.
+EXTRA_STACK = 2
+
+CO_OPTIMIZED = 0x1
+CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
+
+ATTRIBUTE_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
+ALWAYS_BOOL = {
+    "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
+}  # fmt: skip
+ONE_VALUE = {
+    "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
+}  # fmt: skip
+SINGLETONS = (None, True, False, ...)
+
+# id of a twin -> a weak reference to it, and its original. Code objects compare by value, and a twin without
+# any hook equals its original, so they are told apart by identity.
+_twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+
+
+def is_twin(code: CodeType) -> bool:
+    """Whether ``code`` came out of ``instrument``."""
+    return id(code) in _twins
+
+
+def original(code: CodeType) -> CodeType:
+    """The code object that the twin ``code`` was made from; any other code object itself."""
+    entry = _twins.get(id(code))
+    return code if entry is None else entry[1]
+
+
+def instrument(code: CodeType, hooks: Any) -> CodeType:
+    """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
+
+    A twin is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
+    """
+    if is_twin(code):
+        return code
+    twin = Rewriter(code, hooks).rewrite()
+    key = id(twin)
+    _twins[key] = (weakref.ref(twin, lambda _: _twins.pop(key, None)), code)
+    return twin
+
+
+class Rewriter:
+    """One walk over the instructions of a code object: ``source`` in, ``out`` out.
+
+    The methods that the tables in ``versions`` name take one instruction and write what replaces it.
+    """
+
+    def __init__(self, code: CodeType, hooks: Any) -> None:
+        self.code = code
+        self.hooks = hooks
+        self.source: list[Any] = []
+        self.out: list[Any] = []
+        self.position = 0
+        self.location: Any = None
+        self.lineno = code.co_firstlineno
+        self.module_level = not code.co_flags & CO_OPTIMIZED and code.co_name == "<module>"
+        self.class_location: Any = None  # of the latest class statement
+        self.class_name = ""
+
+    def rewrite(self) -> CodeType:
+        code = self.code
+        if code.co_flags & CO_ASYNCHRONOUS:
+            self.refuse("an async function")
+        # The hooks take the place of NULLs, so the stack depths in the exception table stay right, and the
+        # expensive recomputation of stack sizes can be left out.
+        bytecode = Bytecode.from_code(code, conserve_exception_block_stackdepth=True)
+        source = self.source = list(bytecode)
+        out = self.out
+        while self.position < len(source):
+            instr = source[self.position]
+            handler = None
+            if isinstance(instr, Instr):
+                self.location = instr.location
+                handler = HANDLERS.get(instr.name)
+            if handler is None:
+                out.append(instr)
+            else:
+                handler(self, instr)
+            self.position += 1
+        bytecode[:] = out
+        return bytecode.to_code(
+            stacksize=code.co_stacksize + EXTRA_STACK, compute_exception_stack_depths=False
+        )
+
+    # Writing
+
+    def keep(self, instr: Instr) -> None:
+        self.out.append(instr)
+
+    def emit(self, name: str, arg: Any = UNSET) -> None:
+        """Write an instruction with the location of the one it replaces, so that tracebacks stay the same."""
+        self.out.append(Instr(name, arg, location=self.location))
+
+    def call(self, count: int) -> None:
+        for name in current.CALL:
+            self.emit(name, count)
+
+    def apply(self, hook: Callable[..., Any], count: int) -> None:
+        """Replace the topmost ``count`` values by the result of the hook on them."""
+        self.emit("LOAD_CONST", hook)
+        self.emit("SWAP", count + 1)
+        self.call(count - 1)
+
+    def site(self) -> Site:
+        location = self.location
+        if location is not None and location.lineno is not None:
+            self.lineno = location.lineno
+        return Site(self.code.co_filename, self.lineno, self.code.co_name)
+
+    # Looking around
+
+    def neighbour(self, distance: int) -> Instr | None:
+        """The instruction so many places away, if no jump target and no exception range lies between."""
+        step = 1 if distance > 0 else -1
+        for offset in range(step, distance + step, step):
+            index = self.position + offset
+            if not 0 <= index < len(self.source) or not isinstance(self.source[index], Instr):
+                return None
+        # A label just before this instruction is found on the way; one just after ``distance`` does not matter.
+        return self.source[self.position + distance]  # type: ignore[no-any-return]
+
+    def follows_bool(self) -> bool:
+        """Whether the value to be tested for truth comes from a comparison, which has been through a hook."""
+        previous = self.neighbour(-1)
+        if previous is not None and previous.name == "COPY" and previous.arg == 1:
+            previous = self.neighbour(-2)
+        return previous is not None and previous.name in ALWAYS_BOOL
+
+    # Calls
+
+    def push_null(self, instr: Instr) -> None:
+        self.call_hook(on_top_of_callable=not current.NULL_BELOW)
+
+    def call_hook(self, on_top_of_callable: bool) -> None:
+        self.emit("LOAD_CONST", self.hooks.call(self.site()))
+        if on_top_of_callable:
+            self.emit("SWAP", 2)
+
+    def call_unpacked(self, keywords: bool) -> None:
+        """[call hook, callable, args(, kwargs)]: put the other hook in the place of the first one."""
+        self.emit("LOAD_CONST", self.hooks.call_ex(self.site()))
+        self.emit("SWAP", 5 if keywords else 4)
+        self.emit("POP_TOP")
+        self.call(2 if keywords else 1)
+
+    def call_instruction(self, instr: Instr) -> None:
+        """Calls need no change, but for decorators: [decorator, function] with no NULL below, and CALL 0."""
+        if instr.arg != 0 or not self.decorates():
+            self.keep(instr)
+            return
+        self.position += len(current.CALL) - 1
+        self.emit("LOAD_CONST", self.hooks.call(self.site()))
+        self.emit("SWAP", 3)
+        self.emit("SWAP", 2)
+        self.call(1)
+
+    def decorates(self) -> bool:
+        """Whether this CALL 0 follows the making of a function or class, or of another decorator's result.
+
+        ``(lambda: 0)()`` looks the same but for the name of the code object.
+        """
+        index, inner = self.position - 1, 0
+        while self.named(index, current.CALL) and self.source[index].arg == 0:
+            index -= len(current.CALL)
+            inner += 1
+        while self.named(index, ("SET_FUNCTION_ATTRIBUTE",)):
+            index -= 1
+        if self.named(index, ("MAKE_FUNCTION",)) and self.named(index - 1, ("LOAD_CONST",)):
+            name = self.source[index - 1].arg.co_name
+            # A generic function or class (3.12) comes out of a call of a function of its own.
+            return inner > 0 if name.startswith("<generic parameters") else not name.startswith("<")
+        if not self.named(index, ("CALL", "CALL_KW", "CALL_FUNCTION_EX")):
+            return False
+        if self.source[index].location != self.class_location:
+            return False
+        index = self.position
+        while self.named(index, current.CALL) and self.source[index].arg == 0:
+            index += 1
+        return (
+            self.source[index].name.startswith("STORE_") and self.stored(index) == self.class_name
+        )
+
+    def named(self, index: int, names: Collection[str]) -> bool:
+        instr = self.source[index]
+        return isinstance(instr, Instr) and instr.name in names
+
+    def stored(self, index: int) -> str:
+        arg = self.source[index].arg
+        if isinstance(arg, tuple):  # STORE_FAST_LOAD_FAST
+            arg = arg[0]
+        return getattr(arg, "name", arg)  # type: ignore[no-any-return]
+
+    def load_build_class(self, instr: Instr) -> None:
+        self.class_location = instr.location
+        index = self.position
+        while not (
+            self.named(index, ("LOAD_CONST",)) and isinstance(self.source[index].arg, CodeType)
+        ):
+            index += 1
+        self.class_name = self.source[index].arg.co_name
+        self.keep(instr)
+
+    # Names
+
+    def load_global(self, instr: Instr) -> None:
+        callee, name = instr.arg
+        if name == "super" and (not callee or self.calls_without_arguments()):
+            self.keep(instr)
+        elif callee:
+            self.call_hook(on_top_of_callable=False)
+            self.emit("LOAD_GLOBAL", (False, name))
+        else:
+            self.load_outside(instr, name)
+
+    def load_name(self, instr: Instr) -> None:
+        other = self.neighbour(-1 if current.NULL_BELOW else 1)
+        if not self.module_level or (other is not None and other.name == "PUSH_NULL"):
+            self.keep(instr)
+        else:
+            self.load_outside(instr, instr.arg)
+
+    def load_outside(self, instr: Instr, name: str) -> None:
+        attribute = self.neighbour(1)
+        if attribute is not None and attribute.name in ATTRIBUTE_LOADS:
+            self.position += 1
+            attr, method = current.attribute(attribute)
+            self.location = attribute.location
+            if method:
+                self.call_hook(on_top_of_callable=False)
+            self.emit("LOAD_CONST", self.hooks.global_attr(self.site(), name, attr))
+        else:
+            self.emit("LOAD_CONST", self.hooks.load_global(self.site(), name))
+        self.keep(instr)
+        self.call(0)
+
+    def calls_without_arguments(self) -> bool:
+        following = self.neighbour(1)
+        return following is not None and following.name in current.CALL and following.arg == 0
+
+    def store_global(self, instr: Instr) -> None:
+        self.apply(self.hooks.store_global(self.site(), instr.arg), 1)
+        self.keep(instr)
+
+    def store_name(self, instr: Instr) -> None:
+        if self.module_level:
+            self.store_global(instr)
+        else:
+            self.keep(instr)
+
+    def load_const(self, instr: Instr) -> None:
+        if isinstance(instr.arg, CodeType):
+            try:
+                self.emit("LOAD_CONST", instrument(instr.arg, self.hooks))
+                return
+            except UnsupportedCode:
+                # An async function may be defined here; it is refused when it is called.
+                pass
+        self.keep(instr)
+
+    # Operators
+
+    def binary_op(self, instr: Instr) -> None:
+        self.apply(self.hooks.binary(self.site(), BINARY[instr.arg]), 2)
+
+    def binary_subscr(self, instr: Instr) -> None:
+        self.apply(self.hooks.binary(self.site(), operator.getitem), 2)
+
+    def unary_op(self, instr: Instr) -> None:
+        self.unary(UNARY[instr.name])
+
+    def unary(self, op: Callable[[Any], Any]) -> None:
+        self.apply(self.hooks.unary(self.site(), op), 1)
+
+    def compare_op(self, instr: Instr) -> None:
+        self.apply(self.hooks.compare(self.site(), COMPARE[instr.arg & 15]), 2)
+        if instr.arg & 16:  # since 3.13: the result is to be a bool
+            self.emit("TO_BOOL")
+
+    def contains_op(self, instr: Instr) -> None:
+        self.apply(self.hooks.contains(self.site(), bool(instr.arg)), 2)
+
+    def is_op(self, instr: Instr) -> None:
+        if self.follows_singleton():
+            self.keep(instr)
+        else:
+            self.apply(self.hooks.is_(self.site(), bool(instr.arg)), 2)
+
+    def follows_singleton(self) -> bool:
+        right, left = self.neighbour(-1), self.neighbour(-2)
+        if right is None:
+            return False
+        if is_singleton(right):
+            return True
+        return left is not None and is_singleton(left) and right.name in ONE_VALUE
+
+    def jump_on_truth(self, instr: Instr) -> None:
+        if not self.follows_bool():
+            self.apply(self.hooks.truth(self.site()), 1)
+        self.keep(instr)
+
+    def to_bool(self, instr: Instr) -> None:
+        if self.follows_bool():
+            self.keep(instr)
+        else:
+            self.apply(self.hooks.truth(self.site()), 1)
+
+    # Attributes and items
+
+    def load_attr(self, instr: Instr) -> None:
+        name, method = current.attribute(instr)
+        self.apply(self.hooks.getattr(self.site(), name), 1)
+        if method:
+            self.call_hook(on_top_of_callable=True)
+
+    def store_attr(self, instr: Instr) -> None:
+        self.apply(self.hooks.setattr(self.site(), instr.arg), 2)
+        self.emit("POP_TOP")
+
+    def delete_attr(self, instr: Instr) -> None:
+        self.apply(self.hooks.delattr(self.site(), instr.arg), 1)
+        self.emit("POP_TOP")
+
+    def store_subscr(self, instr: Instr) -> None:
+        self.apply(self.hooks.setitem(self.site()), 3)
+        self.emit("POP_TOP")
+
+    def delete_subscr(self, instr: Instr) -> None:
+        self.apply(self.hooks.delitem(self.site()), 2)
+        self.emit("POP_TOP")
+
+    # Statements
+
+    def get_iter(self, instr: Instr) -> None:
+        self.apply(self.hooks.iter(self.site()), 1)
+
+    def before_with(self, instr: Instr) -> None:
+        self.apply(self.hooks.context(self.site()), 1)
+        self.keep(instr)
+
+    def match_class(self, instr: Instr) -> None:
+        self.emit("LOAD_CONST", instr.arg)
+        self.apply(self.hooks.match_class(self.site()), 4)
+
+    def formatted(self, spec: bool) -> None:
+        """Show the value to the hook; where there is a specification, it lies above the value."""
+        if spec:
+            self.emit("SWAP", 2)
+        self.apply(self.hooks.format(self.site()), 1)
+        if spec:
+            self.emit("SWAP", 2)
+
+    def refused(self, instr: Instr) -> None:
+        self.refuse(instr.name)
+
+    def refuse(self, what: str) -> None:
+        site = self.site()
+        raise UnsupportedCode(
+            f"{self.code.co_qualname} ({site.filename}:{site.lineno}) is asynchronous code ({what}), "
+            "which Wengert cannot follow: move the computation into an ordinary function"
+        )
+
+
+def is_singleton(instr: Instr) -> bool:
+    if instr.name == "LOAD_COMMON_CONSTANT":
+        return True
+    return instr.name == "LOAD_CONST" and any(instr.arg is value for value in SINGLETONS)
+
+
+HANDLERS: dict[str, Callable[[Rewriter, Instr], None]] = {
+    name: getattr(Rewriter, handler) if isinstance(handler, str) else handler
+    for name, handler in current.HANDLED.items()
+} | dict.fromkeys(current.REFUSED, Rewriter.refused)

@@ -1,0 +1,108 @@
+"""CPython 3.11: the first with inline caches, PUSH_NULL, PRECALL and exception tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bytecode import Instr
+
+Handler = str | Callable[[Any, Instr], None]
+
+NULL_BELOW = True
+CALL = ("PRECALL", "CALL")
+
+
+def attribute(instr: Instr) -> tuple[str, bool]:
+    """The name that an attribute load loads, and whether it is the callee of a call."""
+    return instr.arg, instr.name == "LOAD_METHOD"
+
+
+def jump_or_pop(rewriter: Any, instr: Instr) -> None:
+    """JUMP_IF_FALSE_OR_POP tests and keeps the value: test a copy of it with the hook, jump on the answer."""
+    if rewriter.follows_bool():
+        rewriter.keep(instr)
+        return
+    rewriter.emit("COPY", 1)
+    rewriter.apply(rewriter.hooks.truth(rewriter.site()), 1)
+    rewriter.emit(instr.name.replace("JUMP", "POP_JUMP_FORWARD").removesuffix("_OR_POP"), instr.arg)
+    rewriter.emit("POP_TOP")
+
+
+def call_function_ex(rewriter: Any, instr: Instr) -> None:
+    rewriter.call_unpacked(keywords=bool(instr.arg & 1))
+
+
+def format_value(rewriter: Any, instr: Instr) -> None:
+    """FORMAT_VALUE converts and formats in one; bit 4 says that a specification lies above the value."""
+    rewriter.formatted(spec=bool(instr.arg & 4))
+    rewriter.keep(instr)
+
+
+HANDLED: dict[str, Handler] = {
+    "PUSH_NULL": "push_null",
+    "LOAD_GLOBAL": "load_global",
+    "LOAD_NAME": "load_name",
+    "LOAD_CONST": "load_const",
+    "LOAD_ATTR": "load_attr",
+    "LOAD_METHOD": "load_attr",
+    "PRECALL": "call_instruction",
+    "LOAD_BUILD_CLASS": "load_build_class",
+    "CALL_FUNCTION_EX": call_function_ex,
+    "BINARY_OP": "binary_op",
+    "BINARY_SUBSCR": "binary_subscr",
+    "UNARY_NEGATIVE": "unary_op",
+    "UNARY_INVERT": "unary_op",
+    "UNARY_POSITIVE": "unary_op",
+    "UNARY_NOT": "unary_op",
+    "COMPARE_OP": "compare_op",
+    "CONTAINS_OP": "contains_op",
+    "IS_OP": "is_op",
+    "POP_JUMP_FORWARD_IF_FALSE": "jump_on_truth",
+    "POP_JUMP_FORWARD_IF_TRUE": "jump_on_truth",
+    "POP_JUMP_BACKWARD_IF_FALSE": "jump_on_truth",
+    "POP_JUMP_BACKWARD_IF_TRUE": "jump_on_truth",
+    "JUMP_IF_FALSE_OR_POP": jump_or_pop,
+    "JUMP_IF_TRUE_OR_POP": jump_or_pop,
+    "STORE_ATTR": "store_attr",
+    "DELETE_ATTR": "delete_attr",
+    "STORE_SUBSCR": "store_subscr",
+    "DELETE_SUBSCR": "delete_subscr",
+    "STORE_GLOBAL": "store_global",
+    "STORE_NAME": "store_name",
+    "GET_ITER": "get_iter",
+    "GET_YIELD_FROM_ITER": "get_iter",
+    "BEFORE_WITH": "before_with",
+    "MATCH_CLASS": "match_class",
+    "FORMAT_VALUE": format_value,
+}
+
+HARMLESS = frozenset(
+    """
+    NOP CACHE RESUME EXTENDED_ARG POP_TOP COPY SWAP
+    LOAD_FAST STORE_FAST DELETE_FAST
+    MAKE_CELL COPY_FREE_VARS LOAD_CLOSURE LOAD_DEREF STORE_DEREF DELETE_DEREF LOAD_CLASSDEREF
+    DELETE_NAME DELETE_GLOBAL
+    BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING BUILD_TUPLE
+    LIST_APPEND LIST_EXTEND LIST_TO_TUPLE SET_ADD SET_UPDATE MAP_ADD DICT_MERGE DICT_UPDATE
+    UNPACK_EX UNPACK_SEQUENCE
+    CALL KW_NAMES MAKE_FUNCTION SETUP_ANNOTATIONS
+    IMPORT_FROM IMPORT_NAME IMPORT_STAR
+    FOR_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT
+    POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
+    POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+    RETURN_VALUE RETURN_GENERATOR YIELD_VALUE SEND
+    LOAD_ASSERTION_ERROR RAISE_VARARGS RERAISE PUSH_EXC_INFO POP_EXCEPT PREP_RERAISE_STAR
+    CHECK_EXC_MATCH CHECK_EG_MATCH WITH_EXCEPT_START
+    GET_LEN MATCH_KEYS MATCH_MAPPING MATCH_SEQUENCE
+    PRINT_EXPR
+    """.split()
+)
+
+ASYNCHRONOUS = frozenset(
+    """
+    ASYNC_GEN_WRAP BEFORE_ASYNC_WITH END_ASYNC_FOR GET_AITER GET_ANEXT GET_AWAITABLE
+    """.split()
+)
+
+REFUSED = ASYNCHRONOUS

@@ -1,0 +1,96 @@
+"""CPython 3.12: method loads are a flag of LOAD_ATTR, comprehensions are inlined, slices have opcodes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from bytecode import Instr
+from bytecode.instr import Intrinsic1Op
+
+from wengert.tracer.versions import py311
+from wengert.tracer.versions.py311 import Handler
+
+NULL_BELOW = True
+CALL = ("CALL",)
+
+
+def attribute(instr: Instr) -> tuple[str, bool]:
+    """The name that an attribute load loads, and whether it is the callee of a call."""
+    method, name = instr.arg
+    return name, method
+
+
+def load_super_attr(rewriter: Any, instr: Instr) -> None:
+    """``super().name`` needs no frame here, so it is left to CPython; a method load becomes a plain one."""
+    method, two_arguments, name = instr.arg
+    rewriter.emit("LOAD_SUPER_ATTR", (False, two_arguments, name))
+    if method:
+        rewriter.call_hook(on_top_of_callable=True)
+
+
+def call_intrinsic_1(rewriter: Any, instr: Instr) -> None:
+    if instr.arg is Intrinsic1Op.INTRINSIC_UNARY_POSITIVE:
+        rewriter.unary(operator.pos)
+    elif instr.arg is Intrinsic1Op.INTRINSIC_ASYNC_GEN_WRAP:
+        rewriter.refused(instr)
+    else:
+        rewriter.keep(instr)
+
+
+def binary_slice(rewriter: Any, instr: Instr) -> None:
+    rewriter.emit("BUILD_SLICE", 2)
+    rewriter.binary_subscr(instr)
+
+
+def store_slice(rewriter: Any, instr: Instr) -> None:
+    rewriter.emit("BUILD_SLICE", 2)
+    rewriter.store_subscr(instr)
+
+
+GONE = frozenset(
+    """
+    PRECALL LOAD_METHOD UNARY_POSITIVE JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP
+    POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE
+    POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
+    POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+    CALL LIST_TO_TUPLE LOAD_CLASSDEREF IMPORT_STAR PREP_RERAISE_STAR PRINT_EXPR ASYNC_GEN_WRAP
+    """.split()
+)
+
+HANDLED: dict[str, Handler] = {
+    **{name: handler for name, handler in py311.HANDLED.items() if name not in GONE},
+    "CALL": "call_instruction",
+    "LOAD_SUPER_ATTR": load_super_attr,
+    "CALL_INTRINSIC_1": call_intrinsic_1,
+    "BINARY_SLICE": binary_slice,
+    "STORE_SLICE": store_slice,
+    "POP_JUMP_IF_FALSE": "jump_on_truth",
+    "POP_JUMP_IF_TRUE": "jump_on_truth",
+}
+
+HARMLESS = (py311.HARMLESS - GONE) | frozenset(
+    """
+    END_FOR END_SEND CLEANUP_THROW INTERPRETER_EXIT RESERVED RETURN_CONST
+    CALL_INTRINSIC_2
+    LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS LOAD_LOCALS
+    POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE
+    """.split()
+)
+
+ASYNCHRONOUS = py311.ASYNCHRONOUS - GONE
+
+# What the compiler and the interpreter use among themselves and a code object never shows.
+INTERNAL = frozenset(
+    """
+    JUMP JUMP_NO_INTERRUPT POP_BLOCK SETUP_CLEANUP SETUP_FINALLY SETUP_WITH STORE_FAST_MAYBE_NULL
+    LOAD_METHOD LOAD_SUPER_METHOD LOAD_ZERO_SUPER_ATTR LOAD_ZERO_SUPER_METHOD
+    INSTRUMENTED_CALL INSTRUMENTED_CALL_FUNCTION_EX INSTRUMENTED_END_FOR INSTRUMENTED_END_SEND
+    INSTRUMENTED_FOR_ITER INSTRUMENTED_INSTRUCTION INSTRUMENTED_JUMP_BACKWARD INSTRUMENTED_JUMP_FORWARD
+    INSTRUMENTED_LINE INSTRUMENTED_LOAD_SUPER_ATTR INSTRUMENTED_POP_JUMP_IF_FALSE
+    INSTRUMENTED_POP_JUMP_IF_NONE INSTRUMENTED_POP_JUMP_IF_NOT_NONE INSTRUMENTED_POP_JUMP_IF_TRUE
+    INSTRUMENTED_RESUME INSTRUMENTED_RETURN_CONST INSTRUMENTED_RETURN_VALUE INSTRUMENTED_YIELD_VALUE
+    """.split()
+)
+
+REFUSED = ASYNCHRONOUS | INTERNAL

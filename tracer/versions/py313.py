@@ -1,0 +1,65 @@
+"""CPython 3.13: NULL lies above the callable, truth tests are TO_BOOL, keyword calls are CALL_KW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bytecode import Instr
+
+from wengert.tracer.versions import py312
+from wengert.tracer.versions.py312 import Handler, attribute
+
+__all__ = ["attribute"]
+
+NULL_BELOW = False
+CALL = ("CALL",)
+
+
+def convert_value(rewriter: Any, instr: Instr) -> None:
+    """``!r``, ``!s`` and ``!a`` come before the specification, if there is one."""
+    rewriter.formatted(spec=False)
+    rewriter.keep(instr)
+
+
+def format_simple(rewriter: Any, instr: Instr) -> None:
+    previous = rewriter.neighbour(-1)
+    if previous is None or previous.name != "CONVERT_VALUE":
+        rewriter.formatted(spec=False)
+    rewriter.keep(instr)
+
+
+def format_with_spec(rewriter: Any, instr: Instr) -> None:
+    rewriter.formatted(spec=True)
+    rewriter.keep(instr)
+
+
+# TO_BOOL comes before each jump on truth and before UNARY_NOT, which then find a bool.
+TESTED_BEFORE = frozenset({"UNARY_NOT", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE"})
+GONE = frozenset({"FORMAT_VALUE", "KW_NAMES"})
+
+HANDLED: dict[str, Handler] = {
+    **{
+        name: handler for name, handler in py312.HANDLED.items() if name not in TESTED_BEFORE | GONE
+    },
+    "TO_BOOL": "to_bool",
+    "CONVERT_VALUE": convert_value,
+    "FORMAT_SIMPLE": format_simple,
+    "FORMAT_WITH_SPEC": format_with_spec,
+}
+
+HARMLESS = (
+    (py312.HARMLESS - GONE)
+    | TESTED_BEFORE
+    | frozenset(
+        """
+        CALL_KW SET_FUNCTION_ATTRIBUTE
+        LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST
+        """.split()
+    )
+)
+
+ASYNCHRONOUS = py312.ASYNCHRONOUS
+
+INTERNAL = py312.INTERNAL | frozenset({"ENTER_EXECUTOR", "EXIT_INIT_CHECK", "INSTRUMENTED_CALL_KW"})
+
+REFUSED = ASYNCHRONOUS | INTERNAL
