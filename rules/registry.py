@@ -7,7 +7,8 @@ rrule        a function called as the primitive is called; returns ``(value, pul
 pullback     maps the cotangent of the value to a tuple of cotangents, one for each argument.
 cotangent    the derivative of the final result with respect to a value; ``None`` is a zero.
 operand      a parameter without default: a number, an array, or a list or tuple of them.
-option       a parameter with a default (``axis=None``): a plain Python value that a rule may look at.
+option       a parameter with a default (``axis=None``): a plain Python value that a rule may look at; a
+             parameter that has a default and is an operand all the same says so: ``a_min: Operand = None``.
 query        a function of types and shapes alone (``np.shape``): answered at once, never recorded.
 mutator      a function that writes into its first argument; known by its functional equivalent.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+Operand = Any
 
 RRULE, NONDIFF, QUERY, MUTATOR = "rrule", "nondiff", "query", "mutator"
 
@@ -28,11 +30,13 @@ class Rule:
     """What the registry knows about one callable.
 
     ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY`` and ``MUTATOR``; ``function`` is the rrule (kind
-    ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``.
+    ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``. ``partials`` are the partial
+    derivatives of an elementwise function (see `elementwise`).
     """
 
     kind: str
     function: Callable[..., Any] | None = None
+    partials: tuple[Any, ...] | None = None
 
 
 rules: dict[Hashable, Rule] = {}

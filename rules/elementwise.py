@@ -1,0 +1,95 @@
+"""Elementwise functions: one line with the partial derivatives makes the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import is_sequence, unbroadcast
+from .registry import RRULE, Operand, Rule, rules
+from .zeros import is_plain, product, quotient, ratio
+
+
+class over:
+    """A partial derivative given by its reciprocal: ``over(lambda x, z: x)`` is 1/x.
+
+    The pullback then divides by it, which saves an operation and keeps the zeros of the cotangent.
+    """
+
+    __slots__ = ("reciprocal",)
+
+    def __init__(self, reciprocal: Callable[..., Any]) -> None:
+        self.reciprocal = reciprocal
+
+
+Partial = Callable[..., Any] | over | float | None
+
+
+def elementwise(primitives: Any, *partials: Partial) -> None:
+    """Give ``primitives`` (one callable, or a tuple of names for one function) the rule that follows from its partials.
+
+    There is one partial for each operand: a function of the operands and of the value, ``over`` such a
+    function, a constant, or None for an operand through which no derivative flows.
+
+    >>> elementwise(np.sin, lambda x, z: np.cos(x))
+    >>> elementwise(np.multiply, lambda x, y, z: y, lambda x, y, z: x)
+    >>> elementwise(np.log, over(lambda x, z: x))
+    """
+    primitives = primitives if isinstance(primitives, tuple) else (primitives,)
+    rule = Rule(RRULE, _rule(primitives[0], partials), partials)
+    for primitive in primitives:
+        rules[primitive] = rule
+
+
+def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
+    if isinstance(primitive, np.ufunc):
+
+        def rule(*operands, where: Operand = True, **options):
+            z = primitive(*operands, where=where, **options)
+            xs = tuple(np.asarray(x) if is_sequence(x) else x for x in operands)
+
+            def pullback(dz):
+                if where is not True:
+                    dz = np.where(where, dz, 0)
+                return tuple(
+                    unbroadcast(_times(dz, partial, xs, z), x)
+                    for partial, x in zip(partials, operands, strict=True)
+                )
+
+            return z, pullback
+
+    else:
+
+        def rule(*operands):
+            z = primitive(*operands)
+
+            def pullback(dz):
+                return tuple(
+                    unbroadcast(_times(dz, partial, operands, z), x)
+                    for partial, x in zip(partials, operands, strict=True)
+                )
+
+            return z, pullback
+
+    rule.__name__ = rule.__qualname__ = getattr(primitive, "__name__", "rule")
+    return rule
+
+
+def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
+    """The cotangent that ``partial`` makes of ``dz``."""
+    if partial is None:
+        return None
+    if isinstance(partial, over):
+        q = partial.reciprocal(*operands, z)
+        return dz / q if is_plain(dz, q) else quotient(dz, q)
+    if callable(partial):
+        p = partial(*operands, z)
+        return dz * p if is_plain(dz, p) else product(dz, p)
+    return dz if partial == 1 else -dz if partial == -1 else dz * partial
+
+
+elementwise(product, lambda d, p, z: p, lambda d, p, z: d)
+elementwise(quotient, lambda d, q, z: quotient(1.0, q), lambda d, q, z: quotient(-z, q))
+elementwise(ratio, lambda a, b, z: ratio(1.0, b), lambda a, b, z: -ratio(z, b))

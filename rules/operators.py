@@ -1,0 +1,99 @@
+"""The operators of the module ``operator``, in place or not, on Python numbers and on arrays."""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator as op
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import is_complex
+from .elementwise import elementwise, over
+from .mutation import scatter
+from .registry import nondiff, query, rrule
+from .zeros import PLAIN, conj, ratio
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, for a Python number as for an array: the slope of ``abs``, zero at its kink."""
+    return (x > 0) - (x < 0) if type(x) in PLAIN else np.sign(x)
+
+
+nondiff(sign)
+
+
+def abs_slope(x: Any, z: Any) -> Any:
+    """The slope of ``z = abs(x)``, zero at zero."""
+    return ratio(conj(x), z) if is_complex(x) else sign(x)
+
+
+def decrement(y: Any) -> Any:
+    """``y - 1``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
+    return (y - 1 if y != 0 else y) if type(y) in PLAIN else np.where(np.equal(y, 0), y, y - 1)[()]
+
+
+def finite_power(x: Any, y: Any) -> Any:
+    """``x ** y``, and 0 where that is infinite at ``x`` = 0: the finite choice for the slope of a root at zero."""
+    if type(x) in PLAIN and type(y) in PLAIN:
+        return 0.0 if x == 0 and complex(y).real < 0 else x**y
+    pole = np.equal(x, 0) & np.less(np.real(y), 0)
+    if not pole.any():
+        return x**y
+    return np.where(pole, 0, np.where(pole, 1, x) ** y)[()].astype(np.result_type(x, y), copy=False)
+
+
+def log_or_zero(x: Any) -> Any:
+    """The logarithm of the base of a power: 0 for 0, NaN for negative numbers."""
+    if type(x) in PLAIN:
+        if type(x) is complex:
+            return cmath.log(x) if x != 0 else 0j
+        return math.log(x) if x > 0 else 0.0 if x == 0 else math.nan
+    with np.errstate(all="ignore"):
+        return np.where(np.equal(x, 0), 0, np.log(x))[()].astype(np.result_type(x, np.float16), copy=False)
+
+
+elementwise(decrement, 1)
+elementwise(finite_power, lambda x, y, z: power_by_base(x, y, z), lambda x, y, z: power_by_exponent(x, y, z))
+elementwise(log_or_zero, lambda x, z: ratio(1.0, x))
+
+
+@query
+def is_whole(y: Any) -> bool:
+    """Is ``y`` of an integer type?"""
+    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
+
+
+def power_by_base(x: Any, y: Any, z: Any) -> Any:
+    """d(x**y)/dx. A root has the slope 0 at 0."""
+    return y * (x ** decrement(y) if is_whole(y) else finite_power(x, decrement(y)))
+
+
+def power_by_exponent(x: Any, y: Any, z: Any) -> Any:
+    """d(x**y)/dy: z log(x) for positive x, 0 at 0 and NaN below, unless the power is complex."""
+    return z * log_or_zero(x + 0j if is_complex(z) and not is_complex(x) else x)
+
+
+elementwise((op.add, op.iadd), 1, 1)
+elementwise((op.sub, op.isub), 1, -1)
+elementwise((op.mul, op.imul), lambda x, y, z: y, lambda x, y, z: x)
+elementwise((op.truediv, op.itruediv), over(lambda x, y, z: y), lambda x, y, z: -z / y)
+elementwise((op.mod, op.imod), 1, lambda x, y, z: -(x // y))
+elementwise((op.pow, op.ipow), power_by_base, power_by_exponent)
+elementwise(op.neg, -1)
+elementwise(op.pos, 1)
+elementwise(op.abs, abs_slope)
+
+nondiff(op.floordiv, op.ifloordiv)
+nondiff(op.lt, op.le, op.eq, op.ne, op.gt, op.ge, op.not_, op.truth, op.index)
+nondiff(op.and_, op.or_, op.xor, op.invert, op.lshift, op.rshift)
+nondiff(op.iand, op.ior, op.ixor, op.ilshift, op.irshift)
+
+
+@rrule(op.getitem)
+def getitem(x, index):
+    def pullback(dz):
+        return scatter(dz, index, np.shape(x), x.dtype), None
+
+    return x[index], pullback
