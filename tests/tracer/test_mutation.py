@@ -1,0 +1,829 @@
+"""Writing in place: arrays and their views, lists, dicts and objects, arguments and captured values."""
+
+import copy
+import operator
+
+import numpy as np
+import pytest
+from helpers import Cases, assert_close, assert_same, check, numeric_grad
+
+from wengert import grad, pullback
+
+case = Cases()
+
+V = np.array([0.5, -1.2, 2.0, 0.7])
+W = np.array([1.5, 0.3, -0.4, 2.2])
+M = np.array([[0.5, -1.2, 2.0], [0.7, 0.1, -0.6]])
+
+
+@case.each
+def test_like_python(f, args, options):
+    check(f, *args, **options)
+
+
+@case.each
+def test_value_of_grad_is_not_disturbed(f, args, options):
+    """`grad` runs the function once and leaves the arguments as plain Python leaves them."""
+    expected = copy.deepcopy(args)
+    f(*expected)
+    mine = copy.deepcopy(args)
+
+    def total(*args):
+        return sum(np.sum(leaf) for leaf in leaves(f(*args)))
+
+    grad(total)(*mine)
+    assert_same(mine, expected)
+
+
+def leaves(x):
+    if isinstance(x, list | tuple):
+        for item in x:
+            yield from leaves(item)
+    elif isinstance(x, dict):
+        yield from leaves(list(x.values()))
+    elif isinstance(x, float | np.ndarray):
+        yield x
+
+
+# ------------------------------------------------------------------------------------------ item by item
+
+
+@case(V, 1.3)
+def set_item(v, x):
+    a = v * 2
+    a[1] = x
+    a[-1] = a[0] * a[1]
+    return a
+
+
+@case(V, 1.3)
+def set_slice(v, x):
+    a = np.zeros(6)
+    a[1:5] = v
+    a[::2] = x
+    a[3:] = v[:3] * x
+    return a * a
+
+
+@case(M, V)
+def set_rows_and_columns(m, v):
+    a = np.empty((3, 3))
+    a[:2] = m
+    a[2] = v[1:]
+    a[:, 1] = a[:, 0] * a[:, 2]
+    a[1, ::2] = v[:2]
+    a[...] += 1
+    return a @ a
+
+
+@case(V, W)
+def set_by_mask(v, w):
+    a = v.copy()
+    a[a < 0.6] = 0.0
+    a[a > 1] *= w[0]
+    a[np.array([True, False, False, True])] = w[1:3]
+    return a
+
+
+@case(V, W)
+def set_by_index_array(v, w):
+    a = v * 1.0
+    a[[0, 2]] = w[[3, 1]]
+    a[np.array([3, 3])] = w[:2]
+    a[[1, 1, 0]] += 1.0
+    return a * v
+
+
+@case(M, V)
+def set_by_mixed_index(m, v):
+    a = m.copy()
+    a[[1, 0], [2, 1]] = v[:2]
+    a[1, [0, 1]] = v[2:]
+    a[:, np.newaxis, 0] = v[0]
+    return a * a
+
+
+@case(V, 1.3)
+def broadcast_into(v, x):
+    a = np.ones((2, 4))
+    a[:] = v
+    a[0] = x
+    a[:, 1:3] = a[:, :1]
+    return a
+
+
+@case(V, W)
+def augmented_whole(v, w):
+    a = v.copy()
+    a += w
+    a *= a
+    a -= 0.5
+    a /= w
+    a **= 2
+    return a
+
+
+@case(V, W)
+def augmented_parts(v, w):
+    a = v.copy()
+    a[0] += w[0]
+    a[1:3] *= w[2:]
+    a[a > 0] -= 0.25
+    a[[0, 3]] /= a[1]
+    a[2] **= 2
+    return a
+
+
+@case(np.abs(V) + 1, 2)
+def augmented_with_operators(v, n):
+    a = v.copy()
+    a = operator.iadd(a, v)
+    a = operator.imul(a, n)
+    operator.setitem(a, 1, a[0] * v[1])
+    a.__setitem__(2, a[1])
+    a.__iadd__(v)
+    return a
+
+
+@case(V)
+def integer_array(v):
+    n = np.zeros(4, dtype=int)
+    n[1] = 2
+    n[2:] += 3
+    return n * v, n
+
+
+@case(V)
+def assigned_to_integers_truncates(v):
+    n = np.zeros(4, dtype=int)
+    n[0] = 3.7
+    return n[0] * v
+
+
+@case(V.astype(np.float32), 0.1, tol=1e-3)
+def single_precision(v, x):
+    a = np.zeros(4, dtype=np.float32)
+    a[:2] = x
+    a[2:] = v[:2] * x
+    a += v
+    return a
+
+
+@case(V + 1j * W, 0.7)
+def complex_parts(z, x):
+    a = z.copy()
+    a[0] = x
+    a.real[1] = 2 * x
+    a.imag[2:] += x
+    a *= 1j
+    return a, a.real * x
+
+
+# -------------------------------------------------------------------------------------- functions that write
+
+
+@case(V, W)
+def out_arguments(v, w):
+    a = np.empty(4)
+    np.multiply(v, w, out=a)
+    b = np.add(a, v, a)
+    np.sin(a, out=a)
+    np.exp(a, a)
+    return a, b, b is a
+
+
+@case(V, W)
+def out_of_reductions(v, w):
+    a = np.zeros(3)
+    np.sum(np.stack([v[:3], w[:3]]), axis=0, out=a)
+    total = np.zeros(())
+    np.add.reduce(v * a[0], out=total)
+    np.cumsum(w[:3] * v[:3], out=a)
+    return a, total
+
+
+@case(M, M + 1)
+def out_of_matmul(m, n):
+    a = np.zeros((2, 2))
+    np.matmul(m, n.T, out=a)
+    b = np.empty((2, 2))
+    np.dot(a, a, out=b)
+    return a + b
+
+
+@case(V, W)
+def ufunc_at(v, w):
+    a = v.copy()
+    np.add.at(a, [0, 0, 3], w[:3])
+    np.subtract.at(a, 1, w[3])
+    return a * a
+
+
+@case(V, W)
+def writers_of_numpy(v, w):
+    a = v * w
+    a.fill(0.5)
+    b = v.copy()
+    np.copyto(b[1:], w[1:])
+    c = v.copy()
+    np.put(c, [0, 2], w[:2])
+    d = v.copy()
+    np.putmask(d, w > 1, w * 2)
+    e = np.zeros((4, 4))
+    np.fill_diagonal(e, v)
+    return a, b, c, d, e
+
+
+@case(V, W)
+def sorts_in_place(v, w):
+    a = v * w
+    a.sort()
+    b = np.array([[1.0, v[0]], [v[1], v[2]]])
+    b.sort(axis=0)
+    return a * w, b
+
+
+@case(V, W)
+def where_arguments(v, w):
+    a = v.copy()
+    np.multiply(v, w, out=a, where=np.array([True, False, True, False]))
+    return a
+
+
+# -------------------------------------------------------------------------------------------------- views
+
+
+@case(V, 1.3)
+def write_to_view_read_parent(v, x):
+    a = v.copy()
+    b = a[1:3]
+    b[0] = x
+    b *= 2
+    return a * a, b
+
+
+@case(V, 1.3)
+def write_to_parent_read_view(v, x):
+    a = v.copy()
+    b = a[1:3]
+    c = b * 1.0
+    a[1] = x
+    a *= 2
+    return b * a[0], c
+
+
+@case(V, 1.3)
+def both_ways(v, x):
+    a = v.copy()
+    b = a[::2]
+    b += a[1]
+    a[0] *= x
+    b[1] = b[0] + a[0]
+    a[2] -= 1
+    return a, b, b.sum() * a.sum()
+
+
+@case(M, 1.3)
+def views_of_views(m, x):
+    a = m.copy()
+    row = a[1]
+    middle = row[1:]
+    last = middle[1:]
+    last[0] = x
+    middle *= row[0]
+    a[1, 1] += 10
+    b = row[::-1]
+    b[0] = b[2] * x
+    return a, row, middle, last, b
+
+
+@case(V, 1.3)
+def overlapping_views(v, x):
+    a = v.copy()
+    left, right = a[:3], a[1:]
+    left[1] = x
+    right *= left[2]
+    left += right[0]
+    return a, left, right
+
+
+@case(M, 1.3)
+def reshaped_and_transposed(m, x):
+    a = m.copy()
+    flat = a.reshape(-1)
+    t = a.T
+    r = np.ravel(a)
+    flat[2] = x
+    t[0, 1] *= flat[2]
+    r[5] = t[1, 1]
+    a[0] += 1
+    s = np.swapaxes(a.reshape(2, 3, 1), 0, 1)
+    s[0, 0, 0] = x * x
+    u = a[:, None, :].squeeze()
+    u[1, 0] -= flat[0]
+    return a, flat, t, r, s, u
+
+
+@case(M, 1.3)
+def reshape_that_copies(m, x):
+    a = m.copy()
+    b = a.T.reshape(-1)
+    b[0] = x
+    c = a.flatten()
+    c[1] = x * x
+    d = a[[0, 1]]
+    d[0] = 0.0
+    e = np.array(a)
+    e += x
+    f = a[a > 0]
+    f *= 2
+    return a, b, c, d, e, f
+
+
+@case(M)
+def more_views(m):
+    a = m.copy()
+    d = np.diagonal(a @ a.T) * 1.0
+    b = np.atleast_2d(a[0])
+    b[0, 0] = d[1]
+    c = np.asarray(a)
+    c[1, 1] = d[0]
+    e = a[..., 0]
+    e += 1
+    f = np.moveaxis(a, 0, 1)
+    f[2, 1] = 5 * d[0]
+    g = np.broadcast_to(a[0], (2, 3)) * a
+    h, i = np.split(a, [1], axis=1)
+    h *= 3
+    j = np.expand_dims(i, 0)
+    j[0, 0, 0] = 1.0
+    k = np.flip(a, 1)
+    k[0, 0] *= d[0]
+    return a, b, c, e, f, g, h, i, j, k
+
+
+@case(M)
+def rows_from_iteration(m):
+    a = m.copy()
+    for row in a:
+        row *= row[0]
+        row[1] = 2.0
+    first, second = a
+    first += second
+    return a
+
+
+@case(V)
+def view_outlives_name(v):
+    def tail():
+        a = v.copy()
+        return a[1:]
+
+    b = tail()
+    b[0] = 3.0
+    c = b
+    c += v[0]
+    return b
+
+
+@case(V)
+def view_of_argument(v):
+    b = v[1:]
+    b *= 2
+    v[0] = b[0] * b[1]
+    return v * v
+
+
+@case(V, W)
+def write_through_flat(v, w):
+    a = v.reshape(2, 2).copy()
+    a.flat[3] = w[0]
+    a.ravel()[0] = w[1]
+    a.T[0, 1] = w[2] * a[0, 0]
+    return a
+
+
+@case(V, W)
+def self_overlap(v, w):
+    a = v.copy()
+    a[1:] = a[:-1]
+    b = v.copy()
+    b[1:] += b[:-1]
+    c = v.copy()
+    c[:] = c[::-1]
+    d = v.copy()
+    d += d
+    d *= d[::-1]
+    return a * w, b * w, c * w, d
+
+
+# --------------------------------------------------------------------------------- captured, then changed
+
+
+@case(V, W)
+def captured_then_changed(v, w):
+    a = v.copy()
+    b = a * w
+    a[:] = 100.0
+    c = np.sin(a)
+    a += w
+    d = a @ a
+    a[0] = 0.0
+    return b, c, d, a
+
+
+@case(V)
+def in_place_recurrence(v):
+    a = np.zeros(6)
+    a[0] = v[0]
+    for i in range(1, 6):
+        a[i] = a[i - 1] * 0.9 + np.sin(v[i % 4]) * a[i - 1] ** 2
+    return a
+
+
+@case(V)
+def cumulative_through_views(v):
+    a = v.copy()
+    for i in range(1, len(a)):
+        here = a[i:]
+        here += a[i - 1] * 0.5
+    return a
+
+
+@case(V, W)
+def swaps(v, w):
+    a = v.copy()
+    a[0], a[3] = a[3], a[0]
+    a[1:3] = a[2:0:-1]
+    i, j = 1, 2
+    a[i], a[j] = a[j] * w[0], a[i] * w[1]
+    return a * w
+
+
+@case(M)
+def swapped_rows_by_views(m):
+    a = m.copy()
+    a[0], a[1] = a[1], a[0]  # both rows are views: plain Python ends with two equal rows
+    return a
+
+
+@case(M)
+def swapped_rows_by_copies(m):
+    a = m.copy()
+    a[[0, 1]] = a[[1, 0]]
+    a[0], a[1] = a[1].copy(), a[0].copy()
+    return a * m
+
+
+@case(V, 7)
+def bubble_sort(v, n):
+    a = v.copy()
+    for i in range(len(a)):
+        for j in range(len(a) - 1 - i):
+            if a[j] > a[j + 1]:
+                a[j], a[j + 1] = a[j + 1], a[j]
+    return a * np.arange(4) * n
+
+
+@case(V)
+def same_array_twice(v):
+    a = v.copy()
+    b = a
+    b[0] = 2.0 * a[1]
+    a += 1
+    return [a, b], a is b
+
+
+@case(V)
+def overwritten_by_constant(v):
+    a = v.copy()
+    a[:] = 0.0
+    a[1] = v[2]
+    return a
+
+
+@case(V, 1.3)
+def through_a_function(v, x):
+    def scale(a, by):
+        a *= by
+        return a[:2]
+
+    a = v.copy()
+    head = scale(a, x)
+    scale(a[1:], x)
+    return a, head
+
+
+@case(np.float64(1.5), np.array(0.5))
+def zero_dimensional(x, y):
+    a = np.array(x)
+    a += y
+    a[()] = a * x
+    b = np.zeros(())
+    b[...] = y
+    y *= 2
+    return a * b, y * x
+
+
+# ------------------------------------------------------------------------------------ arguments mutated
+
+
+@case(V, W)
+def writes_to_argument(v, w):
+    v[0] = w[1]
+    v *= w
+    return v[1:] @ w[1:]
+
+
+@case(V)
+def returns_mutated_argument(v):
+    v[1] = v[0] * v[2]
+    return v
+
+
+@case({"a": V, "b": [W, 2.0]}, 1.3)
+def writes_to_nested_argument(params, x):
+    params["a"][0] = x
+    params["b"][0] *= params["a"]
+    params["b"][1] += x
+    params["c"] = x * 2
+    return params["b"][0], params["b"][1] * params["c"]
+
+
+@case([1.5, 2.5, 3.5])
+def writes_to_list_argument(items):
+    items[0] = items[1] * items[2]
+    items.append(items[0] + 1)
+    items += [items[-1] * 2]
+    del items[1]
+    items.sort()
+    return sum(items) * items[0]
+
+
+class Model:
+    def __init__(self, w, b):
+        self.w = w
+        self.b = b
+        self.steps = 0
+
+    def step(self, rate):
+        self.w -= rate * self.b
+        self.b = self.b * 2 + self.w[0]
+        self.steps += 1
+
+
+@case(Model(V, 0.5), 0.1)
+def writes_to_object_argument(model, rate):
+    for _ in range(3):
+        model.step(rate)
+    model.w[1:3] *= model.b
+    return model.w @ model.w
+
+
+def rebinds(v):
+    v = v * 2
+    v += 1
+    v[0] = 0.0
+    return v
+
+
+def test_rebinding_leaves_the_argument():
+    v = V.copy()
+    check(rebinds, v)
+    pullback(rebinds, v)
+    assert_same(v, V)
+
+
+def test_caller_sees_the_same_array_object():
+    v = V.copy()
+    value, back = pullback(returns_mutated_argument, v)
+    assert value is v
+    assert v[1] == V[0] * V[2]
+    assert_close(back(np.ones(4)), (np.array([1 + V[2], 0.0, 1 + V[0], 1.0]),))
+
+
+def both_names(a, b):
+    a[0] = 3.0
+    b[1] *= a[0]
+    return a.sum() * b.sum()
+
+
+def test_one_array_under_two_names():
+    v, mine = V.copy(), V.copy()
+    assert pullback(both_names, mine, mine)[0] == both_names(v, v)
+    assert_same(mine, v)
+
+
+def view_and_parent(a, b):
+    b[0] = 3.0
+    a[1] = a[2] * 2
+    return a.sum() * b.sum()
+
+
+def test_argument_and_its_view():
+    v, mine = V.copy(), V.copy()
+    assert pullback(view_and_parent, mine, mine[1:])[0] == view_and_parent(v, v[1:])
+    assert_same(mine, v)
+
+
+# -------------------------------------------------------------------------- lists, dicts, objects of arrays
+
+
+@case(V, W)
+def list_of_arrays(v, w):
+    layers = [v.copy(), w.copy()]
+    layers[0] += layers[1]
+    layers[1][0] = layers[0][3]
+    layers.append(layers[0] * 2)
+    layers[0], layers[1] = layers[1], layers[0]
+    for layer in layers:
+        layer *= 0.5
+    return layers
+
+
+@case(V, W)
+def dict_of_arrays(v, w):
+    state = {"x": v.copy(), "y": w.copy()}
+    state["x"] -= 0.1 * state["y"]
+    state["y"][1:] += state["x"][:-1]
+    for key in state:
+        state[key][0] *= 2
+    alias = state["x"]
+    alias += 1
+    state["z"] = alias
+    return state
+
+
+@case(V, 0.5)
+def object_of_arrays(v, x):
+    model = Model(v.copy(), x)
+    model.w[0] = model.b
+    model.w += v
+    model.step(x)
+    part = model.w[1:]
+    part *= model.b
+    return model.w, model.b, model.steps
+
+
+@case(0.5, 1.5)
+def nested_lists(x, y):
+    grid = [[0.0] * 3 for _ in range(2)]
+    shared = [[x]] * 2
+    shared[0].append(y)
+    for i in range(2):
+        for j in range(3):
+            grid[i][j] += x * i + y**j
+            grid[i][j - 1] *= 0.5
+    grid[0], grid[1] = grid[1], grid[0]
+    grid[0][1:] = [row[0] for row in grid]
+    return grid, shared
+
+
+@case(0.5, 1.5)
+def order_of_evaluation(x, y):
+    log = []
+
+    def note(item):
+        log.append(item)
+        return item
+
+    a = [0.0, 0.0]
+    a[note(0)] = note(x)
+    a[note(1)] += note(y)
+    i = 0
+    i, a[i] = 1, y
+    return a, log
+
+
+@case(V)
+def array_of_list_of_list(v):
+    rows = [[v[0], 1.0], [v[1], v[2]]]
+    a = np.array(rows)
+    rows[0][0] = 0.0
+    a[0, 0] *= 2
+    b = np.array([v, v * 2])
+    b[0, 0] = 7.0
+    return a, b, v * 1
+
+
+# ------------------------------------------------------------------------ what `back` answers for, later
+
+
+def square_sum(v):
+    return v @ v
+
+
+def test_argument_changed_between_call_and_back():
+    v = V.copy()
+    _, back = pullback(square_sum, v)
+    v[:] = 100.0
+    assert_close(back(1.0), (2 * V,))
+
+
+def test_nested_argument_changed_between_call_and_back():
+    params = {"w": [V.copy(), 3.0]}
+    _, back = pullback(lambda p: p["w"][0] @ p["w"][0] * p["w"][1], params)
+    params["w"][0] *= 0
+    params["w"][1] = 0.0
+    params.clear()
+    assert_close(back(1.0), ({"w": [6 * V, float(V @ V)]},))
+
+
+def test_result_changed_between_call_and_back():
+    value, back = pullback(np.exp, V.copy())
+    value[:] = 0.0
+    assert_close(back(np.ones(4)), (np.exp(V),))
+
+
+def test_cotangent_changed_after_back():
+    _, back = pullback(lambda v: (v * 1.0, v), V.copy())
+    dy = np.ones(4)
+    (first,) = back((dy, dy))
+    dy[:] = 9.0
+    assert_close(first, np.full(4, 2.0))
+
+
+def test_gradient_does_not_share_the_cotangent():
+    _, back = pullback(lambda v: v, V.copy())
+    dy = np.ones(4)
+    (first,) = back(dy)
+    first += 1
+    assert_same(dy, np.ones(4))
+
+
+def test_gradients_changed_between_two_backs():
+    _, back = pullback(lambda v, w: (v * w).sum() + v.sum(), V.copy(), W.copy())
+    first = back(1.0)
+    for g in first:
+        g[:] = 9.0
+    assert_close(back(1.0), (W + 1, V))
+
+
+def test_gradients_of_two_arguments_do_not_share_memory():
+    _, back = pullback(lambda v, w: (v + w).sum(), V.copy(), W.copy())
+    dv, dw = back(1.0)
+    dv[0] = 9.0
+    assert_close(dw, np.ones(4))
+
+
+def test_outside_array_changed_between_call_and_back():
+    weights = W.copy()
+    _, back = pullback(lambda v: v @ weights, V.copy())
+    weights[:] = 0.0
+    assert_close(back(1.0), (W,))
+
+
+# --------------------------------------------------------------------------------------- whole algorithms
+
+
+@case(np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), V[:3])
+def gaussian_elimination(a, b):
+    a, b = a.copy(), b.copy()
+    n = len(b)
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            a[i, k:] -= factor * a[k, k:]
+            b[i] -= factor * b[k]
+    x = np.zeros(n)
+    for i in range(n - 1, -1, -1):
+        x[i] = (b[i] - a[i, i + 1 :] @ x[i + 1 :]) / a[i, i]
+    return x
+
+
+@case(np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]))
+def cholesky_in_place(a):
+    for k in range(len(a)):
+        a[k, k] = np.sqrt(a[k, k])
+        a[k + 1 :, k] /= a[k, k]
+        for j in range(k + 1, len(a)):
+            a[j:, j] -= a[j, k] * a[j:, k]
+    return np.log(np.diag(a)).sum()
+
+
+def test_cholesky_against_the_inverse():
+    a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    gradient = grad(cholesky_in_place)(a.copy())  # only the lower triangle is read
+    inverse = np.linalg.inv(a)
+    expected = np.tril(inverse) - np.diag(np.diag(inverse)) / 2
+    assert gradient == pytest.approx(expected, abs=1e-12)
+    assert gradient == pytest.approx(numeric_grad(cholesky_in_place, a), abs=1e-8)
+
+
+@case(np.linspace(0.1, 1.0, 8), 0.1)
+def heat_equation(u, rate):
+    u = u.copy()
+    for _ in range(5):
+        u[1:-1] += rate * (u[2:] - 2 * u[1:-1] + u[:-2])
+        u[0] = u[1]
+        u[-1] = 0.0
+    return u
+
+
+@case(np.array([0.3, 0.8, 0.5, 0.1]))
+def prefix_sums_in_place(v):
+    n, step = len(v), 1
+    while step < n:
+        v[step:] += v[:-step].copy()
+        step *= 2
+    return v * v
