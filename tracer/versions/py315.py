@@ -1,0 +1,37 @@
+"""CPython 3.15: an iterator has two stack slots, and generator expressions call iter themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bytecode import Instr
+
+from wengert.tracer.versions import py314
+from wengert.tracer.versions.py314 import Handler, attribute
+
+__all__ = ["attribute"]
+
+NULL_BELOW = False
+CALL = ("CALL",)
+
+
+def get_iter(rewriter: Any, instr: Instr) -> None:
+    """GET_ITER leaves [iterator, NULL], or [list or tuple, index]; its argument tells ``yield from``."""
+    rewriter.get_iter(instr)
+    rewriter.emit("PUSH_NULL")
+
+
+GONE = frozenset({"GET_YIELD_FROM_ITER"})
+
+HANDLED: dict[str, Handler] = {
+    **{name: handler for name, handler in py314.HANDLED.items() if name not in GONE},
+    "GET_ITER": get_iter,
+}
+
+HARMLESS = py314.HARMLESS
+
+ASYNCHRONOUS = py314.ASYNCHRONOUS
+
+INTERNAL = py314.INTERNAL | frozenset({"TRACE_RECORD"})
+
+REFUSED = ASYNCHRONOUS | INTERNAL
