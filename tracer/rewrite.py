@@ -206,6 +206,13 @@ class Rewriter:
         # A label just before this instruction is found on the way; one just after ``distance`` does not matter.
         return self.source[self.position + distance]  # type: ignore[no-any-return]
 
+    def following(self) -> Instr:
+        """The next instruction, jump target or not."""
+        index = self.position + 1
+        while not isinstance(self.source[index], Instr):
+            index += 1
+        return self.source[index]  # type: ignore[no-any-return]
+
     def follows_bool(self) -> bool:
         """Whether the value to be tested for truth comes from a comparison, which has been through a hook."""
         previous = self.neighbour(-1)

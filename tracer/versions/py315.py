@@ -21,11 +21,21 @@ def get_iter(rewriter: Any, instr: Instr) -> None:
     rewriter.emit("PUSH_NULL")
 
 
+def push_null(rewriter: Any, instr: Instr) -> None:
+    """The second slot of a generator expression inlined into any, all, tuple; otherwise as in 3.14."""
+    following = rewriter.following()
+    if following.name == "FOR_ITER":
+        rewriter.keep(instr)
+    else:
+        py314.push_null(rewriter, instr)
+
+
 GONE = frozenset({"GET_YIELD_FROM_ITER"})
 
 HANDLED: dict[str, Handler] = {
     **{name: handler for name, handler in py314.HANDLED.items() if name not in GONE},
     "GET_ITER": get_iter,
+    "PUSH_NULL": push_null,
 }
 
 HARMLESS = py314.HARMLESS
