@@ -1,0 +1,413 @@
+"""What takes many elements together: sums and products, extremes, moments, cumulative forms, sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import axis_size, expand, is_complex, is_sequence, restore, unbroadcast
+from .numpy_ufuncs import methods
+from .registry import Operand, nondiff, query, rrule
+from .zeros import conj, product, ratio
+
+
+def _array(a: Any) -> Any:
+    """``a``, or the array that NumPy makes of a list."""
+    return np.asarray(a) if is_sequence(a) else a
+
+
+@query
+def _given(where: Any) -> bool:
+    """Was a mask given for ``where=``?"""
+    return not (where is True or where is np._NoValue)
+
+
+@query
+def _options(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not np._NoValue}
+
+
+def _spread(dz: Any, a: Any, axis: Any, where: Any) -> Any:
+    """The cotangent of a sum over ``axis``, in the shape of ``a``; zero where ``where`` leaves elements out."""
+    d = expand(dz, np.shape(a), axis)
+    return np.where(where, d, 0) if _given(where) else d
+
+
+# ------------------------------------------------------------------------------------- sums and products
+
+
+@rrule(np.sum, *methods("sum"))
+def sum_(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    keepdims=np._NoValue,
+    initial: Operand = np._NoValue,
+    where: Operand = np._NoValue,
+):
+    options = _options(keepdims=keepdims, initial=initial, where=where)
+    z = np.sum(a, axis=axis, dtype=dtype, **options)
+
+    def pullback(dz):
+        da = unbroadcast(_spread(dz, a, axis, where), a)
+        return da, None, None, None, None, unbroadcast(dz, initial) if "initial" in options else None
+
+    return z, pullback
+
+
+@rrule(np.add.reduce)
+def add_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+    return sum_(array, axis, dtype, out, keepdims, initial, where)
+
+
+@rrule(np.nansum)
+def nansum(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, initial=np._NoValue, where: Operand = np._NoValue):
+    options = _options(keepdims=keepdims, initial=initial, where=where)
+    z = np.nansum(a, axis=axis, dtype=dtype, **options)
+
+    def pullback(dz):
+        return (unbroadcast(np.where(np.isnan(a), 0, _spread(dz, a, axis, where)), a),)
+
+    return z, pullback
+
+
+@rrule(np.mean, *methods("mean"))
+def mean(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, *, where: Operand = np._NoValue):
+    z = np.mean(a, axis=axis, dtype=dtype, **_options(keepdims=keepdims, where=where))
+
+    def pullback(dz):
+        n = _count(a, axis, where)
+        return (unbroadcast(_spread(restore(dz, a, axis) / n, a, axis, where), a),)
+
+    return z, pullback
+
+
+def _count(a: Any, axis: Any, where: Any) -> Any:
+    """How many elements a mean takes together; of `restore`'s shape if a mask says so."""
+    if not _given(where):
+        return axis_size(np.shape(a), axis)
+    return np.add.reduce(np.broadcast_to(where, np.shape(a)), axis=axis, dtype=int, keepdims=True)
+
+
+@rrule(np.var, *methods("var"))
+def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
+    z = np.var(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
+
+    def pullback(dz):
+        return (_var_pullback(dz, a, axis, ddof, **options),)
+
+    return z, pullback
+
+
+@rrule(np.std, *methods("std"))
+def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
+    z = np.std(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
+
+    def pullback(dz):
+        return (_var_pullback(dz * ratio(0.5, z), a, axis, ddof, **options),)
+
+    return z, pullback
+
+
+def _var_pullback(
+    dz: Any, a: Any, axis: Any, ddof: Any, where: Any = True, mean: Any = None, correction: Any = None
+) -> Any:
+    x = _array(a)
+    n = _count(x, axis, where) - (ddof if correction is None else correction)
+    options = {"where": where} if _given(where) else {}
+    deviation = x - np.mean(x, axis=axis, keepdims=True, **options)
+    d = restore(dz, x, axis) * 2 / n * conj(deviation)
+    return unbroadcast(np.where(where, d, 0) if _given(where) else d, a)
+
+
+@rrule(np.prod, *methods("prod"))
+def prod(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    keepdims=np._NoValue,
+    initial: Operand = np._NoValue,
+    where: Operand = np._NoValue,
+):
+    options = _options(keepdims=keepdims, initial=initial, where=where)
+    z = np.prod(a, axis=axis, dtype=dtype, **options)
+
+    def pullback(dz):
+        x = np.where(where, a, 1) if _given(where) else _array(a)
+        d = restore(dz, x, axis)
+        dinitial = None
+        if "initial" in options:
+            dinitial = unbroadcast(d * np.prod(x, axis=axis, keepdims=True), initial)
+            d = d * initial
+        d = d * _others(x, axis)
+        return unbroadcast(np.where(where, d, 0) if _given(where) else d, a), *(None,) * 4, dinitial
+
+    return z, pullback
+
+
+@rrule(np.multiply.reduce)
+def multiply_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+    return prod(array, axis, dtype, out, keepdims, initial, where)
+
+
+def _others(x: Any, axis: Any) -> Any:
+    """For each element of ``x`` the product of all the others along ``axis``, zeros or not."""
+    order, inverse, shape, moved = _last(np.shape(x), axis)
+    flat = np.reshape(np.transpose(x, order), shape)
+    ones = np.ones_like(flat[..., :1])
+    before = np.cumprod(np.concatenate([ones, flat[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([ones, flat[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return np.transpose(np.reshape(before * after, moved), inverse)
+
+
+@query
+def _last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
+    """How to move ``axis`` to the end as a single axis, and back again."""
+    from .broadcasting import normal_axes
+
+    axes = normal_axes(axis, len(shape))
+    order = [*(i for i in range(len(shape)) if i not in axes), *axes]
+    inverse = [order.index(i) for i in range(len(shape))]
+    kept = [shape[i] for i in order[: len(order) - len(axes)]]
+    size = 1
+    for i in axes:
+        size *= shape[i]
+    return tuple(order), tuple(inverse), (*kept, size), tuple(shape[i] for i in order)
+
+
+# ---------------------------------------------------------------------------------------- extreme values
+
+
+def ties(a: Any, z: Any, axis: Any, where: Any = True) -> Any:
+    """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally."""
+    hit = np.equal(a, restore(z, a, axis)) & (where if _given(where) else True)
+    count = np.add.reduce(hit, axis=axis, dtype=np.intp, keepdims=True)
+    return (hit / np.maximum(count, 1)).astype(np.result_type(z, np.float16))
+
+
+nondiff(ties)
+
+
+def _extreme(fn: Any, *names: Any) -> None:
+    @rrule(fn, *names)
+    def extreme(a, axis=None, out=None, keepdims=np._NoValue, initial: Operand = np._NoValue, where: Operand = np._NoValue):
+        options = _options(keepdims=keepdims, initial=initial, where=where)
+        z = fn(a, axis=axis, **options)
+
+        def pullback(dz):
+            share = ties(a, z, axis, where)
+            d = restore(dz, a, axis)
+            dinitial = None
+            if "initial" in options:
+                left = 1 - np.add.reduce(share, axis=axis, keepdims=True)
+                dinitial = unbroadcast(d * left, initial)
+            return unbroadcast(product(d, share), a), None, None, None, dinitial
+
+        return z, pullback
+
+
+_extreme(np.max, np.amax, *methods("max"))
+_extreme(np.min, np.amin, *methods("min"))
+_extreme(np.nanmax)
+_extreme(np.nanmin)
+
+
+def _extreme_reduce(ufunc: np.ufunc, extreme: Any) -> None:
+    from .registry import lookup
+
+    rule: Any = lookup(extreme).function  # type: ignore[union-attr]
+
+    @rrule(ufunc.reduce)
+    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+        z, back = rule(array, axis, None, keepdims, initial, where)
+
+        def pullback(dz):
+            da, *_, dinitial = back(dz)
+            return da, None, None, None, None, dinitial
+
+        return z, pullback
+
+
+_extreme_reduce(np.maximum, np.max)
+_extreme_reduce(np.minimum, np.min)
+_extreme_reduce(np.fmax, np.nanmax)
+_extreme_reduce(np.fmin, np.nanmin)
+
+
+@rrule(np.ptp)
+def ptp(a, axis=None, out=None, keepdims=np._NoValue):
+    z = np.ptp(a, axis=axis, **_options(keepdims=keepdims))
+
+    def pullback(dz):
+        high, low = np.max(a, axis=axis), np.min(a, axis=axis)
+        d = restore(dz, a, axis)
+        return (unbroadcast(d * (ties(a, high, axis) - ties(a, low, axis)), a),)
+
+    return z, pullback
+
+
+nondiff(np.argmax, np.argmin, np.nanargmax, np.nanargmin, *methods("argmax"), *methods("argmin"))
+nondiff(np.any, np.all, *methods("any"), *methods("all"), np.count_nonzero)
+nondiff(np.logical_and.reduce, np.logical_or.reduce, np.logical_xor.reduce)
+
+
+# -------------------------------------------------------------------------------------- cumulative forms
+
+
+@rrule(np.cumsum, *methods("cumsum"))
+def cumsum(a, axis=None, dtype=None, out=None):
+    def pullback(dz):
+        along = 0 if axis is None else axis
+        d = np.flip(np.cumsum(np.flip(dz, along), axis=along), along)
+        return (unbroadcast(np.reshape(d, np.shape(a)), a),)
+
+    return np.cumsum(a, axis=axis, dtype=dtype), pullback
+
+
+@rrule(np.add.accumulate)
+def add_accumulate(array, axis=0, dtype=None, out=None):
+    return cumsum(array, axis, dtype)
+
+
+def recur(d: Any, a: Any) -> Any:
+    """h_0 = d_0 and h_i = d_i + a_i h_(i-1), along the last axis."""
+    h = np.array(np.broadcast_to(d, np.broadcast_shapes(np.shape(d), np.shape(a))))
+    for i in range(1, h.shape[-1]):
+        h[..., i] += a[..., i] * h[..., i - 1]
+    return h
+
+
+@rrule(recur)
+def _recur(d, a):
+    h = recur(d, a)
+
+    def pullback(dh):
+        # The same recurrence, run from the end.
+        w = np.flip(recur(np.flip(dh, -1), _shifted(np.flip(a, -1))), -1)
+        return unbroadcast(w, d), unbroadcast(w * _shifted(h), a)
+
+    return h, pullback
+
+
+def _shifted(x: Any) -> Any:
+    """``x`` moved by one along the last axis, with a zero before it."""
+    return np.concatenate([np.zeros_like(x[..., :1]), x[..., :-1]], axis=-1)
+
+
+@rrule(np.cumprod, *methods("cumprod"))
+def cumprod(a, axis=None, dtype=None, out=None):
+    z = np.cumprod(a, axis=axis, dtype=dtype)
+
+    def pullback(dz):
+        x = np.reshape(a, np.shape(z))
+        if axis is not None:
+            x, z_, d = (np.moveaxis(v, axis, -1) for v in (x, z, dz))
+        else:
+            z_, d = z, dz
+        # With p_i the product of all before i: dx_i = p_i h_i, h_i = dz_i + x_(i+1) h_(i+1).
+        h = np.flip(recur(np.flip(d, -1), _shifted(np.flip(x, -1))), -1)
+        before = np.concatenate([np.ones_like(z_[..., :1]), z_[..., :-1]], axis=-1)
+        dx = before * h
+        if axis is not None:
+            dx = np.moveaxis(dx, -1, axis)
+        return (unbroadcast(np.reshape(dx, np.shape(a)), a),)
+
+    return z, pullback
+
+
+@rrule(np.multiply.accumulate)
+def multiply_accumulate(array, axis=0, dtype=None, out=None):
+    return cumprod(array, axis, dtype)
+
+
+def holders(a: Any, z: Any, axis: int) -> Any:
+    """The position along ``axis`` of the element that holds the running extreme ``z``, the latest of equals."""
+    n = np.shape(a)[axis]
+    steps = np.reshape(np.arange(n), [n if i == axis % np.ndim(a) else 1 for i in range(np.ndim(a))])
+    return np.maximum.accumulate(np.where(np.equal(a, z), steps, 0), axis=axis)
+
+
+nondiff(holders)
+
+
+def put_along(d: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Zeros of ``shape`` with ``d`` added at ``indices`` along ``axis``: the pullback of take_along_axis."""
+    y = np.zeros(shape, np.result_type(d))
+    index = list(np.ogrid[tuple(slice(n) for n in np.shape(indices))])
+    index[axis] = indices
+    np.add.at(y, tuple(index), d)
+    return y
+
+
+@rrule(put_along)
+def _put_along(d, indices, shape, axis):
+    def pullback(dz):
+        return unbroadcast(np.take_along_axis(dz, indices, axis), d), None, None, None
+
+    return put_along(d, indices, shape, axis), pullback
+
+
+def _running(ufunc: np.ufunc) -> None:
+    @rrule(ufunc.accumulate)
+    def running(array, axis=0, dtype=None, out=None):
+        z = ufunc.accumulate(array, axis=axis, dtype=dtype)
+
+        def pullback(dz):
+            return (unbroadcast(put_along(dz, holders(array, z, axis), np.shape(array), axis), array),)
+
+        return z, pullback
+
+
+_running(np.maximum)
+_running(np.minimum)
+
+
+# ------------------------------------------------------------------------------------------------ sorting
+
+
+def origins(a: Any, z: Any, axis: int) -> Any:
+    """The position in ``a`` of each element of ``z``, which holds the same elements in another order."""
+    order = np.argsort(z, axis=axis, kind="stable")
+    where = np.empty_like(order)
+    np.put_along_axis(where, order, np.argsort(a, axis=axis, kind="stable"), axis=axis)
+    return where
+
+
+nondiff(origins)
+
+
+@query
+def _axis_or_last(axis: Any) -> int:
+    return -1 if axis is None else axis
+
+
+@rrule(np.sort)
+def sort(a, axis=-1, kind=None, order=None, **options):
+    z = np.sort(a, axis=axis, kind=kind, order=order, **options)
+
+    def pullback(dz):
+        flat = np.ravel(a) if axis is None else _array(a)
+        d = put_along(dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis))
+        return (unbroadcast(np.reshape(d, np.shape(a)), a),)
+
+    return z, pullback
+
+
+@rrule(np.partition)
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    z = np.partition(a, kth, axis=axis, kind=kind, order=order)
+
+    def pullback(dz):
+        flat = np.ravel(a) if axis is None else _array(a)
+        d = put_along(dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis))
+        return unbroadcast(np.reshape(d, np.shape(a)), a), None
+
+    return z, pullback
+
+
+nondiff(np.argsort, np.argpartition, np.lexsort, *methods("argsort"))
+nondiff(np.ndarray.argpartition)

@@ -1,0 +1,43 @@
+"""Python's built-in functions of numbers, and the methods of ``int``, ``float`` and ``complex``."""
+
+from __future__ import annotations
+
+from .broadcasting import unbroadcast
+from .elementwise import elementwise
+from .operators import abs_slope, power_by_base, power_by_exponent
+from .registry import Operand, nondiff, rrule
+from .zeros import conj
+
+elementwise(abs, abs_slope)
+elementwise(pow, power_by_base, power_by_exponent)
+elementwise(float, 1)
+elementwise((float.conjugate, int.conjugate), 1)
+
+nondiff(int, bool, round, float.is_integer, float.as_integer_ratio, int.bit_length, int.bit_count)
+
+
+@rrule(complex)
+def complex_(real: Operand = 0, imag: Operand = 0):
+    def pullback(dz):
+        return unbroadcast(dz, real), unbroadcast(dz * 1j, imag)
+
+    return complex(real, imag), pullback
+
+
+@rrule(complex.conjugate)
+def conjugate(x):
+    def pullback(dz):
+        return (conj(dz),)
+
+    return conj(x), pullback
+
+
+@rrule(divmod)
+def divmod_(x, y):
+    z = divmod(x, y)
+
+    def pullback(dz):
+        d = dz[1]  # the quotient is a whole number
+        return (None, None) if d is None else (unbroadcast(d, x), unbroadcast(-d * z[0], y))
+
+    return z, pullback
