@@ -1,0 +1,47 @@
+"""The examples in the documentation run."""
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = ["README.md", "CONTRIBUTING.md"]
+DOCTESTS = """
+import doctest, importlib, pkgutil, sys, wengert
+failed = 0
+for module in pkgutil.walk_packages(wengert.__path__, "wengert."):
+    if module.name not in ("wengert.__main__", "wengert.cli", "wengert.demo"):
+        failed += doctest.testmod(importlib.import_module(module.name)).failed
+sys.exit(failed > 0)
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples(page, tmp_path, monkeypatch):
+    """Each block of Python runs after those before it; a comment `# prints` says what it shows."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    names = {"__name__": "__main__"}
+    for number, block in enumerate(blocks):
+        file = tmp_path / f"block{number}.py"
+        file.write_text(block)
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            exec(compile(block, str(file), "exec"), names)
+        expected = re.findall(r"# prints (.*)", block)
+        if expected:
+            assert shown.getvalue().splitlines() == expected
+
+
+def test_doctests():
+    """In a process of its own, since examples may register rules."""
+    done = subprocess.run(
+        [sys.executable, "-c", DOCTESTS], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
