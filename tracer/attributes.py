@@ -1,0 +1,188 @@
+"""Reading and writing attributes: descriptors run as twins, outside objects keep plain values.
+
+Words
+-----
+leaf      an attribute value that crosses the border: boxed, and kept in the overlay of its object.
+static    what the class holds under a name, found without running any descriptor.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from . import calls
+from .arrays import is_traced_array
+from .border import ATOMS, enter, lower
+from .box import BOXES, Box
+from .errors import TraceError
+from .record import effect, record
+from .session import Tracer
+from .structure import is_container
+from .tape import Op, Site
+
+PLAIN = frozenset(
+    (int, float, complex, bool, str, bytes, type(None), list, dict, tuple, set, frozenset, np.ufunc, slice, range)
+    + (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GeneratorType)
+    + (types.CodeType, types.FrameType, types.TracebackType, property, types.MappingProxyType, np.dtype)
+)
+CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtins", "os", "string"))
+MISSING: Any = object()
+
+
+def static(cls: type, name: str) -> Any:
+    """What a class holds under a name, or MISSING."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
+    """``obj.name``."""
+    kind = type(obj)
+    if kind in BOXES:
+        return load_box(tracer, site, obj, name)
+    if kind in PLAIN:
+        return getattr(obj, name)
+    if kind is types.ModuleType:
+        value = getattr(obj, name)
+        if type(value) in ATOMS or obj.__name__.partition(".")[0] in CONSTANT_MODULES:
+            return value
+        return leaf(tracer, obj, name, value, True)
+    if isinstance(obj, type):
+        return leaf(tracer, obj, name, getattr(obj, name), True)
+    return load_instance(tracer, site, obj, kind, name)
+
+
+def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
+    custom = kind.__getattribute__
+    if type(custom) is types.FunctionType:
+        return calls.call(tracer, site, custom, (obj, name), {})
+    found = static(kind, name)
+    own = getattr(obj, "__dict__", None)
+    in_own = type(own) is dict and name in own
+    outside = id(obj) in tracer.outside
+    if found is not MISSING:
+        sort = type(found)
+        if sort is types.FunctionType and not in_own:
+            return types.MethodType(found, obj)
+        if sort is property:
+            if type(found.fget) is types.FunctionType:
+                return calls.call(tracer, site, found.fget, (obj,), {})
+        elif sort is functools.cached_property and not in_own:
+            value = calls.call(tracer, site, found.func, (obj,), {})
+            write(tracer, site, obj, name, value)
+            return value
+        else:
+            getter = getattr(sort, "__get__", None)
+            if type(getter) is types.FunctionType and (not in_own or hasattr(sort, "__set__")):
+                return calls.call(tracer, site, getter, (found, obj, kind), {})
+    elif not in_own and type(getattr(kind, "__getattr__", None)) is types.FunctionType:
+        try:
+            value = object.__getattribute__(obj, name)
+        except AttributeError:
+            return calls.call(tracer, site, kind.__getattr__, (obj, name), {})  # type: ignore[attr-defined]
+        return leaf(tracer, obj, name, value, outside)
+    value = getattr(obj, name)
+    return leaf(tracer, obj, name, value, outside or (not in_own and found is not MISSING))
+
+
+def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:
+    """An attribute's value as the traced function sees it."""
+    if type(value) in ATOMS or type(value) in BOXES:
+        entry = tracer.overlay.get((id(obj), name)) if type(value) is int else None
+        return entry[2] if entry is not None and entry[1] is value else value
+    entry = tracer.overlay.get((id(obj), name))
+    if entry is not None and entry[1] is value:
+        return entry[2]
+    if outside:
+        owner = obj.__name__ if hasattr(obj, "__name__") else type(obj).__name__
+        traced = enter(tracer, value, f"{owner}.{name}")
+        tracer.overlay[id(obj), name] = (obj, value, traced)
+        return traced
+    if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
+        return enter(tracer, value, name)
+    return value
+
+
+def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
+    """``obj.name = value``."""
+    kind = type(obj)
+    if kind in BOXES:
+        raise TraceError(f"{site.filename}:{site.lineno}: cannot set the attribute {name!r} of a traced value")
+    if not isinstance(obj, (type, types.ModuleType)):
+        custom = kind.__setattr__
+        if type(custom) is types.FunctionType:
+            calls.call(tracer, site, custom, (obj, name, value), {})
+            return
+        found = static(kind, name)
+        if type(found) is property and type(found.fset) is types.FunctionType:
+            calls.call(tracer, site, found.fset, (obj, value), {})
+            return
+        setter = getattr(type(found), "__set__", None)
+        if type(setter) is types.FunctionType:
+            calls.call(tracer, site, setter, (found, obj, value), {})
+            return
+    write(tracer, site, obj, name, value)
+
+
+def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
+    """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
+    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType)):
+        plain = lower(tracer, value)
+        put(obj, name, plain)
+        tracer.overlay[id(obj), name] = (obj, plain, value)
+        effect(tracer, site, setattr, (obj, name, value), {})
+    else:
+        put(obj, name, value)
+
+
+def put(obj: Any, name: str, value: Any) -> None:
+    if isinstance(obj, (type, types.ModuleType)) or type(type(obj).__setattr__) is not types.FunctionType:
+        setattr(obj, name, value)
+    else:
+        object.__setattr__(obj, name, value)
+
+
+def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
+    """``del obj.name``."""
+    custom = getattr(type(obj), "__delattr__", None)
+    if type(custom) is types.FunctionType and not isinstance(obj, type):
+        calls.call(tracer, site, custom, (obj, name), {})
+        return
+    tracer.overlay.pop((id(obj), name), None)
+    delattr(obj, name)
+
+
+def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
+    """An attribute of a number or array that is being traced."""
+    value = box.value
+    found = static(type(value), name)
+    if found is MISSING:
+        return getattr(value, name)  # raises what plain Python raises
+    if name in VIEWS and isinstance(value, np.ndarray | np.generic):
+        return record(tracer, site, VIEWS[name], (box,), {})
+    if name in ("real", "imag"):
+        return record(tracer, site, np.real if name == "real" else np.imag, (box,), {})
+    if name == "flat" and isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise TraceError(f"{site.filename}:{site.lineno}: .flat of an array that is not contiguous")
+        return record(tracer, site, np.reshape, (box, -1), {})
+    if callable(found):
+        return types.MethodType(found, box)
+    result = getattr(value, name)
+    if is_traced_array(result):  # .base, and whatever else hands out memory that is shared
+        raise TraceError(f"{site.filename}:{site.lineno}: the attribute {name!r} of a traced array")
+    return result
+
+
+VIEWS: dict[str, Any] = {"T": np.transpose, "mT": getattr(np, "matrix_transpose", None)}
+
+
+def operand_of(box: Box) -> Op:
+    return box.op

@@ -1,0 +1,341 @@
+"""The border between the traced function and the world outside it.
+
+Words
+-----
+enter     let a value from outside in: numbers and arrays become inputs of the tape, containers get shadows.
+shadow    a copy of an outside container in which boxes stand for the leaves.
+lower     take boxes out again: the plain value that the outside is allowed to see.
+settle    when the run ends: carry what was done to shadows over to the originals.
+
+Nobody outside ever sees a box. Numbers and arrays inside an outside *container* are replaced in a copy, which is
+compared with the original when the run ends. Outside *objects* stay themselves: they hold plain values, and the
+tracer keeps the boxes that belong to them in an overlay, under the object and the attribute's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+
+from . import rewrite
+from .arrays import current, is_traced_array
+from .box import BOXES, ArrayBox, Box
+from .errors import TraceError
+from .record import decide, effect
+from .session import Tracer
+from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
+from .tape import NOWHERE
+
+ATOMS = frozenset(
+    (int, bool, str, bytes, type(None), type, np.ufunc, np.dtype, type(Ellipsis), type(NotImplemented), range)
+    + (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.MethodDescriptorType)
+    + (types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType, types.MethodType)
+    + (types.CodeType, types.GeneratorType, slice, property, staticmethod, classmethod)
+)
+
+
+# ------------------------------------------------------------------------------------------------ entering
+
+
+def enter(tracer: Tracer, value: Any, name: str) -> Any:
+    """Let a value that lies outside into the trace."""
+    if type(value) in ATOMS:
+        return value
+    if is_traced_array(value):
+        known = tracer.arrays.get(id(value))
+        if known is not None:
+            return known
+    if is_container(value):
+        known = tracer.shadows.get(id(value))
+        if known is not None:
+            return known[1]
+    return admit(tracer, value, name, "outside")[0]
+
+
+def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
+    """Box the leaves of a value. Returns the value as the traced function sees it, and its tree.
+
+    With the role ``argument`` every position gets a variable of its own, ints are numbers too, and the
+    attributes of objects are looked at now rather than when they are read.
+    """
+    kind = type(value)
+    if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
+        if kind in (int, float, complex) or isinstance(value, (np.ndarray, np.inexact)):
+            if kind is int and role != "argument":
+                return value, FIXED
+            box = tracer.input(name, value, role)
+            return box, Leaf(box.op, value) if is_differentiable(value) else FIXED
+        return value, FIXED
+    if is_container(value):
+        return admit_container(tracer, value, name, role)
+    if kind in ATOMS or isinstance(value, (type, BaseException)) or callable_only(value):
+        return value, FIXED
+    if role != "argument":
+        tracer.outside[id(value)] = value
+        return value, FIXED
+    return value, admit_object(tracer, value, name)
+
+
+def callable_only(value: Any) -> bool:
+    """Whether a value is a C callable or the like, with no attributes to look into."""
+    return callable(value) and not hasattr(value, "__dict__")
+
+
+def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
+    """The shadow of an outside container and its tree."""
+    kind = type(value)
+    if kind in (set, frozenset):
+        items = kind(enter(tracer, x, f"{name}[…]") for x in value)
+        shadow = value if kind is frozenset else remember(tracer, value, items)
+        return shadow, FIXED
+    if isinstance(value, tuple):
+        pairs = [admit(tracer, x, f"{name}[{i}]", role) for i, x in enumerate(value)]
+        inner = [x for x, _ in pairs]
+        tree = Branch(kind, dict(enumerate(t for _, t in pairs)))
+        if all(a is b for a, b in zip(inner, value, strict=True)):
+            return value, tree
+        return remember(tracer, value, kind._make(inner) if hasattr(kind, "_make") else tuple(inner)), tree
+    parts: dict[Any, Tree] = {}
+    branch = Branch(kind, parts)
+    if kind is list or kind is deque:
+        copy: Any = [] if kind is list else deque(maxlen=value.maxlen)
+        remember(tracer, value, copy)
+        for i, x in enumerate(list(value)):
+            inside, parts[i] = admit(tracer, x, f"{name}[{i}]", role)
+            copy.append(inside)
+        return copy, branch
+    copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
+    remember(tracer, value, copy)
+    for key, x in list(value.items()):
+        copy[key], parts[key] = admit(tracer, x, f"{name}[{key!r}]", role)
+    return copy, branch
+
+
+def remember(tracer: Tracer, original: Any, shadow: Any) -> Any:
+    tracer.shadows.setdefault(id(original), (original, shadow))
+    tracer.originals[id(shadow)] = (shadow, original)
+    return shadow
+
+
+def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
+    """Box the float and array attributes of an argument that is an object, in the overlay."""
+    if id(instance) in tracer.outside:
+        known = tracer.trees.get(id(instance))
+        return FIXED if known is None else known
+    tracer.outside[id(instance)] = instance
+    parts: dict[Any, Tree] = {}
+    tree = tracer.trees[id(instance)] = Branch(type(instance), parts)
+    for key, value in attributes(instance).items():
+        if type(value) in ATOMS:
+            parts[key] = FIXED
+            continue
+        traced, parts[key] = admit(tracer, value, f"{name}.{key}", "argument")
+        tracer.overlay[id(instance), key] = (instance, value, traced)
+    return tree
+
+
+# ------------------------------------------------------------------------------------------------ lowering
+
+
+def lower(tracer: Tracer, value: Any, memo: dict[int, Any] | None = None, final: bool = False) -> Any:
+    """The plain value behind a traced one.
+
+    While the run goes on (``final`` is false), containers that hold boxes get a plain copy, their original from
+    now on; when it has ended, what was made inside is stripped of its boxes in place.
+    """
+    kind = type(value)
+    if kind in BOXES:
+        if kind is ArrayBox:
+            tracer.exposed.append(value)
+        return value.value
+    if kind in ATOMS and kind is not types.FunctionType and kind is not types.MethodType:
+        return value
+    memo = {} if memo is None else memo
+    if id(value) in memo:
+        return memo[id(value)][1]
+    if is_container(value):
+        return lower_container(tracer, value, memo, final)
+    if kind is types.FunctionType:
+        lower_function(tracer, value, memo, final)
+    elif kind is types.MethodType:
+        lower(tracer, value.__self__, memo, final)
+    elif kind is functools.partial:
+        memo[id(value)] = (value, value)
+        args = [lower(tracer, x, memo, final) for x in (value.func, *value.args)]
+        keywords = {k: lower(tracer, x, memo, final) for k, x in value.keywords.items()}
+        value.__setstate__((args[0], tuple(args[1:]), keywords, value.__dict__))
+    elif isinstance(value, type):
+        pass
+    elif id(value) not in tracer.outside:
+        lower_object(tracer, value, memo, final)
+    return value
+
+
+def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
+    known = tracer.originals.get(id(value))
+    kind = type(value)
+    if isinstance(value, tuple) or kind is frozenset:
+        if known is not None:
+            return known[1]
+        plain = [lower(tracer, x, memo, final) for x in value]
+        if all(a is b for a, b in zip(plain, value, strict=True)):
+            return value
+        return kind._make(plain) if hasattr(kind, "_make") else kind(plain)
+    if known is not None:
+        original = known[1]
+    elif final:
+        original = value
+    else:
+        original = remember(tracer, _empty_like(value), value) and tracer.originals[id(value)][1]
+    memo[id(value)] = (value, original)
+    sync(tracer, original, value, memo, final)
+    return original
+
+
+def _empty_like(value: Any) -> Any:
+    if type(value) is defaultdict:
+        return defaultdict(value.default_factory)
+    return deque(maxlen=value.maxlen) if type(value) is deque else type(value)()
+
+
+def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final: bool) -> bool:
+    """Make an original hold the plain contents of its shadow; says whether it had to be changed."""
+    if isinstance(original, (dict, OrderedDict)):
+        plain = {lower(tracer, k, memo, final): lower(tracer, v, memo, final) for k, v in shadow.items()}
+        same = len(plain) == len(original) and all(
+            a is b and x is y for (a, x), (b, y) in zip(plain.items(), original.items(), strict=True)
+        )
+        if not same:
+            original.clear()
+            original.update(plain)
+        return not same
+    contents = [lower(tracer, x, memo, final) for x in shadow]
+    if isinstance(original, set):
+        if len(contents) != len(original) or any(x not in original for x in contents) or final:
+            original.clear()
+            original.update(contents)
+        return True
+    if len(contents) == len(original) and all(a is b for a, b in zip(contents, original, strict=True)):
+        return False
+    original.clear()
+    original.extend(contents)
+    return True
+
+
+def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -> None:
+    """Take boxes out of the cells and defaults of a function that was made inside, when the run has ended."""
+    if not rewrite.is_twin(fn.__code__):
+        return
+    if not final:
+        tracer.pending.append(fn)
+        return
+    memo[id(fn)] = (fn, fn)
+    for cell in fn.__closure__ or ():
+        try:
+            cell.cell_contents = lower(tracer, cell.cell_contents, memo, final)
+        except ValueError:  # an empty cell
+            continue
+    if fn.__defaults__:
+        fn.__defaults__ = tuple(lower(tracer, x, memo, final) for x in fn.__defaults__)
+    if fn.__kwdefaults__:
+        fn.__kwdefaults__.update({k: lower(tracer, x, memo, final) for k, x in fn.__kwdefaults__.items()})
+    fn.__code__ = rewrite.original(fn.__code__)
+
+
+def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: bool) -> None:
+    """Take boxes out of the attributes of an object that was made inside; it belongs to the outside from now on."""
+    memo[id(instance)] = (instance, instance)
+    if isinstance(instance, BaseException):
+        instance.args = tuple(lower(tracer, x, memo, final) for x in instance.args)
+    if isinstance(instance, (list, dict)) and any(type(x) in BOXES for x in _items(instance)):
+        for key in range(len(instance)) if isinstance(instance, list) else list(instance):
+            instance[key] = lower(tracer, instance[key], memo, final)
+    if isinstance(instance, types.ModuleType | np.ndarray | np.generic | float | complex):
+        return
+    for key, value in attributes(instance).items():
+        plain = lower(tracer, value, memo, final)
+        if plain is not value:
+            object.__setattr__(instance, key, plain)
+            if not final:
+                tracer.overlay[id(instance), key] = (instance, plain, value)
+    if not final:
+        tracer.outside[id(instance)] = instance
+
+
+def _items(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
+def settle(tracer: Tracer) -> None:
+    """Carry what the run did to shadows over to their originals."""
+    memo: dict[int, Any] = {}
+    for shadow, original in list(tracer.originals.values()):
+        if isinstance(original, (tuple, frozenset)):
+            continue
+        memo[id(shadow)] = (shadow, original)
+        if sync(tracer, original, shadow, memo, True):
+            first = tracer.shadows.get(id(original))
+            if first is not None and first[1] is not shadow:
+                raise TraceError(
+                    "the same list or dict was passed in two places and then changed by the function; "
+                    "pass a copy in one of them"
+                )
+            effect(tracer, NOWHERE, type(original).__setitem__, (), {})
+    for cell, shadow in list(tracer.cells.values()):
+        try:
+            plain = lower(tracer, shadow.cell_contents, memo, True)
+        except ValueError:
+            continue
+        try:
+            changed = cell.cell_contents is not plain
+        except ValueError:
+            changed = True
+        if changed:
+            cell.cell_contents = plain
+    for fn in tracer.pending:
+        lower_function(tracer, fn, memo, True)
+
+
+def strip_exception(tracer: Tracer, error: BaseException) -> None:
+    """Take boxes out of an exception that is about to reach the caller."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        lower_object(tracer, current, {}, True)
+        current = current.__cause__ or current.__context__
+
+
+def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tree:
+    """The tree of a result, read off its boxes before they are taken out."""
+    kind = type(value)
+    memo = set() if memo is None else memo
+    if kind in BOXES:
+        return Leaf(current_op(value), value.value) if is_differentiable(value.value) else FIXED
+    if is_container(value) and kind not in (set, frozenset):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return Branch(kind, {key: result_tree(tracer, x, memo) for key, x in items})
+    if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
+        return Leaf(None, value) if is_differentiable(value) else FIXED
+    if kind in ATOMS or isinstance(value, type) or callable(value) or id(value) in memo:
+        return FIXED
+    memo.add(id(value))
+    parts = {}
+    for key, x in attributes(value).items():
+        entry = tracer.overlay.get((id(value), key))
+        parts[key] = result_tree(tracer, entry[2] if entry and entry[1] is x else x, memo)
+    return Branch(kind, parts)
+
+
+def current_op(box: Box) -> Any:
+    return current(box) if isinstance(box, ArrayBox) else box.op
+
+
+def draw_all(tracer: Tracer, boxes: list[Box]) -> None:
+    """Guard the values of boxes that went into something that is not a number."""
+    for box in boxes:
+        decide(tracer, box.op, box.value)

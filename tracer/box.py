@@ -1,0 +1,149 @@
+"""Boxes: the private wrappers in which numbers and arrays travel while a function is being traced.
+
+Words
+-----
+Box        an immutable number (float, int, complex, NumPy scalar): its ``value`` and the ``op`` that made it.
+ArrayBox   an array: a cell that points to the op of its current version (see ``arrays``).
+draw       take a plain bool, int or string out of a box: the tape notes the value as a guard.
+
+Instrumented code never meets the methods below: its operations go through ``hooks``. They are for C code
+that calls back (``max`` comparing, ``range`` asking for an index), so that what it does is recorded as well;
+where C code wants the bare number, a box refuses, because a lost gradient must be an error.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .errors import EscapeError
+from .tape import Op
+
+
+class Box:
+    """A number that is being traced."""
+
+    __slots__ = ("op", "value")
+
+    def __init__(self, value: Any, op: Op) -> None:
+        self.value = value
+        self.op = op
+
+    # What draws a plain value out is a decision of the program, and a guard on the tape.
+    def __bool__(self) -> bool:
+        return calls.draw(self, bool)
+
+    def __index__(self) -> int:
+        return calls.draw(self, operator.index)
+
+    def __hash__(self) -> int:
+        return calls.draw(self, hash)
+
+    def __str__(self) -> str:
+        return calls.draw(self, str)
+
+    def __repr__(self) -> str:
+        return calls.draw(self, repr)
+
+    def __format__(self, spec: str) -> str:
+        return calls.draw(self, lambda value: format(value, spec))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Any:
+        return calls.iterate(self)
+
+    def __contains__(self, item: Any) -> bool:
+        return calls.operate(operator.contains, (self, item))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        calls.write_item(self, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return calls.box_attribute(self, name)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        return calls.operate(ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
+
+    def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return calls.operate(fn, args, kwargs)
+
+    # What would hand the bare value to code that records nothing is refused.
+    def __float__(self) -> float:
+        raise lost(self, "float()")
+
+    def __int__(self) -> int:
+        raise lost(self, "int()")
+
+    def __complex__(self) -> complex:
+        raise lost(self, "complex()")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise lost(self, "np.asarray()")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise lost(self, "pickle or copy")
+
+
+class ArrayBox(Box):
+    """An array that is being traced: a reference cell to immutable versions.
+
+    ``memory`` is shared by all boxes on the same storage and counts its writes; ``view`` says how the array is
+    derived from its parent, ``(parent, fn, args, kwargs)``, or is ``None``; ``seen`` is the count of writes at
+    which ``op`` was the version of this array.
+    """
+
+    __slots__ = ("memory", "seen", "view")
+
+    def __init__(self, value: Any, op: Op, memory: Any, view: Any = None) -> None:
+        self.value = value
+        self.op = op
+        self.memory = memory
+        self.seen = memory.writes
+        self.view = view
+
+
+BOXES = frozenset((Box, ArrayBox))
+
+
+def lost(box: Box, where: str) -> EscapeError:
+    """The error for a box that C code wants to strip of its tape."""
+    site = calls.user_site()
+    return EscapeError(
+        f"{site.filename}:{site.lineno}, in {site.function}: a traced {type(box.value).__name__} reached code "
+        f"that cannot record it (through {where}), so its gradient would be lost. Call the function that does "
+        "this directly from the traced code and give it a rule with @wengert.rrule."
+    )
+
+
+def _binary(op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    def forward(self: Box, other: Any) -> Any:
+        return calls.operate(op, (self, other))
+
+    def reflected(self: Box, other: Any) -> Any:
+        return calls.operate(op, (other, self))
+
+    return forward, reflected
+
+
+def _unary(op: Callable[[Any], Any]) -> Any:
+    return lambda self, *rest: calls.operate(op, (self, *rest))
+
+
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
+    _op = getattr(operator, f"__{_name}__")
+    _forward, _reflected = _binary(_op)
+    setattr(Box, f"__{_name}__", _forward)
+    setattr(Box, f"__r{_name}__", _reflected)
+    setattr(ArrayBox, f"__i{_name}__", _binary(getattr(operator, f"__i{_name}__"))[0])
+Box.__divmod__, Box.__rdivmod__ = _binary(divmod)  # type: ignore[attr-defined]
+for _name in "lt le eq ne gt ge".split():
+    setattr(Box, f"__{_name}__", _binary(getattr(operator, f"__{_name}__"))[0])
+for _name in "neg pos invert abs".split():
+    setattr(Box, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
+Box.__getitem__ = _binary(operator.getitem)[0]  # type: ignore[attr-defined]
+Box.__round__ = _unary(round)  # type: ignore[attr-defined]
+
+from . import calls  # noqa: E402  (boxes and calls need each other; boxes come first)

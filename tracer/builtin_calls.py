@@ -1,0 +1,349 @@
+"""Builtins that need a word of their own, because they look at types, at frames, or behind attributes."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import sys
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from . import attributes, calls
+from .border import enter, lower
+from .box import BOXES, ArrayBox
+from .calls import call, handles, method_of, opaque, structural
+from .errors import EscapeError, TraceError
+from .record import NUMBERS, effect, has_box, record
+from .session import Tracer
+from .structure import is_container
+from .tape import Site
+
+
+def plain_of(value: Any) -> Any:
+    """The value in a box, or the value itself."""
+    return value.value if type(value) in BOXES else value
+
+
+@handles(isinstance)
+def _isinstance(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    return isinstance(plain_of(args[0]), *args[1:])
+
+
+@handles(callable)
+def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    return callable(plain_of(args[0]))
+
+
+@handles(type)
+def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return type(plain_of(args[0])) if len(args) == 1 else type(*args, **kwargs)
+
+
+@handles(id)
+def _id(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> int:
+    return id(plain_of(args[0]))
+
+
+@handles(len)
+def _len(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return by_method(tracer, site, len, "__len__", args)
+
+
+def by_method(tracer: Tracer, site: Site, fn: Any, name: str, args: Any) -> Any:
+    """A builtin that asks a special method, run as a twin where that is a Python function."""
+    method = method_of(args[0], name) if args else None
+    if method is not None:
+        return calls.plain_key(call(tracer, site, method, args, {}))
+    return structural(tracer, site, fn, args, {})
+
+
+for _fn, _name in (
+    (repr, "__repr__"),
+    (hash, "__hash__"),
+    (str, "__str__"),
+    (format, "__format__"),
+    (operator.length_hint, "__length_hint__"),
+):
+
+    def _by_name(tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _fn, name: str = _name) -> Any:
+        if kwargs or not args:
+            return structural(tracer, site, fn, args, kwargs)
+        method = method_of(args[0], name)
+        if method is None and fn is str:
+            return by_method(tracer, site, fn, "__repr__", args) if len(args) == 1 else fn(*args)
+        return by_method(tracer, site, fn, name, args)
+
+    handles(_fn)(_by_name)
+
+
+@handles(bool, operator.truth)
+def _bool(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    return calls.truth(tracer, site, args[0]) if args else False
+
+
+@handles(operator.not_)
+def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    return not calls.truth(tracer, site, args[0])
+
+
+@handles(float, int, complex)
+def _unused(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    raise AssertionError
+
+
+def _number(cls: type, name: str) -> Any:
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        method = method_of(args[0], name) if len(args) == 1 else None
+        if method is not None:
+            return call(tracer, site, method, args, {})
+        if has_box(args):
+            return record(tracer, site, cls, args, kwargs)
+        return cls(*args, **kwargs)
+
+    return handler
+
+
+for _cls in (float, int, complex):
+    calls.special[_cls] = _number(_cls, f"__{_cls.__name__}__")
+
+
+@handles(iter)
+def _iter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if len(args) == 2:
+        return structural(tracer, site, iter, args, kwargs)
+    return iter(calls.iterate_object(tracer, site, args[0]))
+
+
+@handles(next)
+def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    method = method_of(args[0], "__next__")
+    if method is None:
+        return next(*args)
+    try:
+        return call(tracer, site, method, args[:1], {})
+    except StopIteration:
+        if len(args) == 2:
+            return args[1]
+        raise
+
+
+@handles(sum)
+def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    items = list(calls.iterate_object(tracer, site, args[0]))
+    start = args[1:] or tuple(kwargs.values())
+    if not has_box(items) and not has_box(start) and not any(map(calls.is_object, items)):
+        return sum(items, *start)
+    if all(isinstance(plain_of(x), (NUMBERS, bool, np.ndarray)) for x in (*items, *start)):
+        return record(tracer, site, sum, (items, *start), {})
+    total = start[0] if start else 0
+    for item in items:
+        total = hooks_binary(tracer, site, operator.add, total, item)
+    return total
+
+
+def hooks_binary(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
+    """An operator on any two values."""
+    if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right):
+        return calls.apply(tracer, site, op, (left, right), {})
+    return op(left, right)
+
+
+@handles(getattr)
+def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    try:
+        return attributes.load(tracer, site, args[0], args[1])
+    except AttributeError:
+        if len(args) == 3:
+            return args[2]
+        raise
+
+
+@handles(object.__getattribute__)
+def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    obj, name = args
+    return attributes.leaf(tracer, obj, name, object.__getattribute__(obj, name), id(obj) in tracer.outside)
+
+
+@handles(hasattr)
+def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    try:
+        attributes.load(tracer, site, args[0], args[1])
+    except AttributeError:
+        return False
+    return True
+
+
+@handles(setattr)
+def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    attributes.store(tracer, site, *args)
+
+
+@handles(object.__setattr__)
+def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    obj, name, value = args
+    if type(getattr(type(obj), "__setattr__", None)) is types.FunctionType or id(obj) not in tracer.outside:
+        if id(obj) not in tracer.outside:
+            object.__setattr__(obj, name, value)
+            return
+    plain = lower(tracer, value)
+    object.__setattr__(obj, name, plain)
+    tracer.overlay[id(obj), name] = (obj, plain, value)
+    effect(tracer, site, setattr, (obj, name, value), {})
+
+
+@handles(delattr)
+def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    attributes.delete(tracer, site, *args)
+
+
+@handles(vars)
+def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if not args:
+        return calls.user_frame().f_locals
+    return attributes.load(tracer, site, args[0], "__dict__")
+
+
+@handles(locals)
+def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return calls.user_frame().f_locals
+
+
+@handles(globals)
+def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return calls.user_frame().f_globals
+
+
+@handles(dir)
+def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return dir(plain_of(args[0])) if args else sorted(calls.user_frame().f_locals)
+
+
+@handles(eval, exec)
+def _eval(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    raise TraceError(
+        f"{site.filename}:{site.lineno}, in {site.function}: eval and exec cannot be traced; make a function of the "
+        "code outside the traced function, and call it"
+    )
+
+
+@handles(super)
+def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if args:
+        return super(*args)  # type: ignore[misc]
+    frame = calls.user_frame()
+    first = frame.f_locals[frame.f_code.co_varnames[0]]
+    return super(frame.f_locals["__class__"], first)
+
+
+@handles(sys._getframe)
+def _getframe(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    frame = calls.user_frame()
+    for _ in range(args[0] if args else 0):
+        frame = frame.f_back
+        while frame.f_code.co_filename.startswith(calls.HERE):
+            frame = frame.f_back
+    return frame
+
+
+@handles(print)
+def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    effect(tracer, site, print, args, kwargs)
+    texts = [call(tracer, site, str, (x,), {}) if calls.is_object(x) else lower(tracer, x) for x in args]
+    print(*texts, **{k: lower(tracer, x) for k, x in kwargs.items()})
+
+
+@handles(warnings.warn)
+def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    """``warnings.warn`` names a line by counting frames, of which some are ours."""
+    names = ("message", "category", "stacklevel")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    message, category = given["message"], given.get("category")
+    frame = _getframe(tracer, site, (max(given.get("stacklevel", 1), 1) - 1,), {})
+    if isinstance(message, Warning):
+        category = type(message)
+    scope = frame.f_globals
+    warnings.warn_explicit(
+        message,
+        category or UserWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        scope.get("__name__", "sys"),
+        scope.setdefault("__warningregistry__", {}),
+    )
+
+
+@handles(builtins.__build_class__)
+def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return builtins.__build_class__(*args, **kwargs)
+
+
+@handles(np.ndarray.tolist)
+def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    array = args[0]
+    if type(array) not in BOXES:
+        return array.tolist()
+    if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
+        return call(tracer, site, np.ndarray.item, (array,), {})
+    return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
+
+
+@handles(np.ndarray.__setitem__)
+def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    calls.set_item(tracer, site, *args)
+
+
+@handles(operator.setitem)
+def _operator_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    calls.set_item(tracer, site, *args)
+
+
+def _dunder_operator(op: Any) -> Any:
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        return hooks_binary(tracer, site, op, *args)
+
+    return handler
+
+
+for _op in [*calls.BINARY, *calls.COMPARE, *calls.INPLACE]:
+    if _op is not divmod and _op not in registry.rules:
+        handles(_op)(_dunder_operator(_op))
+
+
+@handles(functools.cmp_to_key)
+def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return functools.cmp_to_key(calls.callback(tracer, site, args[0]))
+
+
+@handles(object.__reduce_ex__)
+def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """What ``copy`` asks of an object: the state of an outside object must be what the traced function sees."""
+    result = object.__reduce_ex__(*args)
+    obj = args[0]
+    if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
+        return result
+    state = result[2]
+    if isinstance(state, dict):
+        state = {k: attributes.load(tracer, site, obj, k) for k in state}
+    elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
+        state = (state[0], {k: attributes.load(tracer, site, obj, k) for k in state[1]})
+    return (*result[:2], state, *result[3:])
+
+
+def _attrgetter(tracer: Tracer, site: Site, getter: Any, obj: Any) -> Any:
+    names = getter.__reduce__()[1]
+
+    def get(path: str) -> Any:
+        value = obj
+        for name in path.split("."):
+            value = attributes.load(tracer, site, value, name)
+        return value
+
+    return get(names[0]) if len(names) == 1 else tuple(map(get, names))
+
+
+UNUSED = (ArrayBox, EscapeError, enter, is_container, opaque)

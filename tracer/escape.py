@@ -1,0 +1,86 @@
+"""Noticing Python code that runs behind the tracer's back.
+
+A C function that is handed an object may call Python methods of its class (``sorted`` calls ``__lt__``, ``str``
+calls ``__str__``). Such a call does not pass through a hook, so it does not run as a twin. While a C function runs
+on arguments that could do that, every Python frame that starts is looked at; one that holds a box is an escape.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import rewrite
+from .box import BOXES
+from .errors import EscapeError
+from .tape import Site
+
+HARMLESS = frozenset(
+    (int, float, complex, bool, str, bytes, type(None), slice, range, type(Ellipsis), np.ndarray, np.dtype, np.ufunc)
+    + (types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
+) | BOXES
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+OURS = tuple(os.path.dirname(PACKAGE) + os.sep + part for part in ("tracer", "transforms", "rules", "face"))
+
+
+def may_call_back(value: Any, depth: int = 2) -> bool:
+    """Whether a C function could reach Python code through this argument."""
+    kind = type(value)
+    if kind in HARMLESS or issubclass(kind, np.generic):
+        return False
+    if kind in (tuple, list, set) and depth:
+        return any(may_call_back(x, depth - 1) for x in list(value)[:50])
+    if kind is dict and depth:
+        return any(may_call_back(x, depth - 1) for x in list(value.values())[:50])
+    return kind not in (type, types.GeneratorType)
+
+
+def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
+    """Call a C function, and raise if untraced Python code met a box meanwhile."""
+    if not (any(map(may_call_back, args)) or (kwargs and any(map(may_call_back, kwargs.values())))):
+        return fn(*args, **kwargs)
+    escaped: list[Any] = []
+
+    def look(frame: Any, event: str, arg: Any) -> None:
+        if event != "call" or escaped:
+            return
+        code = frame.f_code
+        if rewrite.is_twin(code) or code.co_filename.startswith(PACKAGE) or code.co_name == "look":
+            return
+        if code.co_filename.startswith(OURS):
+            return
+        if any(holds_box(value) for value in frame.f_locals.values()):
+            escaped.append(code)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        result = fn(*args, **kwargs)
+    finally:
+        sys.setprofile(before)
+    if escaped:
+        code = escaped[0]
+        raise EscapeError(
+            f"{site.filename}:{site.lineno}, in {site.function}: {getattr(fn, '__name__', fn)} called the Python "
+            f"function {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which could not be traced, with "
+            "a traced value. Call it directly, or write the loop in Python."
+        )
+    return result
+
+
+def holds_box(value: Any) -> bool:
+    """Whether a local variable is a box, or a container or object that holds one."""
+    kind = type(value)
+    if kind in BOXES:
+        return True
+    if kind in (tuple, list):
+        return any(type(x) in BOXES for x in value)
+    if kind is dict:
+        return any(type(x) in BOXES for x in value.values())
+    own = getattr(value, "__dict__", None) if not isinstance(value, (type, types.ModuleType)) else None
+    return type(own) is dict and any(type(x) in BOXES for x in own.values())

@@ -1,0 +1,376 @@
+"""Hooks: what the instrumented bytecode calls in the place of its own operations.
+
+Each factory takes the ``site`` of one instruction and returns the function that stands for it. The hooks on
+numbers decide by the types of their operands alone; the others ask for the active tracer, and do what plain
+Python does where there is none (a function made inside a traced one may live on when the run has ended).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from . import attributes, calls
+from .border import ATOMS, enter, lower
+from .box import BOXES, ArrayBox, Box
+from .calls import method_of
+from .record import decide
+from .session import active
+from .tape import Op, Site
+
+Hook = Callable[..., Any]
+PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
+
+
+def binary(site: Site, op: Any) -> Hook:
+    if op is operator.getitem:
+        return subscript(site)
+
+    def hook(right: Any, left: Any) -> Any:
+        kind = type(left)
+        other = type(right)
+        if kind is Box:
+            if other is Box:
+                value = op(left.value, right.value)
+                args = (left.op, right.op)
+            elif other is float or other is int:
+                value = op(left.value, right)
+                args = (left.op, right)
+            else:
+                return slow(left, right)
+        elif other is Box and (kind is float or kind is int):
+            value = op(left, right.value)
+            args = (left, right.op)
+        elif kind in PLAIN and other in PLAIN:
+            return op(left, right)
+        else:
+            return slow(left, right)
+        tape = (left if kind is Box else right).op.tape
+        made = Op(functional, args, value, site, tape)
+        tape.ops.append(made)
+        return Box(value, made)
+
+    functional = calls.INPLACE.get(op, op)
+
+    def slow(left: Any, right: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return op(left, right)
+        if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right):
+            return calls.apply(tracer, site, op if type(left) is not Box else functional, (left, right), {})
+        return op(left, right)
+
+    return hook
+
+
+def subscript(site: Site) -> Hook:
+    def hook(key: Any, container: Any) -> Any:
+        kind = type(container)
+        if kind is list or kind is dict or kind is tuple:
+            return container[key]
+        tracer = active.tracer
+        if tracer is None:
+            return container[key]
+        return calls.get_item(tracer, site, container, key)
+
+    return hook
+
+
+def compare(site: Site, op: Any) -> Hook:
+    def hook(right: Any, left: Any) -> Any:
+        kind = type(left)
+        other = type(right)
+        if kind in PLAIN and other in PLAIN:
+            return op(left, right)
+        tracer = active.tracer
+        if tracer is None:
+            return op(left, right)
+        if kind in BOXES or other in BOXES or calls.is_object(left) or calls.is_object(right):
+            return calls.apply(tracer, site, op, (left, right), {})
+        return op(left, right)
+
+    return hook
+
+
+def unary(site: Site, op: Any) -> Hook:
+    def hook(x: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None or type(x) in PLAIN:
+            return op(x)
+        if op is operator.not_:
+            return not calls.truth(tracer, site, x)
+        return calls.apply(tracer, site, op, (x,), {})
+
+    return hook
+
+
+def contains(site: Site, negate: bool) -> Hook:
+    def hook(container: Any, item: Any) -> bool:
+        tracer = active.tracer
+        if tracer is None:
+            return (item in container) is not negate
+        method = method_of(container, "__contains__")
+        if method is not None:
+            found = calls.truth(tracer, site, calls.call(tracer, site, method, (container, item), {}))
+        elif type(container) is ArrayBox:
+            equal = calls.apply(tracer, site, operator.eq, (container, item), {})
+            found = calls.truth(tracer, site, calls.call(tracer, site, equal.any, (), {}))
+        elif method_of(container, "__iter__") is not None:
+            found = any(
+                x is item or calls.truth(tracer, site, calls.apply(tracer, site, operator.eq, (x, item), {}))
+                for x in calls.iterate_object(tracer, site, container)
+            )
+        else:
+            found = item in container
+        return found is not negate
+
+    return hook
+
+
+def is_(site: Site, negate: bool) -> Hook:
+    def hook(right: Any, left: Any) -> bool:
+        if type(left) in BOXES and type(right) in BOXES:
+            return (left.value is right.value) is not negate
+        return (left is right) is not negate
+
+    return hook
+
+
+def truth(site: Site) -> Hook:
+    def hook(x: Any) -> bool:
+        tracer = active.tracer
+        if tracer is None or x is True or x is False:
+            return bool(x)
+        return calls.truth(tracer, site, x)
+
+    return hook
+
+
+def call(site: Site) -> Hook:
+    def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return fn(*args, **kwargs)
+        return calls.call(tracer, site, fn, args, kwargs)
+
+    return hook
+
+
+def call_ex(site: Site) -> Hook:
+    def hook(fn: Any, args: Any, kwargs: Any = None) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return fn(*args, **(kwargs or {}))
+        args = tuple(calls.iterate_object(tracer, site, args))
+        return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
+
+    return hook
+
+
+def getattr(site: Site, name: str) -> Hook:  # noqa: A001  (named as the operation it stands for)
+    get = operator.attrgetter(name)
+
+    def hook(obj: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return get(obj)
+        return attributes.load(tracer, site, obj, name)
+
+    return hook
+
+
+def setattr(site: Site, name: str) -> Hook:  # noqa: A001
+    def hook(obj: Any, value: Any) -> None:
+        tracer = active.tracer
+        if tracer is None:
+            builtin_setattr(obj, name, value)
+        else:
+            attributes.store(tracer, site, obj, name, value)
+
+    return hook
+
+
+def delattr(site: Site, name: str) -> Hook:  # noqa: A001
+    def hook(obj: Any) -> None:
+        tracer = active.tracer
+        if tracer is None:
+            builtin_delattr(obj, name)
+        else:
+            attributes.delete(tracer, site, obj, name)
+
+    return hook
+
+
+def setitem(site: Site) -> Hook:
+    def hook(container: Any, key: Any, value: Any) -> None:
+        tracer = active.tracer
+        if tracer is None or (type(container) is list and type(key) is int):
+            container[key] = value
+        else:
+            calls.set_item(tracer, site, container, key, value)
+
+    return hook
+
+
+def delitem(site: Site) -> Hook:
+    def hook(key: Any, container: Any) -> None:
+        tracer = active.tracer
+        method = method_of(container, "__delitem__")
+        if tracer is not None and method is not None:
+            calls.call(tracer, site, method, (container, key), {})
+        else:
+            del container[calls.plain_key(key)]
+
+    return hook
+
+
+def load_global(site: Site, name: str) -> Hook:
+    def hook(value: Any) -> Any:
+        kind = type(value)
+        if kind in ATOMS:
+            return value
+        tracer = active.tracer
+        if tracer is None or value.__class__ is type:
+            return value
+        entry = tracer.overlay.get((site.filename, name))  # type: ignore[call-overload]
+        if entry is not None and entry[1] is value:
+            return entry[2]
+        traced = enter(tracer, value, name)
+        tracer.overlay[site.filename, name] = (value, value, traced)  # type: ignore[index]
+        return traced
+
+    return hook
+
+
+def global_attr(site: Site, name: str, attr: str) -> Hook:
+    load, get = load_global(site, name), getattr(site, attr)
+
+    def hook(value: Any) -> Any:
+        return get(load(value))
+
+    return hook
+
+
+def store_global(site: Site, name: str) -> Hook:
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return value
+        plain = lower(tracer, value)
+        tracer.overlay[site.filename, name] = (plain, plain, value)  # type: ignore[index]
+        calls.effect(tracer, site, operator.setitem, ("globals", name, value), {})
+        return plain
+
+    return hook
+
+
+def iter(site: Site) -> Hook:  # noqa: A001
+    def hook(obj: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return builtin_iter(obj)
+        return builtin_iter(calls.iterate_object(tracer, site, obj))
+
+    return hook
+
+
+class Context:
+    """A context manager of a Python class, whose methods run as twins."""
+
+    def __init__(self, site: Site, manager: Any, enter: Any, leave: Any) -> None:
+        self.site, self.manager, self.enter, self.leave = site, manager, enter, leave
+
+    def __enter__(self) -> Any:
+        return calls.call(active.tracer, self.site, self.enter, (self.manager,), {})  # type: ignore[arg-type]
+
+    def __exit__(self, *error: Any) -> Any:
+        result = calls.call(active.tracer, self.site, self.leave, (self.manager, *error), {})  # type: ignore[arg-type]
+        return calls.plain_key(result)
+
+
+def context(site: Site) -> Hook:
+    def hook(manager: Any) -> Any:
+        enter_method, exit_method = method_of(manager, "__enter__"), method_of(manager, "__exit__")
+        if active.tracer is None or enter_method is None or exit_method is None:
+            return manager
+        return Context(site, manager, enter_method, exit_method)
+
+    return hook
+
+
+def match_class(site: Site) -> Hook:
+    def hook(cls: Any, names: Any, count: int, subject: Any) -> Any:
+        value = subject.value if type(subject) in BOXES else subject
+        if not isinstance(value, cls):
+            return None
+        found = []
+        if count:
+            selves = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+            if not hasattr(cls, "__match_args__") and issubclass(cls, selves):
+                if count > 1:
+                    raise TypeError(f"{cls.__name__}() accepts 1 positional sub-pattern ({count} given)")
+                found.append(subject)
+            else:
+                fields = cls.__match_args__ if hasattr(cls, "__match_args__") else ()
+                if count > len(fields):
+                    plural = "" if len(fields) == 1 else "s"
+                    raise TypeError(
+                        f"{cls.__name__}() accepts {len(fields)} positional sub-pattern{plural} ({count} given)"
+                    )
+                names = (*fields[:count], *names)
+        get = attributes.load
+        for name in names:
+            try:
+                tracer = active.tracer
+                found.append(operator.attrgetter(name)(subject) if tracer is None else get(tracer, site, subject, name))
+            except AttributeError:
+                return None
+        return tuple(found)
+
+    return hook
+
+
+def format(site: Site) -> Hook:  # noqa: A001
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None or type(value) in PLAIN:
+            return value
+        if type(value) in BOXES:
+            decide(tracer, value.op, value.value) if type(value) is Box else None
+            return value.value
+        if calls.is_object(value):
+            return Formatted(lambda name, *args: calls.call(tracer, site, method_of(value, name), args, {}), value)
+        return value
+
+    return hook
+
+
+class Formatted:
+    """An object in an f-string, whose special methods run as twins."""
+
+    def __init__(self, run: Hook, value: Any) -> None:
+        self.run, self.value = run, value
+
+    def __format__(self, spec: str) -> str:
+        if method_of(self.value, "__format__"):
+            return self.run("__format__", self.value, spec)
+        return builtin_format(str(self), spec) if type(self.value).__format__ is object.__format__ else builtin_format(
+            self.value, spec
+        )
+
+    def __str__(self) -> str:
+        if method_of(self.value, "__str__"):
+            return self.run("__str__", self.value)
+        return repr(self) if type(self.value).__str__ is object.__str__ else str(self.value)
+
+    def __repr__(self) -> str:
+        return self.run("__repr__", self.value) if method_of(self.value, "__repr__") else repr(self.value)
+
+
+from builtins import (  # noqa: E402  (the factories above shadow these names in the module)
+    delattr as builtin_delattr,
+    format as builtin_format,
+    iter as builtin_iter,
+    setattr as builtin_setattr,
+)

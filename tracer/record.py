@@ -1,0 +1,149 @@
+"""Recording: run a primitive on plain values and put what was done on the tape.
+
+Words
+-----
+operand   an argument as the tape holds it: ops in the place of boxes.
+born      a value made without traced operands: an array is boxed all the same, since it may be written to.
+followed  a type of result that can carry a derivative, or that carries none for certain.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from .arrays import VALUE_FREE, box_array, current, is_traced_array, save
+from .box import BOXES, ArrayBox, Box
+from .session import Tracer
+from .tape import Effect, Guard, Op, Site, append, element, primal
+
+NUMBERS = (float, int, complex, np.number)
+
+
+def operand(value: Any, arrays: list[ArrayBox]) -> Any:
+    """An argument as the tape holds it. Boxes of arrays that are met are added to ``arrays``."""
+    kind = type(value)
+    if kind is Box:
+        return value.op
+    if kind is ArrayBox:
+        arrays.append(value)
+        return current(value)
+    if kind is tuple:
+        return tuple([operand(x, arrays) for x in value])
+    if kind is list:
+        return [operand(x, arrays) for x in value]
+    if kind is dict:
+        return {key: operand(x, arrays) for key, x in value.items()}
+    if kind is slice:
+        return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make([operand(x, arrays) for x in value])
+    return value
+
+
+def has_box(value: Any) -> bool:
+    """Whether a box is in a nested argument."""
+    kind = type(value)
+    if kind in BOXES:
+        return True
+    if kind is tuple or kind is list:
+        return any(map(has_box, value))
+    if kind is dict:
+        return any(map(has_box, value.values()))
+    if kind is slice:
+        return has_box((value.start, value.stop, value.step))
+    return isinstance(value, tuple) and any(map(has_box, value))
+
+
+def record(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the primitive ``fn`` on the values of its arguments, note it on the tape, and box the result."""
+    arrays: list[ArrayBox] = []
+    operands = operand(args, arrays)
+    options = operand(kwargs, arrays) if kwargs else {}
+    value = fn(*primal(operands), **primal(options))
+    return finish(tracer, site, fn, operands, options, value, arrays)
+
+
+def finish(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, arrays: list[ArrayBox]
+) -> Any:
+    """Note a call that was made on the tape, and box its value."""
+    if type(value) is np.ndarray:
+        for known in arrays:
+            if known.value is value:
+                return known  # np.asarray(a) is a
+    if value is None or value is NotImplemented:
+        return value
+    op = append(tracer.tape, fn, args, kwargs, value, site)
+    result = box(tracer, op, arrays)
+    if arrays and fn not in VALUE_FREE and not (type(result) is ArrayBox and result.view is not None):
+        save(arrays)
+    return result
+
+
+def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
+    """Box the value of an op: each number and array in it gets a box of its own."""
+    value = op.value
+    if isinstance(value, bool):
+        decide(tracer, op, value)
+        return value
+    if isinstance(value, NUMBERS) or isinstance(value, np.bool_):
+        return Box(value, op)
+    if is_traced_array(value):
+        return box_array(op, arrays, fresh=op.fn in VALUE_FREE or not any(True for _ in op.operands()))
+    if isinstance(value, (tuple, list)):
+        parts = []
+        for i, part in enumerate(value):
+            piece = append(tracer.tape, element, (op, i), {}, part, op.site)
+            parts.append(box(tracer, piece, arrays))
+        return rebuilt(value, parts)
+    return value
+
+
+def rebuilt(value: Any, parts: list[Any]) -> Any:
+    """A tuple, list or namedtuple like ``value`` with other elements."""
+    if hasattr(value, "_make"):
+        return value._make(parts)
+    if isinstance(value, list):
+        return parts
+    return type(value)(parts)
+
+
+def born(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, pure: bool) -> Any:
+    """The result of a call that no traced value went into."""
+    kind = type(value)
+    if is_traced_array(value):
+        known = tracer.arrays.get(id(value))
+        if known is not None and known.value is value:
+            return known
+        return box(tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), [])
+    if not pure and (kind is float or kind is complex or isinstance(value, np.inexact)):
+        return box(tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), [])
+    if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_make")):
+        parts = [born(tracer, site, element, (value, i), {}, x, pure) for i, x in enumerate(value)]
+        changed = any(a is not b for a, b in zip(parts, value, strict=True))
+        return rebuilt(value, parts) if changed else value
+    if kind is list or kind is dict:
+        for i, x in enumerate(value) if kind is list else value.items():
+            traced = born(tracer, site, element, (value, i), {}, x, pure)
+            if traced is not x:
+                value[i] = traced
+    return value
+
+
+def decide(tracer: Tracer, op: Op, value: Any) -> None:
+    """Note that the program depends on ``op`` having had this plain value."""
+    ops = tracer.tape.ops
+    last = ops[-1]
+    if not (last.kind == "guard" and last.args[0] is op):
+        ops.append(Guard(operator.eq, (op,), value, op.site, tracer.tape))
+
+
+def effect(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note something that was done to the outside."""
+    arrays: list[ArrayBox] = []
+    operands = operand(args, arrays)
+    tracer.tape.ops.append(Effect(fn, operands, operand(kwargs, arrays), None, site, tracer.tape))
+    save(arrays)

@@ -1,0 +1,150 @@
+"""Running a function under the tracer: arguments in, value and tape out."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import calls
+from .border import admit, lower, result_tree, settle, strip_exception
+from .calls import is_iterator
+from .errors import TraceError
+from .escape import OURS
+from .session import Tracer, active
+from .structure import FIXED, Tree, rebuild
+from .tape import NOWHERE, Site, Tape
+
+
+class Run:
+    """One traced run: ``tape``, the plain ``value``, and the trees of arguments, result and the callable itself."""
+
+    __slots__ = ("args", "kwargs", "result", "self_tree", "tape", "value")
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.args: list[Tree] = []
+        self.kwargs: dict[str, Tree] = {}
+        self.result: Tree = FIXED
+        self.self_tree: Tree | None = None
+        self.value: Any = None
+
+
+def run(
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wrt_self: bool = False,
+    primitives: Callable[[Any], bool] | None = None,
+    protect: bool = False,
+) -> Run:
+    """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
+
+    With ``protect`` the tape keeps copies of the arrays that the caller can still write to.
+    """
+    tape = Tape(*describe(f))
+    tracer = Tracer(tape, primitives)
+    done = Run(tape)
+    names = argument_names(f, len(args))
+    boxed = []
+    if wrt_self:
+        done.self_tree = admit_self(tracer, f)
+    for name, value in zip(names, args, strict=True):
+        traced, tree = admit(tracer, value, name, "argument")
+        boxed.append(traced)
+        done.args.append(tree)
+    keywords = {}
+    for name, value in kwargs.items():
+        keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument")
+    before = active.tracer
+    active.tracer = tracer
+    try:
+        result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
+        if isinstance(result, types.GeneratorType) or is_iterator(result):
+            raise TraceError(
+                f"{tape.name} ({tape.site}) returns a {type(result).__name__}, whose values do not exist yet; "
+                "return a list or an array of them"
+            )
+        done.result = result_tree(tracer, result)
+        tape.result = rebuild(done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value)
+        settle(tracer)
+        done.value = lower(tracer, result, {}, final=True)
+        if protect:
+            keep_values(tracer)
+    except BaseException as error:
+        settle(tracer)
+        strip_exception(tracer, error)
+        raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
+    finally:
+        active.tracer = before
+    return done
+
+
+def keep_values(tracer: Tracer) -> None:
+    """Move the values that the reverse sweep may need out of the arrays that somebody outside can write to."""
+    for box in [*tracer.exposed, *[box for memory in tracer.memories.values() for box in memory.boxes]]:
+        for op in box.memory.saved:
+            op.value = op.value.copy("K")
+        box.memory.saved.clear()
+
+
+def describe(f: Any) -> tuple[str, Site]:
+    """The name and the place of a callable."""
+    if not callable(f):
+        raise TraceError(f"the first argument must be a function, not a {type(f).__name__}")
+    inner = getattr(f, "__func__", f)
+    code = getattr(inner, "__code__", None)
+    name = getattr(f, "__name__", type(f).__name__)
+    if code is None:
+        return name, NOWHERE
+    return name, Site(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def argument_names(f: Any, count: int) -> list[str]:
+    """What to call the positional arguments on the tape."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{i}]" for i in range(count - len(names))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    names += [f"x{i}" for i in range(len(names), count)]
+    return names[:count]
+
+
+def admit_self(tracer: Tracer, f: Any) -> Tree:
+    """Make the attributes of a callable object, or the closure of a function, inputs of the tape."""
+    from .structure import Branch
+
+    if isinstance(f, types.MethodType):
+        return admit_self(tracer, f.__self__)
+    if not isinstance(f, types.FunctionType):
+        return admit(tracer, f, type(f).__name__, "argument")[1]
+    parts: dict[Any, Tree] = {}
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+        shadow = types.CellType()
+        try:
+            shadow.cell_contents, parts[name] = admit(tracer, cell.cell_contents, name, "argument")
+        except ValueError:  # an empty cell
+            pass
+        tracer.cells[id(cell)] = (cell, shadow)
+    return Branch(types.FunctionType, parts)
+
+
+def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of Wengert's own."""
+    frames = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith(OURS) or calls.rewrite.is_twin(code):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    result = None
+    for tb in reversed(frames):
+        result = types.TracebackType(result, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return result

@@ -1,0 +1,62 @@
+"""The trace in progress: one tape, and what is known of the world outside it.
+
+Words
+-----
+tracer    everything that belongs to one run of a traced function; one a thread is active.
+outside   what existed before the run: arguments, globals, closures, attributes of such objects.
+shadow    a copy of an outside list, dict, tuple … in which boxes stand for the leaves.
+overlay   the traced values behind attributes and globals of the outside, which themselves hold plain values.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .arrays import Memory, is_traced_array, owner_of
+from .box import ArrayBox, Box
+from .tape import Input, Tape
+
+
+class Tracer:
+    """One run of a traced function."""
+
+    def __init__(self, tape: Tape, primitives: Callable[[Any], bool] | None = None) -> None:
+        self.tape = tape
+        self.primitives = primitives
+        self.twins: dict[int, tuple[Any, Any]] = {}  # id of an outside function: the function, its twin
+        self.cells: dict[int, tuple[Any, Any]] = {}  # id of an outside cell: the cell, its shadow
+        self.arrays: dict[int, ArrayBox] = {}  # id of an outside array: its box
+        self.memories: dict[int, Memory] = {}  # id of the owner of some storage
+        self.shadows: dict[int, tuple[Any, Any]] = {}  # id of an outside container: it, its shadow
+        self.originals: dict[int, tuple[Any, Any]] = {}  # id of a shadow: the shadow, the outside container
+        self.overlay: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}  # (id, name): owner, plain, traced
+        self.outside: dict[int, Any] = {}  # id of an outside object: the object
+        self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
+        self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
+        self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
+        self.pending: list[Any] = []  # functions that escaped while the run went on
+
+    def input(self, name: str, value: Any, role: str) -> Box:
+        """A new input of the tape, in a box of its own."""
+        op = Input(name, value, self.tape, role)
+        self.tape.ops.append(op)
+        if not is_traced_array(value):
+            return Box(value, op)
+        owner = owner_of(value)
+        memory = self.memories.get(id(owner))
+        if memory is None:
+            memory = self.memories[id(owner)] = Memory(owner)
+        box = ArrayBox(value, op, memory)
+        memory.boxes.append(box)
+        memory.saved.append(op)
+        self.arrays.setdefault(id(value), box)
+        return box
+
+
+class _Active(threading.local):
+    tracer: Tracer | None = None
+
+
+active = _Active()

@@ -1,0 +1,153 @@
+"""The tape as Python source, one operation a statement, as a reader would have written it by hand."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import operator
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from .tape import Input, Op, Tape, element
+
+INFIX = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+    operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.lt: "<", operator.le: "<=",
+    operator.eq: "==", operator.ne: "!=", operator.gt: ">", operator.ge: ">=", operator.and_: "&",
+    operator.or_: "|", operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
+}  # fmt: skip
+PREFIX = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+BUILTINS = vars(sys.modules["builtins"])
+
+
+class Writer:
+    """Writes one tape; ``namespace`` collects what the source refers to by name."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.namespace: dict[str, Any] = {"np": np, "math": math}
+        self.names: dict[Op, str] = {}
+        self.taken: set[str] = {"np", "math", *keyword.kwlist}
+
+    def fresh(self, wanted: str) -> str:
+        """A name that is not taken yet."""
+        base = re.sub(r"\W+", "_", wanted).strip("_") or "x"
+        if base[0].isdigit():
+            base = "x" + base
+        name, i = base, 1
+        while name in self.taken or name in BUILTINS:
+            i += 1
+            name = f"{base}{i}"
+        self.taken.add(name)
+        return name
+
+    def name_of(self, op: Op) -> str:
+        if op not in self.names:
+            self.names[op] = self.fresh(f"t{len(self.names) + 1}")
+        return self.names[op]
+
+    def constant(self, value: Any, hint: str) -> str:
+        """How the source refers to a constant: as a literal where that is exact, else by name."""
+        if value is None or value is Ellipsis or type(value) in (bool, int, str):
+            return repr(value) if value is not Ellipsis else "..."
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        for name, known in self.namespace.items():
+            if known is value:
+                return name
+        name = self.fresh(hint)
+        self.namespace[name] = value
+        return name
+
+    def argument(self, tree: Any) -> str:
+        if isinstance(tree, Op):
+            return self.names.get(tree) or self.name_of(tree)
+        if type(tree) is tuple:
+            return "(" + ", ".join(map(self.argument, tree)) + ("," if len(tree) == 1 else "") + ")"
+        if type(tree) is list:
+            return "[" + ", ".join(map(self.argument, tree)) + "]"
+        if type(tree) is dict:
+            return "{" + ", ".join(f"{k!r}: {self.argument(v)}" for k, v in tree.items()) + "}"
+        if type(tree) is slice:
+            return "slice(" + ", ".join(map(self.argument, (tree.start, tree.stop, tree.step))) + ")"
+        if isinstance(tree, tuple) and hasattr(tree, "_make"):
+            return f"{self.function(type(tree))}(" + ", ".join(map(self.argument, tree)) + ")"
+        return self.function(tree) if callable(tree) else self.constant(tree, "c1")
+
+    def function(self, fn: Any) -> str:
+        """How the source refers to a callable."""
+        name = getattr(fn, "__name__", "fn")
+        owner = getattr(fn, "__self__", None)
+        if isinstance(owner, np.ufunc):
+            return f"np.{owner.__name__}.{name}"
+        if BUILTINS.get(name) is fn:
+            return name
+        for module, prefix in ((math, "math"), (np, "np"), (np.linalg, "np.linalg"), (np.ndarray, "np.ndarray")):
+            if getattr(module, name, None) is fn:
+                return f"{prefix}.{name}"
+        return self.constant(fn, name)
+
+    def index(self, tree: Any) -> str:
+        """An index as it stands between brackets."""
+        if type(tree) is slice:
+            start, stop, step = ("" if x is None else self.argument(x) for x in (tree.start, tree.stop, tree.step))
+            return f"{start}:{stop}" + (f":{step}" if step else "")
+        if type(tree) is tuple and tree:
+            return ", ".join(map(self.index, tree)) + ("," if len(tree) == 1 else "")
+        return self.argument(tree)
+
+    def operand(self, tree: Any) -> str:
+        """An argument beside an operator."""
+        text = self.argument(tree)
+        return f"({text})" if text.startswith("-") else text
+
+    def expression(self, op: Op) -> str:
+        fn, args = op.fn, op.args
+        if not op.kwargs and callable(fn) and fn.__hash__ is not None:
+            if fn in INFIX and len(args) == 2:
+                return f"{self.operand(args[0])} {INFIX[fn]} {self.operand(args[1])}"
+            if fn in PREFIX and len(args) == 1:
+                return f"{PREFIX[fn]}{self.operand(args[0])}"
+            if (fn is operator.getitem or fn is element) and len(args) == 2:
+                return f"{self.operand(args[0])}[{self.index(args[1])}]"
+        given = [self.argument(x) for x in args] + [f"{k}={self.argument(x)}" for k, x in op.kwargs.items()]
+        objclass = getattr(fn, "__objclass__", None)
+        if objclass is not None and args and objclass is np.ndarray:
+            return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
+        return f"{self.function(fn)}({', '.join(given)})"
+
+    def write(self, name: str) -> str:
+        arguments = []
+        for op in self.tape.ops:
+            if isinstance(op, Input):
+                self.names[op] = self.fresh(op.name)
+                arguments.append(self.names[op])
+        lines = [f"def {name}({', '.join(arguments)}):"]
+        for op in self.tape.ops:
+            if op.kind == "guard":
+                lines.append(f"    assert {self.argument(op.args[0])} == {op.value!r}  # {op.site}")
+            elif op.kind == "effect":
+                lines.append(f"    {self.expression(op)}")
+            elif op.kind == "call":
+                text = self.expression(op)
+                lines.append(f"    {self.name_of(op)} = {text}")
+        lines.append(f"    return {self.argument(self.tape.result)}")
+        return "\n".join(lines) + "\n"
+
+
+def source_of(tape: Tape, name: str | None = None) -> str:
+    """The tape as the source text of a function."""
+    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
+    return Writer(tape).write(wanted)
+
+
+def compiled(tape: Tape, name: str) -> Any:
+    """The tape as a Python function of its inputs."""
+    writer = Writer(tape)
+    source = writer.write(name)
+    scope = writer.namespace
+    exec(compile(source, f"<{name}>", "exec"), scope)
+    return scope[name]

@@ -1,0 +1,281 @@
+"""The tape: the Wengert list of one run of a function.
+
+Words
+-----
+op        one line of the tape, and the variable that it defines: ``%7 = mul(%3, %4)``. The two are one object.
+kind      ``input``, ``call``, ``guard`` or ``effect``.
+input     a value that comes from the arguments, or from outside the function.
+guard     a decision taken on a value: the tape is valid only where the value is the same.
+effect    something done to the outside: kept in order and never dropped.
+primal    the value that an op had in the traced run.
+site      the place in the user's program that an op comes from.
+
+The arguments of an op are ops, constants, or tuples, lists, dicts and slices of them. An op does not know its
+number: variables are referred to by object and numbered only when they are printed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Site(NamedTuple):
+    """A place in a program: file, line and the function's name."""
+
+    filename: str
+    lineno: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.filename)}:{self.lineno}"
+
+
+NOWHERE = Site("", 0, "")
+
+
+class Op:
+    """One line of the tape and the variable that it defines.
+
+    ``fn``, ``args`` and ``kwargs`` say what is called, ``value`` is the primal, ``site`` the user's line and
+    ``tape`` the tape that the op was recorded on.
+    """
+
+    __slots__ = ("args", "fn", "site", "tape", "value")
+    kind = "call"
+    kwargs: dict[str, Any] = {}
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape) -> None:
+        self.fn = fn
+        self.args = args
+        self.value = value
+        self.site = site
+        self.tape = tape
+
+    @property
+    def type(self) -> str:
+        """Python type, or dtype and shape of an array: ``float``, ``float64[3,2]``."""
+        return type_name(self.value)
+
+    @property
+    def line(self) -> int:
+        """Line number in the user's program (0 where there is none)."""
+        return self.site.lineno
+
+    def operands(self) -> Iterator[Op]:
+        """Each op that this op takes as an argument, in order, however deeply nested."""
+        yield from ops_in(self.args)
+        if self.kwargs:
+            yield from ops_in(self.kwargs)
+
+
+class KeywordOp(Op):
+    """An op with keyword arguments (few have them, and the others need not pay for it)."""
+
+    __slots__ = ("kwargs",)
+
+    def __init__(
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site, tape: Tape
+    ) -> None:
+        super().__init__(fn, args, value, site, tape)
+        self.kwargs = kwargs
+
+
+class Input(Op):
+    """A value from the arguments (``role`` is ``argument``) or from outside the function (``outside``)."""
+
+    __slots__ = ("name", "role")
+    kind = "input"
+
+    def __init__(self, name: str, value: Any, tape: Tape, role: str = "argument") -> None:
+        super().__init__(None, (), value, NOWHERE, tape)
+        self.name = name
+        self.role = role
+
+
+class Guard(Op):
+    """The decision that the variable ``args[0]`` had the value ``value``."""
+
+    __slots__ = ()
+    kind = "guard"
+
+
+class Effect(KeywordOp):
+    """Something done to the outside, such as ``print``."""
+
+    __slots__ = ()
+    kind = "effect"
+
+
+def element(values: Any, index: int) -> Any:
+    """Take one of the several results of an op: the primitive behind ``q, r = np.linalg.qr(a)``."""
+    return values[index]
+
+
+class Tape:
+    """The Wengert list of one run.
+
+    ``inputs`` are the input ops, ``ops`` all lines in order (inputs that were met on the way included) and
+    ``result`` is the returned structure with ops as its leaves. ``print(tape)`` shows it, ``for op in tape``
+    walks over it.
+    """
+
+    def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
+        self.name = name
+        self.site = site
+        self.ops: list[Op] = []
+        self.result: Any = None
+
+    @property
+    def inputs(self) -> list[Input]:
+        return [op for op in self.ops if isinstance(op, Input)]
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self.ops)
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __str__(self) -> str:
+        return format_tape(self)
+
+    __repr__ = __str__
+
+    def source(self, name: str | None = None) -> str:
+        """The tape as the source of a Python function, one operation a statement."""
+        from .source import source_of
+
+        return source_of(self, name)
+
+
+def append(tape: Tape, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site) -> Op:
+    """Add a call to the tape."""
+    op = KeywordOp(fn, args, kwargs, value, site, tape) if kwargs else Op(fn, args, value, site, tape)
+    tape.ops.append(op)
+    return op
+
+
+def ops_in(tree: Any) -> Iterator[Op]:
+    """Each op in a nested argument."""
+    if isinstance(tree, Op):
+        yield tree
+    elif isinstance(tree, (tuple, list)):
+        for branch in tree:
+            yield from ops_in(branch)
+    elif isinstance(tree, dict):
+        for branch in tree.values():
+            yield from ops_in(branch)
+    elif isinstance(tree, slice):
+        yield from ops_in((tree.start, tree.stop, tree.step))
+
+
+def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
+    """A copy of a nested argument in which ``leaf(op)`` stands for each op."""
+    if isinstance(tree, Op):
+        return leaf(tree)
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return kind([substitute(branch, leaf) for branch in tree])
+    if kind is dict:
+        return {key: substitute(branch, leaf) for key, branch in tree.items()}
+    if kind is slice:
+        return slice(*[substitute(x, leaf) for x in (tree.start, tree.stop, tree.step)])
+    if isinstance(tree, tuple) and hasattr(tree, "_make"):
+        return tree._make([substitute(branch, leaf) for branch in tree])
+    return tree
+
+
+def primal(tree: Any) -> Any:
+    """A nested argument with the traced values in the place of ops."""
+    return substitute(tree, _value)
+
+
+def _value(op: Op) -> Any:
+    return op.value
+
+
+# ---------------------------------------------------------------------------------------------- printing
+
+
+def type_name(value: Any) -> str:
+    """How the tape shows the type of a value: ``float``, ``float64[3,2]``, ``(float, int)``."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(type_name, value)) + ")"
+    return type(value).__name__
+
+
+def fn_name(fn: Any) -> str:
+    """How the tape shows a callable."""
+    name = getattr(fn, "__name__", None) or type(fn).__name__
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return f"{owner.__name__}.{name}"
+    objclass = getattr(fn, "__objclass__", None)
+    return f"{objclass.__name__}.{name}" if isinstance(objclass, type) else name
+
+
+class Numbering(dict[Op, str]):
+    """Names for variables, given in the order in which they are first met."""
+
+    def __missing__(self, op: Op) -> str:
+        self[op] = name = f"%{len(self) + 1}"
+        return name
+
+
+def show(tree: Any, names: dict[Op, str]) -> str:
+    """A nested argument as the tape prints it."""
+    if isinstance(tree, Op):
+        return names[tree]
+    if isinstance(tree, tuple) and type(tree) is not tuple:
+        return f"{type(tree).__name__}({', '.join(show(x, names) for x in tree)})"
+    if isinstance(tree, tuple):
+        return "(" + ", ".join(show(x, names) for x in tree) + ("," if len(tree) == 1 else "") + ")"
+    if isinstance(tree, list):
+        return "[" + ", ".join(show(x, names) for x in tree) + "]"
+    if isinstance(tree, dict):
+        return "{" + ", ".join(f"{k!r}: {show(v, names)}" for k, v in tree.items()) + "}"
+    if isinstance(tree, slice):
+        parts = (tree.start, tree.stop, tree.step)
+        return "slice(" + ", ".join(show(x, names) for x in parts) + ")"
+    if isinstance(tree, np.ndarray):
+        return f"<{type_name(tree)}>" if tree.size > 6 else f"array({tree.tolist()})"
+    if isinstance(tree, type):
+        return tree.__name__
+    if callable(tree):
+        return fn_name(tree)
+    if type(tree).__repr__ is object.__repr__:
+        return f"<{type(tree).__name__}>"  # no address: a printed tape is the same from run to run
+    return repr(tree)
+
+
+def format_op(op: Op, names: dict[Op, str]) -> str:
+    """One line of the tape."""
+    place = f"  # {op.site}" if op.site.filename else ""
+    if isinstance(op, Input):
+        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}"
+    if op.kind == "guard":
+        return f"guard {show(op.args[0], names)} == {op.value!r}{place}"
+    given = [show(x, names) for x in op.args]
+    given += [f"{key}={show(x, names)}" for key, x in op.kwargs.items()]
+    call = f"{fn_name(op.fn)}({', '.join(given)})"
+    if op.kind == "effect":
+        return f"effect {call}{place}"
+    return f"{names[op]} = {call} :: {op.type}{place}"
+
+
+def format_tape(tape: Tape) -> str:
+    """The whole tape, readable at a glance."""
+    names = Numbering()
+    for op in tape.ops:
+        if op.kind in ("input", "call"):
+            names[op]
+    place = f"  # {tape.site}" if tape.site.filename else ""
+    lines = [f"tape of {tape.name}{place}"]
+    lines += ["  " + format_op(op, names) for op in tape.ops]
+    lines.append("  return " + show(tape.result, names))
+    return "\n".join(lines)

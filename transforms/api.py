@@ -1,0 +1,400 @@
+"""The functions that people call: ``pullback``, ``grad``, ``value_and_grad`` and ``trace``."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from ..rules.registry import rrule
+from ..tracer import calls
+from ..tracer.arrays import Memory, current, is_traced_array
+from ..tracer.border import lower, result_tree
+from ..tracer.box import BOXES, ArrayBox, Box
+from ..tracer.errors import CotangentError, TraceError
+from ..tracer.record import operand
+from ..tracer.run import Run, run
+from ..tracer.session import Tracer, active
+from ..tracer.structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable, leaves, rebuild
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, primal, substitute
+from .cotangents import seeds_of, shaped
+from .reverse import Numeric, Recorded, sweep
+from .simplify import pruned, simplified
+
+
+@calls.intrinsic
+def pullback(f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any) -> tuple[Any, Pullback]:
+    """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
+
+    Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
+    structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
+    each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
+    called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
+    variables in its closure, come first, as a dict.
+
+    Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros.
+
+    Raises `TraceError` for what cannot be traced, `NoRuleError` (from ``back``) where a callable without a rule is
+    in the way, `CotangentError` for a ``dy`` that does not fit, and whatever ``f`` itself raises.
+
+    >>> value, back = pullback(lambda x, y: x * y, 2.0, 3.0)
+    >>> value, back(1.0)
+    (6.0, (3.0, 2.0))
+    """
+    if active.tracer is not None:
+        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
+    done = run(f, args, kwargs, wrt_self=wrt_self, protect=True)
+    return done.value, Pullback(done)
+
+
+vjp = pullback
+
+
+class Pullback:
+    """Carries cotangents of a result back to the arguments; see `pullback`.
+
+    ``back.tape`` is the reverse program as a tape and ``back.source()`` the same as Python source.
+    """
+
+    def __init__(self, done: Run) -> None:
+        self.done = done
+
+    def __call__(self, dy: Any) -> tuple[Any, ...]:
+        return self.pull(seeds_of(self.done.result, dy), dy)
+
+    def pull(self, seeds: list[tuple[Op, Any]], dy: Any = None) -> tuple[Any, ...]:
+        done = self.done
+        if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
+            return record_sweep(active.tracer, done, done.tape.ops, seeds)
+        wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
+        found = dict(zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True))
+        return arranged(done, lambda leaf: shaped(leaf, found[leaf.op]))
+
+    @property
+    def tape(self) -> Tape:
+        """The program from the arguments and ``dy`` to the gradients."""
+        return reverse(self.done.tape, seed=False, value=False, run=self.done)
+
+    def source(self) -> str:
+        return self.tape.source("back")
+
+
+calls.intrinsic(Pullback.__call__)
+
+
+def trees_of(done: Run) -> list[Tree]:
+    """The trees of all that has a gradient."""
+    own = [done.self_tree] if done.self_tree is not None else []
+    return [*own, *done.args, *done.kwargs.values()]
+
+
+def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
+    """Gradients in the order and the structure of the arguments."""
+    own = () if done.self_tree is None else (rebuild(done.self_tree, leaf) or {},)
+    named = ({k: rebuild(tree, leaf) for k, tree in done.kwargs.items()},) if done.kwargs else ()
+    return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
+
+
+# ------------------------------------------------------------------------------------------ grad and friends
+
+
+class Gradient:
+    """The gradient of a function, as a function; see `grad` and `value_and_grad`."""
+
+    def __init__(
+        self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
+    ) -> None:
+        if not callable(f):
+            raise TraceError(f"the first argument must be a function, not a {type(f).__name__}")
+        self.f = f
+        self.argnums = argnums
+        self.with_value = with_value
+        self.has_aux = has_aux
+        self.__wrapped__ = f
+        self.__name__ = f"grad({getattr(f, '__name__', type(f).__name__)})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        numbers = (self.argnums,) if isinstance(self.argnums, int) else tuple(self.argnums)
+        for i in numbers:
+            if not -len(args) <= i < len(args):
+                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
+        if active.tracer is not None:
+            value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
+        else:
+            done = run(self.f, args, kwargs)
+            value, back = done.value, Pullback(done)
+        tree = back.done.result
+        if self.has_aux:
+            if not isinstance(value, tuple) or len(value) != 2 or not isinstance(tree, Branch):
+                raise TraceError(f"{name_of(self.f)} must return (value, aux) with has_aux=True")
+            tree = tree.parts[0]
+        for i in numbers:
+            check_argument(self.f, i, back.done.args[i], args[i])
+        gradients = back.pull(seeds_of(tree, one(self.f, tree)))
+        chosen: Any = tuple([gradients[i] for i in numbers])
+        if isinstance(self.argnums, int):
+            chosen = chosen[0]
+        if self.with_value:
+            return value, chosen
+        return (chosen, value[1]) if self.has_aux else chosen
+
+
+calls.intrinsic(Gradient.__call__)
+
+
+def name_of(f: Any) -> str:
+    code = getattr(f, "__code__", None)
+    name = getattr(f, "__name__", type(f).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+
+
+def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
+    if not any(True for _ in leaves(tree)):
+        raise TraceError(
+            f"argument {number} of {name_of(f)} is a {type(value).__name__} without a derivative; "
+            "choose other arguments with argnums"
+        )
+
+
+def one(f: Any, tree: Tree) -> Any:
+    """The cotangent 1 for a result that must be a real number."""
+    if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
+        kind = "a structure" if not isinstance(tree, Leaf) else f"of type {Input('', tree.value, Tape()).type}"
+        raise CotangentError(
+            f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
+            "use pullback, and give it a cotangent"
+        )
+    value = tree.value
+    return value.dtype.type(1) if isinstance(value, np.generic) else np.ones((), getattr(value, "dtype", float))[()]
+
+
+def grad(f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False) -> Gradient:
+    """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
+
+    ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
+    the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
+
+    >>> grad(lambda x: x * x * x)(2.0)
+    12.0
+    """
+    return Gradient(f, argnums, False, has_aux)
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+) -> Gradient:
+    """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
+
+    With ``has_aux`` the value is the pair that ``f`` returned.
+
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (9.0, 6.0)
+    """
+    return Gradient(f, argnums, True, has_aux)
+
+
+def trace(
+    f: Callable[..., Any],
+    *args: Any,
+    primitives: Collection[Any] | Callable[[Any], bool] | None = None,
+    **kwargs: Any,
+) -> Tape:
+    """The tape of ``f(*args, **kwargs)``: what it computed, in order.
+
+    ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
+    callables, or a function of a callable. Without it, that is what has a rule.
+
+    >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
+    def f(x, y):
+        t1 = x * y
+        t2 = t1 + x
+        return t2
+    """
+    chosen: Callable[[Any], bool] | None
+    if primitives is None or callable(primitives):
+        chosen = primitives  # type: ignore[assignment]
+    else:
+        members = list(primitives)
+        chosen = lambda fn: any(fn is x or fn == x for x in members)  # noqa: E731
+    return run(f, args, kwargs, primitives=chosen).tape
+
+
+calls.intrinsic(trace)
+
+
+def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None = None) -> Tape:
+    """The tape that computes the value of ``tape`` and the gradients of its inputs.
+
+    Its result is ``(value, (gradient, …))`` with one gradient for each input that has one. With ``seed`` the cotangent
+    of a scalar result is 1; otherwise, and for other results, it is an input named ``dy``.
+    """
+    out = Tape(f"gradient of {tape.name}", tape.site)
+    out.ops = list(tape.ops)
+    wrt: list[Op] = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
+    seeds: list[tuple[Op, Any]] = []
+    machine = Recorded(out, NOWHERE)
+    results: list[Op] = [x for x in _ops(tape.result) if is_differentiable(x.value)]
+    for i, op in enumerate(results):
+        if seed and len(results) == 1 and type(op.value) is float:
+            seeds.append((op, 1.0))
+        else:
+            dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", np.ones_like(op.value)[()], out)
+            if type(op.value) is float:
+                dy.value = 1.0
+            out.ops.append(dy)
+            seeds.append((op, dy))
+    found = sweep(tape.ops, wrt, seeds, machine)
+    gradients = tuple([_zero(x) if d is None else d for x, d in zip(wrt, found, strict=True)])
+    out.result = (tape.result, gradients) if value else gradients
+    return pruned(simplified(out, keep=tape.ops))
+
+
+def _ops(tree: Any) -> list[Op]:
+    from ..tracer.tape import ops_in
+
+    return list(ops_in(tree))
+
+
+def _zero(op: Op) -> Any:
+    return np.zeros_like(op.value)[()] if isinstance(op.value, (np.ndarray, np.generic)) else 0.0
+
+
+# --------------------------------------------------------------------------------- inside a traced function
+
+
+def variable(x: Any) -> Any:
+    """The identity: gives a position of an argument a variable of its own."""
+    return x
+
+
+@rrule(variable)
+def _variable(x):  # type: ignore[no-untyped-def]
+    def pullback(dz):  # type: ignore[no-untyped-def]
+        return (dz,)
+
+    return variable(x), pullback
+
+
+def inner_pullback(
+    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wrt_self: bool
+) -> tuple[Any, Any]:
+    """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
+    done = Run(tracer.tape)
+    seen: set[int] = set()
+    if wrt_self:
+        raise TraceError("wrt_self=True is not supported inside a traced function; pass the object as an argument")
+    boxed = []
+    for x in args:
+        traced, tree = as_variables(tracer, x, seen)
+        boxed.append(traced)
+        done.args.append(tree)
+    named = {}
+    for name, x in kwargs.items():
+        named[name], done.kwargs[name] = as_variables(tracer, x, seen)
+    start = len(tracer.tape.ops)
+    value = calls.call(tracer, calls.user_site(), f, tuple(boxed), named)
+    done.result = result_tree(tracer, value)
+    done.value = value
+    return value, InnerPullback(done, tracer, start, len(tracer.tape.ops))
+
+
+class InnerPullback:
+    """The pullback of a function that was called inside a traced one."""
+
+    def __init__(self, done: Run, tracer: Tracer, start: int, stop: int) -> None:
+        self.done, self.tracer, self.start, self.stop = done, tracer, start, stop
+
+    def __call__(self, dy: Any) -> tuple[Any, ...]:
+        return self.pull(seeds_of(self.done.result, dy))
+
+    def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
+        if active.tracer is not self.tracer:
+            raise TraceError("this pullback was made inside a traced function whose run has ended")
+        return record_sweep(self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds)
+
+
+calls.intrinsic(InnerPullback.__call__)
+
+
+def record_sweep(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
+    """Run the reverse sweep on the active tape."""
+    site = calls.user_site()
+    wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
+    seeds = [(op, operand(d, [])) for op, d in seeds]
+    found = dict(zip(wrt, sweep(ops, wrt, seeds, Recorded(tracer.tape, site)), strict=True))
+
+    def gradient(leaf: Leaf) -> Any:
+        d = found[leaf.op]
+        if d is None:
+            return shaped(leaf, None)
+        if isinstance(d, Op):
+            box = box_of(tracer, d)
+            if type(leaf.value) in (float, int) and type(d.value) is not float:
+                return calls.call(tracer, site, float, (box,), {})
+            return box
+        return shaped(leaf, d)
+
+    return arranged(done, gradient)
+
+
+def box_of(tracer: Tracer, op: Op) -> Box:
+    """A box for an op of a reverse sweep."""
+    if not is_traced_array(op.value):
+        return Box(op.value, op)
+    own = append(tracer.tape, np.positive, (op,), {}, np.positive(op.value), op.site)
+    memory = Memory(own.value)
+    memory.saved.append(own)
+    return ArrayBox(own.value, own, memory)
+
+
+def as_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]:
+    """Give each leaf of an argument a variable of its own on the running tape."""
+    kind = type(value)
+    if kind in BOXES or kind in (float, int, complex) or isinstance(value, np.inexact):
+        source = operand(value, [])
+        plain = primal(source)
+        op = append(tracer.tape, variable, (source,), {}, plain, calls.user_site())
+        if kind is ArrayBox:
+            box: Box = ArrayBox(plain, op, value.memory, (value, variable, (), {}))
+        else:
+            box = Box(plain, op)
+        return box, Leaf(op, plain) if is_differentiable(plain) else FIXED
+    if not is_container(value):
+        return as_object_variables(tracer, value, seen)
+    if kind in (set, frozenset):
+        return value, FIXED
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    pairs = {key: as_variables(tracer, x, seen) for key, x in list(items)}
+    tree = Branch(kind, {key: t for key, (_, t) in pairs.items()})
+    inner = [x for x, _ in pairs.values()]
+    if isinstance(value, tuple):
+        return value._make(inner) if hasattr(value, "_make") else tuple(inner), tree  # type: ignore[attr-defined]
+    if id(value) in seen:
+        value = value.copy()
+    seen.add(id(value))
+    for key, x in zip(pairs, inner, strict=True):
+        value[key] = x
+    return value, tree
+
+
+def as_object_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]:
+    """The same for the attributes of an object."""
+    from ..tracer.attributes import write
+    from ..tracer.border import ATOMS
+
+    if type(value) in ATOMS or callable(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen:
+        return value, FIXED
+    seen.add(id(value))
+    parts: dict[Any, Tree] = {}
+    for name, x in attributes(value).items():
+        entry = tracer.overlay.get((id(value), name))
+        x = entry[2] if entry is not None and entry[1] is x else x
+        traced, parts[name] = as_variables(tracer, x, seen) if type(x) is not int else (x, FIXED)
+        if traced is not x:
+            write(tracer, NOWHERE, value, name, traced)
+    return value, Branch(type(value), parts)
+
+
+UNUSED = (current, lower, substitute)

@@ -1,0 +1,286 @@
+"""Expansions: what a rule comes down to, for given types, shapes and active operands.
+
+Words
+-----
+expansion   a small tape from the cotangent, the value and the leaves of an op to the cotangents of its leaves.
+leaf        an operand of an op: a variable, or a number that stands in an operand's place.
+static      what an expansion depends on by value: strings, options such as ``axis``, integers a rule looked at.
+pattern     which leaves are active, as bits.
+
+The rule is run by the tracer itself, on boxes: what it decides by looking at shapes is decided once, and what it
+computes lands on the expansion's tape as plain primitives.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from ..rules.mutation import scatter, setitem
+from ..tracer import calls
+from ..tracer.border import lower
+from ..tracer.box import BOXES, Box
+from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.record import operand
+from ..tracer.session import Tracer, active
+from ..tracer.source import compiled
+from ..tracer.tape import NOWHERE, Input, Op, Tape
+from .simplify import pruned, simplified
+
+SCALARS = (float, int, complex)
+
+
+class Expansion:
+    """The pullback of one primitive, for given types.
+
+    ``tape`` has the inputs ``dz``, ``z`` and the leaves; ``wanted`` lists the leaves that get a cotangent, and
+    ``tape.result`` holds these cotangents. ``forms`` says of each how it is to be accumulated: ``None`` (add it),
+    or ``scatter`` and ``zeroed`` for what only touches the elements at an index.
+    """
+
+    __slots__ = ("forms", "function", "tape", "wanted")
+
+    def __init__(self, tape: Tape, wanted: list[int], forms: list[str | None]) -> None:
+        self.tape = tape
+        self.wanted = wanted
+        self.forms = forms
+        self.function = compiled(tape, "pullback")
+
+
+cache: dict[Hashable, Expansion] = {}
+looked_at: dict[Hashable, set[int]] = {}
+
+
+def type_key(value: Any) -> Hashable:
+    """The type of a value as far as an expansion may depend on it."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape
+    if type(value) is tuple or type(value) is list:
+        return type(value), tuple(map(type_key, value))
+    return type(value)
+
+
+def operand_count(rule: registry.Rule) -> int:
+    """How many leading parameters of a rule are operands: those without a default."""
+    known = operand_counts.get(rule)
+    if known is None:
+        assert rule.function is not None
+        known = 0
+        for p in inspect.signature(rule.function).parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                known = 1_000_000
+            elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+                known += 1
+        operand_counts[rule] = known
+    return known
+
+
+operand_counts: dict[registry.Rule, int] = {}
+
+
+def leaves_of(op: Op, rule: registry.Rule) -> tuple[list[Any], Hashable]:
+    """The leaves of an op, and a key of all that is not a leaf."""
+    leaves: list[Any] = []
+    count = operand_count(rule)
+    args = tuple([skeleton(x, leaves, i < count) for i, x in enumerate(op.args)])
+    kwargs = tuple([(key, skeleton(x, leaves, False)) for key, x in op.kwargs.items()])
+    return leaves, (args, kwargs)
+
+
+def skeleton(tree: Any, leaves: list[Any], dynamic: bool) -> Hashable:
+    """A hashable picture of a nested argument; its leaves are added to the list."""
+    kind = type(tree)
+    if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
+        leaves.append(tree)
+        return "leaf"
+    if kind is tuple or kind is list:
+        return kind, tuple([skeleton(x, leaves, dynamic) for x in tree])
+    if kind is slice:
+        return kind, tuple([skeleton(x, leaves, dynamic) for x in (tree.start, tree.stop, tree.step)])
+    if kind is dict:
+        return kind, tuple([(k, skeleton(x, leaves, dynamic)) for k, x in tree.items()])
+    if isinstance(tree, tuple):
+        return kind, tuple([skeleton(x, leaves, dynamic) for x in tree])
+    try:
+        hash(tree)
+    except TypeError:
+        return kind, id(tree)
+    return kind, tree
+
+
+def refill(tree: Any, boxes: list[Any], dynamic: bool) -> Any:
+    """The nested argument with boxes for its leaves, taken from the front of ``boxes``."""
+    kind = type(tree)
+    if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
+        return boxes.pop(0)
+    if kind is tuple or kind is list:
+        return kind([refill(x, boxes, dynamic) for x in tree])
+    if kind is slice:
+        return slice(*[refill(x, boxes, dynamic) for x in (tree.start, tree.stop, tree.step)])
+    if kind is dict:
+        return {k: refill(x, boxes, dynamic) for k, x in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_make"):
+        return tree._make([refill(x, boxes, dynamic) for x in tree])
+    return tree
+
+
+def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None, list[Any]]:
+    """The expansion of an op's pullback and the op's leaves; None where no cotangent can flow.
+
+    ``active_leaves`` is the set of ops that want a cotangent, and ``dz`` a cotangent of the kind to come.
+    """
+    rule = registry.lookup(op.fn)
+    if rule is None or rule.kind != registry.RRULE:
+        if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
+            return None, []
+        raise NoRuleError(calls.no_rule(op.fn, op.site))
+    leaves, frame = leaves_of(op, rule)
+    pattern = tuple([isinstance(x, Op) and x in active_leaves for x in leaves])
+    shape = (op.fn, rule, frame, pattern)
+    types = tuple([type_key(x.value if isinstance(x, Op) else x) for x in leaves])
+    statics = looked_at.get((rule, frame), ())
+    key = (shape, types, type_key(op.value), type_key(dz), tuple([plain(leaves[i]) for i in statics]))
+    found = cache.get(key)
+    if found is None:
+        found, drawn = expand(op, rule, leaves, pattern, dz)
+        if drawn:
+            looked_at.setdefault((rule, frame), set()).update(drawn)
+            statics = looked_at[rule, frame]
+            key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
+        cache[key] = found
+    return found, leaves
+
+
+def plain(leaf: Any) -> Any:
+    return leaf.value if isinstance(leaf, Op) else leaf
+
+
+def expand(
+    op: Op, rule: registry.Rule, leaves: list[Any], pattern: tuple[bool, ...], dz: Any
+) -> tuple[Expansion, set[int]]:
+    """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
+    tape = Tape(f"pullback of {getattr(op.fn, '__name__', 'op')}", op.site)
+    tracer = Tracer(tape)
+    cotangent = box_of(tracer, "dz", dz)
+    z = Input("z", op.value, tape)
+    tape.ops.append(z)
+    boxes = [tracer.input(f"x{i}", plain(x), "argument") for i, x in enumerate(leaves)]
+    inputs = [box.op for box in boxes]
+    count = operand_count(rule)
+    queue: list[Any] = list(boxes)
+    args = tuple([refill(x, queue, i < count) for i, x in enumerate(op.args)])
+    kwargs = {k: refill(x, queue, False) for k, x in op.kwargs.items()}
+    before, active.tracer = active.tracer, tracer
+    try:
+        value, pullback = calls.call(tracer, NOWHERE, rule.function, args, kwargs)
+        result = calls.call(tracer, NOWHERE, pullback, (cotangent,), {})
+    finally:
+        active.tracer = before
+    drawn = {inputs.index(g.args[0]) for g in tape.ops if g.kind == "guard" and g.args[0] in inputs}
+    replace_value(tape, value, z)
+    if not isinstance(result, tuple):
+        raise TraceError(f"the pullback of the rule of {op.fn} must return a tuple, one cotangent an argument")
+    cotangents = collect(bound(op, rule, result), op, rule, pattern)
+    wanted, outputs, forms = [], [], []
+    for i, d in cotangents:
+        if d is None:
+            continue
+        out = operand(d, [])
+        form = None
+        if isinstance(out, Op) and out.fn is scatter:
+            form = "scatter"
+        elif isinstance(out, Op) and out.fn is setitem and out.args[0] is op_of(cotangent) and len(out.args) == 3:
+            form = "zeroed" if type(out.args[2]) in (int, float) and out.args[2] == 0 else None
+        wanted.append(i)
+        outputs.append(out)
+        forms.append(form)
+    tape.result = [out.args if form else out for out, form in zip(outputs, forms, strict=True)]
+    return Expansion(pruned(simplified(tape)), wanted, forms), drawn
+
+
+def op_of(value: Any) -> Any:
+    return value.op if type(value) in BOXES else None
+
+
+def box_of(tracer: Tracer, name: str, value: Any) -> Any:
+    """An input of an expansion; a tuple of cotangents becomes a tuple of inputs."""
+    if isinstance(value, (tuple, list)):
+        op = Input(name, value, tracer.tape)
+        tracer.tape.ops.append(op)
+        from ..tracer.record import box
+
+        return box(tracer, op, [])
+    return tracer.input(name, value, "argument") if value is not None else None
+
+
+def replace_value(tape: Tape, value: Any, z: Input) -> None:
+    """Let the given value of the primitive stand for the rule's own computation of it."""
+    arrays: list[Any] = []
+    made = operand(value, arrays)
+    swap: dict[Op, Op] = {}
+    if isinstance(made, Op):
+        if made.kind == "call":
+            swap[made] = z
+    elif isinstance(made, tuple) and made and all(isinstance(x, Op) for x in made):
+        sources = {x.args[0] for x in made if x.args}
+        if len(sources) == 1 and made[0].kind == "call":
+            source = sources.pop()
+            if isinstance(source, Op) and source.kind == "call":
+                swap[source] = z
+    if swap:
+        from ..tracer.tape import substitute
+
+        for op in tape.ops:
+            op.args = substitute(op.args, lambda x: swap.get(x, x))
+            if op.kwargs:
+                op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))
+
+
+def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Cotangents in the order of the op's own arguments: positional ones, then keywords."""
+    positional = [result[i] if i < len(result) else None for i in range(len(op.args))]
+    if not op.kwargs:
+        return tuple(positional)
+    assert rule.function is not None
+    parameters = list(inspect.signature(rule.function).parameters)
+    for key in op.kwargs:
+        i = parameters.index(key) if key in parameters else len(result)
+        positional.append(result[i] if i < len(result) else None)
+    return tuple(positional)
+
+
+def collect(cotangents: Any, op: Op, rule: registry.Rule, pattern: tuple[bool, ...]) -> list[tuple[int, Any]]:
+    """The cotangent of each active leaf, by the leaf's number."""
+    found: list[tuple[int, Any]] = []
+    position = [0]
+    count = operand_count(rule)
+
+    def walk(tree: Any, d: Any, dynamic: bool) -> None:
+        kind = type(tree)
+        if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
+            if pattern[position[0]]:
+                found.append((position[0], d))
+            position[0] += 1
+        elif kind is slice:
+            for part in (tree.start, tree.stop, tree.step):
+                walk(part, None, dynamic)
+        elif kind is dict:
+            for key, part in tree.items():
+                walk(part, None if d is None else d[key], dynamic)
+        elif isinstance(tree, (tuple, list)):
+            for i, part in enumerate(tree):
+                if type(d) in BOXES:
+                    walk(part, calls.operate_index(d, i), dynamic)
+                else:
+                    walk(part, None if d is None or i >= len(d) else d[i], dynamic)
+
+    for i, (tree, d) in enumerate(zip((*op.args, *op.kwargs.values()), cotangents, strict=True)):
+        walk(tree, d, i < count and i < len(op.args))
+    return found
+
+
+UNUSED = (Box, lower)

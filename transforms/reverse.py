@@ -1,0 +1,245 @@
+"""The reverse sweep: cotangents flow back along the tape and are accumulated.
+
+Words
+-----
+steps      the ops that depend on the variables asked for, in the order of the tape.
+cotangents what has been accumulated so far, by op; a missing one is zero.
+machine    how cotangents are represented: plain values (``Numeric``), or ops on a tape (``Recorded``).
+owned      a cotangent that the sweep itself made by an addition, and may therefore write into.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
+from ..tracer.errors import NoRuleError
+from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
+from .expand import Expansion, expansion_of
+
+
+def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
+    """The calls among ``ops`` that depend on ``wrt``, and the set of all active variables."""
+    active = set(wrt)
+    steps = []
+    for op in ops:
+        if op.kind != "call":
+            continue
+        for x in op.args:
+            if isinstance(x, Op):
+                if x in active:
+                    break
+            elif type(x) in NESTED and not active.isdisjoint(ops_in(x)):
+                break
+        else:
+            if not op.kwargs or active.isdisjoint(ops_in(op.kwargs)):
+                continue
+        active.add(op)
+        steps.append(op)
+    return steps, active
+
+
+NESTED = (tuple, list, dict, slice)
+
+
+def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine: Machine) -> list[Any]:
+    """The cotangents of ``wrt``, given those of some results (``seeds``); None is a zero."""
+    steps, active = dependents(ops, wrt)
+    cotangents = machine.cotangents
+    for op, seed in seeds:
+        if seed is not None:
+            machine.accumulate(op, seed)
+    for op in reversed(steps):
+        dz = cotangents.pop(op, None)
+        if dz is not None:
+            if op.fn is element:
+                machine.accumulate_part(op.args[0], op.args[1], dz)
+            else:
+                machine.pull(op, dz, active)
+    return [cotangents.get(op) for op in wrt]
+
+
+class Parts:
+    """The cotangent of a value that is a tuple."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, count: int) -> None:
+        self.parts: list[Any] = [None] * count
+
+
+class Machine:
+    """What both kinds of sweep share."""
+
+    def __init__(self) -> None:
+        self.cotangents: dict[Op, Any] = {}
+        self.owned: set[Op] = set()
+
+    def accumulate_part(self, op: Op, index: int, d: Any) -> None:
+        """Add to one element of the cotangent of a tuple."""
+        parts = self.cotangents.setdefault(op, Parts(len(op.value))).parts
+        parts[index] = d if parts[index] is None else self.add(parts[index], d)
+
+    def accumulate(self, op: Op, d: Any) -> None:
+        raise NotImplementedError
+
+    def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        raise NotImplementedError
+
+    def add(self, x: Any, y: Any) -> Any:
+        raise NotImplementedError
+
+
+fast: dict[Any, Expansion] = {}  # the expansions of operations on plain floats, which come by the million
+
+
+class Numeric(Machine):
+    """Cotangents are plain values, computed at once."""
+
+    def add(self, x: Any, y: Any) -> Any:
+        return x + y
+
+    def accumulate(self, op: Op, d: Any) -> None:
+        have = self.cotangents.get(op)
+        if have is None:
+            self.cotangents[op] = d
+        elif type(have) is np.ndarray and have.ndim:
+            if op in self.owned and type(d) is np.ndarray and d.shape == have.shape and d.dtype == have.dtype:
+                np.add(have, d, out=have)
+            else:
+                self.cotangents[op] = have + d
+                self.owned.add(op)
+        else:
+            self.cotangents[op] = have + d
+
+    def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if not op.kwargs and type(dz) is float and type(op.value) is float:
+            args = op.args
+            values = [x.value if isinstance(x, Op) else x for x in args]
+            key = (op.fn, *[(type(v), x in active) if isinstance(x, Op) else type(v) for x, v in zip(args, values)])
+            expansion = fast.get(key)
+            if expansion is not None:
+                cotangents = self.cotangents
+                for i, d in zip(expansion.wanted, expansion.function(dz, op.value, *values)):
+                    x = args[i]
+                    have = cotangents.get(x)
+                    cotangents[x] = d if have is None else have + d
+                return
+        else:
+            key = None
+        if isinstance(dz, Parts):
+            dz = tuple([zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)])
+        expansion, leaves = expansion_of(op, active, dz)
+        if expansion is None:
+            return
+        if key is not None and all(type(v) is float or type(v) is int for v in values) and len(leaves) == len(op.args):
+            if not any(looked for looked in statics_of(op, leaves)):
+                fast[key] = expansion
+        self.run(expansion, op, leaves, dz)
+
+    def run(self, expansion: Expansion, op: Op, leaves: list[Any], dz: Any) -> None:
+        values = [x.value if isinstance(x, Op) else x for x in leaves]
+        results = expansion.function(dz, op.value, *values)
+        owned = op in self.owned
+        self.owned.discard(op)
+        late = None
+        for i, form, d in zip(expansion.wanted, expansion.forms, results, strict=True):
+            if form == "scatter":
+                self.scatter_into(leaves[i], *d)
+            elif form == "zeroed":
+                late = (leaves[i], d)
+            else:
+                if late is not None or "zeroed" in expansion.forms:
+                    d = np.array(d, copy=True)[()] if np.may_share_memory(d, dz) else d
+                self.accumulate(leaves[i], d)
+        if late is not None:
+            leaf, (_, index, _) = late
+            d = dz if owned else dz.copy()
+            d[index] = 0
+            if leaf in self.cotangents:
+                self.accumulate(leaf, d)
+            else:
+                self.cotangents[leaf] = d
+                self.owned.add(leaf)
+
+    def scatter_into(self, op: Op, d: Any, index: Any, shape: tuple[int, ...], dtype: Any) -> None:
+        """Add ``d`` at an index of a cotangent, in one array however many accesses there were."""
+        have = self.cotangents.get(op)
+        if have is None:
+            have = np.zeros(shape, dtype)
+        elif op not in self.owned:
+            have = have.copy()
+        if may_repeat(index):
+            np.add.at(have, index, d)
+        else:
+            have[index] += d
+        self.cotangents[op] = have
+        self.owned.add(op)
+
+
+def statics_of(op: Op, leaves: list[Any]) -> list[Any]:
+    """The integers that the rule of an op has looked at."""
+    from ..rules import registry
+    from .expand import leaves_of, looked_at
+
+    rule = registry.lookup(op.fn)
+    assert rule is not None
+    return [i + 1 for i in looked_at.get((rule, leaves_of(op, rule)[1]), ())]
+
+
+def zero(value: Any) -> Any:
+    return np.zeros_like(value)[()] if not isinstance(value, float) else 0.0
+
+
+class Recorded(Machine):
+    """Cotangents are ops, put on a tape: the reverse program itself, which can be differentiated again."""
+
+    def __init__(self, tape: Tape, site: Site) -> None:
+        super().__init__()
+        self.tape = tape
+        self.site = site
+
+    def add(self, x: Any, y: Any) -> Any:
+        return append(self.tape, operator.add, (x, y), {}, primal(x) + primal(y), self.site)
+
+    def accumulate(self, op: Op, d: Any) -> None:
+        have = self.cotangents.get(op)
+        self.cotangents[op] = d if have is None else self.add(have, d)
+
+    def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if isinstance(dz, Parts):
+            dz = tuple([zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)])
+        expansion, leaves = expansion_of(op, active, primal(dz))
+        if expansion is None:
+            return
+        inputs = [x for x in expansion.tape.ops if x.kind == "input"]
+        known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
+
+        def now(x: Op) -> Any:
+            return known[x]
+
+        for x in expansion.tape.ops:
+            if x.kind == "call":
+                args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
+                value = x.fn(*primal(args), **primal(kwargs))
+                known[x] = append(self.tape, x.fn, args, kwargs, value, op.site)
+        for i, form, d in zip(expansion.wanted, expansion.forms, expansion.tape.result, strict=True):
+            d = substitute(d, now)
+            have = self.cotangents.get(leaves[i])
+            if form == "scatter" and have is not None:
+                args = (have, d[1], d[0])
+                self.cotangents[leaves[i]] = self.call(scatter_add, args)
+                continue
+            if form is not None:
+                d = self.call(scatter if form == "scatter" else setitem, tuple(d))
+            self.accumulate(leaves[i], d)
+
+    def call(self, fn: Any, args: tuple[Any, ...]) -> Op:
+        return append(self.tape, fn, args, {}, fn(*primal(args)), self.site)
+
+
+UNUSED = (NoRuleError,)

@@ -1,0 +1,127 @@
+"""Simplify and prune: a tape that computes the same with less.
+
+``simplified`` applies algebra that is free in a reverse sweep only (x*1, x+0, --x, common subexpressions): it must
+not be applied to the ops of a forward run. ``pruned`` drops what nobody needs; effects and guards stay.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..tracer.tape import Op, Tape, append, ops_in, substitute
+
+NUMBERS = (int, float)
+SHARED = frozenset(
+    (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, operator.getitem)
+    + (np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.multiply, np.add, np.subtract, np.negative)
+)
+
+
+def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
+    """The tape with algebra applied to every op that is not in ``keep`` (the ops of the forward run)."""
+    fixed = set(keep)
+    out = Tape(tape.name, tape.site)
+    better: dict[Op, Any] = {}
+    seen: dict[Hashable, Op] = {}
+
+    def now(op: Op) -> Any:
+        return better.get(op, op)
+
+    for op in tape.ops:
+        if op.kind == "input":
+            out.ops.append(op)
+            continue
+        args = substitute(op.args, now)
+        if op in fixed or op.kind != "call":
+            if any(a is not b for a, b in zip(args, op.args, strict=True)):
+                op.args = args
+            out.ops.append(op)
+            key = share_key(op.fn, args)
+            if key is not None:
+                seen.setdefault(key, op)
+            continue
+        value = algebra(op.fn, args, op) if not op.kwargs else None
+        if value is not None:
+            better[op] = value[0]
+            continue
+        key = share_key(op.fn, args) if not op.kwargs else None
+        if key is not None and key in seen:
+            better[op] = seen[key]
+            continue
+        changed = any(a is not b for a, b in zip(args, op.args, strict=True))
+        kwargs = substitute(op.kwargs, now) if op.kwargs else {}
+        if changed or op.kwargs:
+            new = append(out, op.fn, args, kwargs, op.value, op.site)
+            better[op] = new
+        else:
+            out.ops.append(op)
+            new = op
+        if key is not None:
+            seen[key] = new
+    out.result = substitute(tape.result, now)
+    return out
+
+
+def share_key(fn: Any, args: Any) -> Hashable | None:
+    """A key by which two equal computations are recognised."""
+    try:
+        if fn not in SHARED:
+            return None
+        key = (fn, tuple([(type(x), x) if not isinstance(x, Op) else x for x in args]))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
+    """What an op in a reverse sweep comes down to, or None."""
+    if len(args) == 1 and fn is operator.neg and isinstance(args[0], Op) and args[0].fn is operator.neg:
+        return (args[0].args[0],)
+    if len(args) != 2:
+        return None
+    x, y = args
+    if type(x) in NUMBERS and type(y) in NUMBERS and type(op.value) in NUMBERS:
+        return (op.value,)
+    if fn is operator.mul or fn is np.multiply:
+        if type(y) in NUMBERS and y == 1 and same_type(x, op):
+            return (x,)
+        if type(x) in NUMBERS and x == 1 and same_type(y, op):
+            return (y,)
+    if (fn is operator.truediv or fn is operator.pow) and type(y) in NUMBERS and y == 1 and same_type(x, op):
+        return (x,)
+    if fn is operator.add or fn is np.add:
+        if type(y) in NUMBERS and y == 0 and same_type(x, op):
+            return (x,)
+        if type(x) in NUMBERS and x == 0 and same_type(y, op):
+            return (y,)
+    if fn is operator.sub and type(y) in NUMBERS and y == 0 and same_type(x, op):
+        return (x,)
+    return None
+
+
+def same_type(x: Any, op: Op) -> bool:
+    """Whether a variable may stand for an op: type, dtype and shape are the same."""
+    value = x.value if isinstance(x, Op) else x
+    if type(value) is not type(op.value):
+        return False
+    return not isinstance(value, np.ndarray) or (value.dtype == op.value.dtype and value.shape == op.value.shape)
+
+
+def pruned(tape: Tape, keep_guards: bool = False) -> Tape:
+    """The tape without the calls that neither its result nor an effect or guard needs."""
+    needed = set(ops_in(tape.result))
+    kept: list[Op] = []
+    for op in reversed(tape.ops):
+        stays = op.kind == "input" or op.kind == "effect" or (op.kind == "guard" and keep_guards)
+        if stays or op in needed:
+            kept.append(op)
+            needed.update(op.operands())
+    out = Tape(tape.name, tape.site)
+    out.ops = kept[::-1]
+    out.result = tape.result
+    return out
