@@ -3,10 +3,17 @@
 from . import (  # noqa: F401
     elementwise,
     mutation,
+    numpy_creation,
+    numpy_indexing,
+    numpy_linalg,
+    numpy_products,
+    numpy_reductions,
+    numpy_shapes,
     numpy_ufuncs,
     operators,
     python_builtins,
     python_math,
+    queries,
 )
 from .registry import lookup, mutates, nondiff, query, rrule
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import is_integral, unbroadcast
-from .registry import nondiff, query, rrule
+from .broadcasting import cast, is_integral, unbroadcast
+from .registry import mutates, nondiff, query, rrule
+from .zeros import ratio
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
@@ -109,3 +110,115 @@ def _write_through(parent, view, args, kwargs, new):
         return write_through(dz, view, args, kwargs, 0), None, None, None, dnew
 
     return write_through(parent, view, args, kwargs, new), pullback
+
+
+def multiply_at(x: Any, index: Any, factor: Any) -> Any:
+    """A copy of ``x`` after ``np.multiply.at(x, index, factor)``."""
+    y = x.copy(order="K")
+    np.multiply.at(y, index, factor)
+    return y
+
+
+@rrule(multiply_at)
+def _multiply_at(x, index, factor):
+    z = multiply_at(x, index, factor)
+
+    def pullback(dz):
+        # The product of the other factors at each place, which exists as long as the factor is not zero.
+        dfactor = dz[index] * ratio(z[index], factor)
+        return multiply_at(dz, index, factor), None, unbroadcast(dfactor, factor)
+
+    return z, pullback
+
+
+# ---------------------------------------------------------------------- mutators, by their equivalents
+
+
+@query
+def _resized(index: Any, size: int) -> Any:
+    """The numbers 0 to ``size``, over and over: how `np.put` and `np.place` reuse too few values."""
+    return np.resize(np.arange(size), np.size(index))
+
+
+@mutates(np.ndarray.fill)
+def fill(a, value):
+    return setitem(a, ..., value)
+
+
+@mutates(np.ndarray.sort)
+def sort(a, axis=-1, kind=None, order=None, **options):
+    return np.sort(a, axis, kind, order, **options)
+
+
+@mutates(np.ndarray.partition)
+def partition(a, kth, axis=-1, kind="introselect", order=None):
+    return np.partition(a, kth, axis, kind, order)
+
+
+@mutates(np.put, np.ndarray.put)
+def put(a, indices, values, mode="raise"):
+    flat = np.reshape(a, -1)
+    index = _put_index(indices, np.size(a), mode)
+    values = np.reshape(values, -1)
+    return np.reshape(setitem(flat, index, values[_resized(index, np.size(values))]), np.shape(a))
+
+
+@query
+def _put_index(indices: Any, size: int, mode: str) -> Any:
+    index = np.reshape(np.asarray(indices), -1)
+    if mode == "wrap":
+        return index % size
+    return np.clip(index, 0, size - 1) if mode == "clip" else index
+
+
+@mutates(np.copyto)
+def copyto(dst, src, casting="same_kind", where=True):
+    if where is True:
+        return setitem(dst, ..., src)
+    return np.where(where, cast(src, dst.dtype), dst)
+
+
+@mutates(np.place)
+def place(arr, mask, vals):
+    vals = np.reshape(vals, -1)
+    index = np.flatnonzero(mask)
+    flat = setitem(np.reshape(arr, -1), index, vals[_resized(index, np.size(vals))])
+    return np.reshape(flat, np.shape(arr))
+
+
+@mutates(np.putmask)
+def putmask(a, mask, values):
+    values = np.reshape(values, -1)
+    every = np.reshape(values[_resized(a, np.size(values))], np.shape(a))
+    return np.where(mask, cast(every, a.dtype), a)
+
+
+@mutates(np.add.at)
+def add_at(a, indices, b):
+    return scatter_add(a, indices, b)
+
+
+@mutates(np.subtract.at)
+def subtract_at(a, indices, b):
+    return scatter_add(a, indices, -b)
+
+
+@mutates(np.multiply.at)
+def multiply_at_(a, indices, b):
+    return multiply_at(a, indices, b)
+
+
+@mutates(np.fill_diagonal)
+def fill_diagonal(a, val, wrap=False):
+    index = _diagonal_numbers(np.shape(a), wrap)
+    values = np.reshape(val, -1)
+    values = values[_resized(index, np.size(values))]
+    return np.reshape(setitem(np.reshape(a, -1), index, values), np.shape(a))
+
+
+@query
+def _diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:
+    """Where the diagonal lies among the elements counted along the rows."""
+    a = np.zeros(shape, bool)
+    np.fill_diagonal(a, True, wrap)
+    return np.flatnonzero(a)

@@ -1,0 +1,66 @@
+"""Arrays made from numbers: ranges and constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .broadcasting import unbroadcast
+from .registry import nondiff, rrule
+
+
+@rrule(np.linspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    z = np.linspace(start, stop, num, endpoint, retstep, dtype, axis=axis)
+
+    def pullback(dz):
+        values, step = dz if retstep else (dz, None)
+        steps = num - 1 if endpoint else num
+        dstart = dstop = None
+        if values is not None and num > 0:
+            d = np.moveaxis(values, axis, 0)
+            t = np.reshape(np.arange(num) / max(steps, 1), (num,) + (1,) * (np.ndim(d) - 1))
+            dstart = unbroadcast(np.add.reduce(d * (1 - t), axis=0), start)
+            dstop = unbroadcast(np.add.reduce(d * t, axis=0), stop)
+        if step is not None and steps > 0:
+            more = unbroadcast(step / steps, stop)
+            dstart = -more if dstart is None else dstart - more
+            dstop = more if dstop is None else dstop + more
+        return dstart, dstop
+
+    return z, pullback
+
+
+@rrule(np.arange)
+def arange(*args, **options):
+    z = np.arange(*args, **options)
+
+    def pullback(dz):
+        # Element i is start + i*step, with start = 0 and step = 1 where they are left out.
+        if len(args) == 1:
+            return (None,)
+        dstart = unbroadcast(np.add.reduce(dz), args[0])
+        if len(args) == 2:
+            return dstart, None
+        return dstart, None, unbroadcast(np.add.reduce(dz * np.arange(len(z))), args[2])
+
+    return z, pullback
+
+
+@rrule(np.full)
+def full(shape, fill_value, dtype=None, order="C", **options):
+    def pullback(dz):
+        return None, unbroadcast(dz, fill_value)
+
+    return np.full(shape, fill_value, dtype, order, **options), pullback
+
+
+@rrule(np.full_like)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, **options):
+    def pullback(dz):
+        return None, unbroadcast(dz, fill_value)
+
+    return np.full_like(a, fill_value, dtype, order, subok, shape, **options), pullback
+
+
+nondiff(np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like)
+nondiff(np.eye, np.identity, np.tri, np.indices)

@@ -1,0 +1,344 @@
+"""NumPy's linear algebra, on stacks of matrices.
+
+Most formulas are in M. Giles, "An extended collection of matrix derivative results for forward and reverse
+mode algorithmic differentiation" (2008), with transposes in the place of adjoints where JAX's convention for
+complex numbers asks for it. What NumPy itself writes in Python (norm, cond, multi_dot, matrix_power, ...) has
+no rule: it is traced through.
+
+cholesky, eigh and eigvalsh read one triangle of their argument only, and so their gradients lie in that
+triangle; on a symmetric matrix they act as the symmetric gradient does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import is_complex, is_sequence, unbroadcast
+from .registry import nondiff, query, rrule
+from .zeros import conj, ratio
+
+
+def _array(x: Any) -> Any:
+    """``x``, or the array that NumPy makes of a list."""
+    return np.asarray(x) if is_sequence(x) else x
+
+
+def _t(x: Any) -> Any:
+    """The transposed matrices."""
+    return np.swapaxes(x, -1, -2)
+
+
+def _h(x: Any) -> Any:
+    """The adjoint matrices."""
+    return np.conjugate(np.swapaxes(x, -1, -2)) if is_complex(x) else np.swapaxes(x, -1, -2)
+
+
+def _matrix(d: Any) -> Any:
+    """Numbers, one for each matrix of a stack, ready to be multiplied with the matrices."""
+    return np.reshape(d, (*np.shape(d), 1, 1))
+
+
+# ---------------------------------------------------------------------------------------------- solving
+
+
+@rrule(np.linalg.inv)
+def inv(a):
+    z = np.linalg.inv(a)
+
+    def pullback(dz):
+        zt = _t(z)
+        return (unbroadcast(-(zt @ dz @ zt), a),)
+
+    return z, pullback
+
+
+@query
+def _is_vector(b: Any) -> bool:
+    return np.ndim(b) == 1
+
+
+@rrule(np.linalg.solve)
+def solve(a, b):
+    z = np.linalg.solve(a, b)
+
+    def pullback(dz):
+        at = _t(_array(a))
+        db = np.linalg.solve(at, dz)
+        if _is_vector(b):
+            da = -(db[..., :, None] * z[..., None, :])
+        else:
+            da = -(db @ _t(z))
+        return unbroadcast(da, a), unbroadcast(db, b)
+
+    return z, pullback
+
+
+@rrule(np.linalg.pinv)
+def pinv(a, *args, **options):
+    # Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems ..."
+    # (1973): dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P.
+    p = np.linalg.pinv(a, *args, **options)
+
+    def pullback(dp):
+        return (unbroadcast(_pinv_pullback(dp, _array(a), p), a), *(None for _ in args))
+
+    return p, pullback
+
+
+def _pinv_pullback(dp: Any, a: Any, p: Any) -> Any:
+    d = _t(dp)
+    ph = _h(p)
+    # In the convention Re(sum(dp * dP)) each term is linear in dA or in its adjoint.
+    straight = -(p @ d @ p)
+    adjoint = (d - a @ (p @ d)) @ (p @ ph) + (ph @ p) @ (d - (d @ p) @ a)
+    return _t(straight) + np.conjugate(adjoint)
+
+
+@rrule(np.linalg.lstsq)
+def lstsq(a, b, rcond=None):
+    z = np.linalg.lstsq(a, b, rcond=rcond)
+
+    def pullback(dz):
+        dx, dresiduals, _, ds = dz
+        x, y = _array(a), _array(b)
+        columns = y[:, None] if np.ndim(y) == 1 else y
+        da, db = 0.0 * x, 0.0 * columns
+        if dx is not None:
+            p = np.linalg.pinv(x)
+            d = dx[:, None] if np.ndim(y) == 1 else dx
+            db = db + _t(p) @ d
+            da = da + _pinv_pullback(d @ _t(columns), x, p)
+        if dresiduals is not None and np.size(dresiduals):
+            solution = z[0][:, None] if np.ndim(y) == 1 else z[0]
+            r = 2 * dresiduals * conj(columns - x @ solution)
+            db, da = db + r, da - r @ _t(solution)
+        if ds is not None:
+            u, _, vh = np.linalg.svd(x, full_matrices=False)
+            da = da + np.conjugate(u * ds @ vh)
+        return unbroadcast(da, a), unbroadcast(np.reshape(db, np.shape(b)), b)
+
+    return z, pullback
+
+
+# ------------------------------------------------------------------------------------------ determinants
+
+
+def cofactors(a: Any) -> Any:
+    """The matrix of cofactors, det(a) times the transposed inverse of ``a``; also where ``a`` is singular."""
+    a = np.asarray(a)
+    n = a.shape[-1]
+    u, s, vh = np.linalg.svd(a)
+    others = np.empty_like(s)
+    for i in range(n):
+        others[..., i] = np.prod(np.delete(s, i, axis=-1), axis=-1)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return np.conjugate((np.conjugate(phase)[..., None, None] * u) * others[..., None, :] @ vh)
+
+
+@rrule(cofactors)
+def _cofactors(a):
+    c = cofactors(a)
+
+    def pullback(dc):
+        x = _t(np.linalg.inv(a))
+        d = _matrix(np.linalg.det(a)) * dc
+        inner = _matrix(np.add.reduce(dc * x, axis=(-2, -1)))
+        return (unbroadcast(inner * c - x @ _t(d) @ x, a),)
+
+    return c, pullback
+
+
+@rrule(np.linalg.det)
+def det(a):
+    def pullback(dz):
+        return (unbroadcast(_matrix(dz) * cofactors(a), a),)
+
+    return np.linalg.det(a), pullback
+
+
+@rrule(np.linalg.slogdet)
+def slogdet(a):
+    z = np.linalg.slogdet(a)
+
+    def pullback(dz):
+        dsign, dlog = dz
+        x = _t(np.linalg.inv(a))
+        d = None if dlog is None else _matrix(dlog) * x
+        if dsign is not None and is_complex(a):
+            turned = _matrix(1j * np.imag(dsign * z[0])) * x
+            d = turned if d is None else d + turned
+        return (unbroadcast(d, a),)
+
+    return z, pullback
+
+
+# --------------------------------------------------------------------------------------- factorisations
+
+
+def triangle_read(d: Any, lower: bool = True) -> Any:
+    """The cotangent of a Hermitian matrix, brought to the one triangle that is read of it."""
+    both = d + _h(d)
+    n = np.shape(d)[-1]
+    strict = np.tril(both, -1) if lower else np.triu(both, 1)
+    return strict + np.eye(n) * np.real(d)
+
+
+@rrule(np.linalg.cholesky)
+def cholesky(a, /, **options):
+    # I. Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10.
+    z = np.linalg.cholesky(a, **options)
+    upper = options.get("upper", False)
+
+    def pullback(dz):
+        low, d = (_t(z), _t(dz)) if upper else (z, dz)
+        n = np.shape(low)[-1]
+        half = np.tril(np.ones((n, n))) - 0.5 * np.eye(n)
+        if is_complex(low):
+            low, d = low, np.conjugate(d)
+        middle = _h(low) @ d * half
+        right = np.linalg.solve(_h(low), middle)
+        s = _h(np.linalg.solve(_h(low), _h(right)))
+        s = 0.5 * (s + _h(s))
+        if is_complex(low):
+            s = np.conjugate(s)
+        return (unbroadcast(triangle_read(s, lower=not upper), a),)
+
+    return z, pullback
+
+
+@rrule(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO="L"):
+    w = np.linalg.eigvalsh(a, UPLO)
+
+    def pullback(dw):
+        v = np.linalg.eigh(a, UPLO)[1]
+        d = np.conjugate(v * dw[..., None, :] @ _h(v))
+        return (unbroadcast(triangle_read(d, UPLO.upper() == "L"), a),)
+
+    return w, pullback
+
+
+@rrule(np.linalg.eigh)
+def eigh(a, UPLO="L"):
+    # The eigenvectors of equal eigenvalues have no derivative; what they would add is left out.
+    w, v = z = np.linalg.eigh(a, UPLO)
+
+    def pullback(dz):
+        dw, dv = dz
+        middle = None if dw is None else dw[..., None, :] * np.eye(np.shape(w)[-1])
+        if dv is not None:
+            gaps = ratio(1.0, w[..., None, :] - w[..., :, None])
+            turned = gaps * (_h(v) @ np.conjugate(dv))
+            middle = turned if middle is None else middle + turned
+        if middle is None:
+            return (None,)
+        d = np.conjugate(v @ middle @ _h(v))
+        return (unbroadcast(triangle_read(d, UPLO.upper() == "L"), a),)
+
+    return z, pullback
+
+
+@rrule(np.linalg.eigvals)
+def eigvals(a):
+    def pullback(dw):
+        v = np.linalg.eig(a)[1]
+        return (unbroadcast(np.linalg.solve(_t(v), dw[..., :, None] * _t(v)), a),)
+
+    return np.linalg.eigvals(a), pullback
+
+
+@rrule(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    z = np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+
+    def pullback(dz):
+        x = _array(a)
+        if not compute_uv:
+            u, _, vh = np.linalg.svd(x, full_matrices=False)
+            return (unbroadcast(np.conjugate(u * np.expand_dims(dz, -2) @ vh), a),)
+        u, s, vh = z
+        du, ds, dvh = dz
+        k = np.shape(s)[-1]
+        if full_matrices and not (du is None and dvh is None) and np.shape(u)[-1] != np.shape(vh)[-1]:
+            raise NotImplementedError(
+                "the gradient of np.linalg.svd of a rectangular matrix needs full_matrices=False"
+            )
+        u, vh = u[..., :, :k], vh[..., :k, :]
+        d = _svd_pullback(x, u, s, vh, du, ds, dvh)
+        return (unbroadcast(d, a),)
+
+    return z, pullback
+
+
+def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -> Any:
+    """J. Townsend, "Differentiating the singular value decomposition" (2016).
+
+    With complex matrices as in Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued
+    SVD" (2019). Equal singular values have no derivative of their vectors; what they would add is left out.
+    """
+    v, ut = _h(vh), _h(u)
+    k = np.shape(s)[-1]
+    row, column = s[..., None, :], s[..., :, None]
+    gaps = ratio(1.0, (row - column) * (row + column))
+    inverse = ratio(1.0, row)
+    middle: Any = 0.0 if ds is None else ds[..., None, :] * np.eye(k)
+    rest: Any = 0.0
+    if du is not None:
+        g = np.conjugate(du)
+        uu = gaps * (ut @ g)
+        middle = middle + (uu + _h(uu)) * row
+        rest = rest + (g - u @ (ut @ g)) * inverse @ vh
+        if is_complex(a):
+            diagonal = np.eye(k) * (ut @ g)
+            middle = middle + 0.5 * (diagonal - _h(diagonal)) * inverse
+    if dvh is not None:
+        g = _t(dvh)
+        vv = gaps * (vh @ g)
+        middle = middle + column * (vv + _h(vv))
+        rest = rest + u * inverse @ _h(g - v @ (vh @ g))
+    return np.conjugate(u @ middle @ vh + rest)
+
+
+if hasattr(np.linalg, "svdvals"):  # new in NumPy 2
+
+    @rrule(np.linalg.svdvals)
+    def svdvals(x, /):
+        def pullback(ds):
+            u, _, vh = np.linalg.svd(x, full_matrices=False)
+            return (unbroadcast(np.conjugate(u * ds[..., None, :] @ vh), x),)
+
+        return np.linalg.svdvals(x), pullback
+
+
+@rrule(np.linalg.qr)
+def qr(a, mode="reduced"):
+    z = np.linalg.qr(a, mode)
+
+    def pullback(dz):
+        if mode == "r":
+            r, dq, dr = z, None, dz
+            q = _t(np.linalg.solve(_t(r), _t(_array(a))))
+        else:
+            (q, r), (dq, dr) = z, dz
+        if np.shape(q)[-1] != np.shape(r)[-1] or mode not in ("reduced", "r"):
+            raise NotImplementedError(
+                "the gradient of np.linalg.qr is for matrices with at least as many rows as columns, "
+                'and the modes "reduced" and "r"'
+            )
+        # S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+        # application in optimum experimental design" (2010).
+        gq = 0.0 * q if dq is None else np.conjugate(dq)
+        gr = 0.0 * r if dr is None else np.conjugate(dr)
+        m = r @ _h(gr) - _h(gq) @ q
+        n = np.shape(r)[-1]
+        low = np.tril(m, -1)
+        both = low + _h(low) + np.eye(n) * np.real(m)
+        d = _h(np.linalg.solve(r, _h(gq + q @ both)))
+        return (unbroadcast(np.conjugate(d), a),)
+
+    return z, pullback
+
+
+nondiff(np.linalg.matrix_rank)

@@ -1,0 +1,474 @@
+"""What moves elements about without computing: shapes, axes, joining, repeating, copying, diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import is_sequence, unbroadcast
+from .mutation import scatter
+from .numpy_ufuncs import methods
+from .registry import nondiff, query, rrule
+
+# ------------------------------------------------------------------------------------------------ shapes
+
+
+def numbers(x: Any, order: str) -> Any:
+    """Where in ``x``, counted along its rows, the elements of ``np.ravel(x, order)`` come from.
+
+    The orders "A" and "K" go by how ``x`` lies in memory.
+    """
+    n = np.reshape(np.arange(np.size(x)), np.shape(x))
+    if order == "A":
+        order = "F" if np.isfortran(x) else "C"
+    if order != "K":
+        return np.ravel(n, order)
+    like = np.empty_like(x, np.intp, order="K")
+    like[...] = n
+    return np.ravel(like, "K")
+
+
+nondiff(numbers)
+
+
+def _reshaped(dz: Any, x: Any, order: str) -> Any:
+    """``dz`` back in the shape of ``x``, which was reshaped in this order."""
+    if order == "C":
+        return np.reshape(dz, np.shape(x))
+    if order == "F":
+        return np.reshape(dz, np.shape(x), order="F")
+    # The elements of x in this order fill the value, itself in this order: rows unless x is Fortran's.
+    flat = scatter(np.ravel(dz, reading(x, order)), numbers(x, order), (np.size(x),), dz.dtype)
+    return np.reshape(flat, np.shape(x))
+
+
+def reading(x: Any, order: str) -> str:
+    """In which order "A" reads ``x`` and fills its value."""
+    return "F" if order == "A" and np.isfortran(x) else "C"
+
+
+nondiff(reading)
+
+
+@rrule(np.reshape)
+def reshape(a, shape, order="C", **options):
+    def pullback(dz):
+        return unbroadcast(_reshaped(dz, a, order), a), None
+
+    return np.reshape(a, shape, order=order, **options), pullback
+
+
+@rrule(*methods("reshape"))
+def reshape_method(a, *shape, order="C", **options):
+    def pullback(dz):
+        return unbroadcast(_reshaped(dz, a, order), a), *(None for _ in shape)
+
+    return a.reshape(*shape, order=order, **options), pullback
+
+
+@rrule(np.ravel, *methods("ravel"), *methods("flatten"))
+def ravel(a, order="C"):
+    def pullback(dz):
+        return (unbroadcast(_reshaped(dz, a, order), a),)
+
+    return np.ravel(a, order), pullback
+
+
+@rrule(np.squeeze, *methods("squeeze"))
+def squeeze(a, axis=None):
+    def pullback(dz):
+        return (unbroadcast(np.reshape(dz, np.shape(a)), a),)
+
+    return np.squeeze(a, axis), pullback
+
+
+@rrule(np.expand_dims)
+def expand_dims(a, axis):
+    def pullback(dz):
+        return unbroadcast(np.reshape(dz, np.shape(a)), a), None
+
+    return np.expand_dims(a, axis), pullback
+
+
+@rrule(np.broadcast_to)
+def broadcast_to(array, shape, subok=False):
+    def pullback(dz):
+        return unbroadcast(dz, array), None
+
+    return np.broadcast_to(array, shape, subok), pullback
+
+
+@rrule(np.broadcast_arrays)
+def broadcast_arrays(*args, subok=False):
+    def pullback(dz):
+        return tuple(unbroadcast(d, x) for d, x in zip(dz, args))
+
+    return np.broadcast_arrays(*args, subok=subok), pullback
+
+
+# -------------------------------------------------------------------------------------------------- axes
+
+
+@query
+def inverse(axes: Any) -> Any:
+    """The permutation of axes that undoes ``axes`` (None reverses them all)."""
+    if axes is None:
+        return None
+    order = [int(i) % len(axes) for i in axes]
+    return tuple(order.index(i) for i in range(len(order)))
+
+
+@rrule(np.transpose)
+def transpose(a, axes=None):
+    def pullback(dz):
+        return (unbroadcast(np.transpose(dz, inverse(axes)), a),)
+
+    return np.transpose(a, axes), pullback
+
+
+@rrule(*methods("transpose"))
+def transpose_method(a, *axes):
+    order = axes[0] if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])) else axes or None
+
+    def pullback(dz):
+        return np.transpose(dz, inverse(order)), *(None for _ in axes)
+
+    return np.transpose(a, order), pullback
+
+
+@rrule(np.swapaxes, *methods("swapaxes"))
+def swapaxes(a, axis1, axis2):
+    def pullback(dz):
+        return unbroadcast(np.swapaxes(dz, axis1, axis2), a), None, None
+
+    return np.swapaxes(a, axis1, axis2), pullback
+
+
+@rrule(np.moveaxis)
+def moveaxis(a, source, destination):
+    def pullback(dz):
+        return unbroadcast(np.moveaxis(dz, destination, source), a), None, None
+
+    return np.moveaxis(a, source, destination), pullback
+
+
+if hasattr(np, "matrix_transpose"):  # new in NumPy 2
+
+    @rrule(np.matrix_transpose, np.linalg.matrix_transpose)
+    def matrix_transpose(x, /):
+        def pullback(dz):
+            return (unbroadcast(np.swapaxes(dz, -1, -2), x),)
+
+        return np.matrix_transpose(x), pullback
+
+
+@rrule(np.flip)
+def flip(m, axis=None):
+    def pullback(dz):
+        return (unbroadcast(np.flip(dz, axis), m),)
+
+    return np.flip(m, axis), pullback
+
+
+@query
+def opposite(shift: Any) -> Any:
+    return tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift
+
+
+@rrule(np.roll)
+def roll(a, shift, axis=None):
+    def pullback(dz):
+        return unbroadcast(np.roll(dz, opposite(shift), axis), a), None
+
+    return np.roll(a, shift, axis), pullback
+
+
+# ----------------------------------------------------------------------------------- joining, repeating
+
+
+def _parts(parts: list[Any], arrays: Any) -> Any:
+    """The cotangents of the arrays that were joined, as ``arrays`` holds them."""
+    if not is_sequence(arrays):
+        return np.reshape(np.stack(parts), np.shape(arrays)) if len(parts) else None
+    d = [unbroadcast(p, x) for p, x in zip(parts, arrays)]
+    return tuple(d) if isinstance(arrays, tuple) else d
+
+
+@rrule(np.concatenate)
+def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    z = np.concatenate(arrays, axis=axis, dtype=dtype, casting=casting)
+
+    def pullback(dz):
+        parts = [np.reshape(dz[s], shape) for s, shape in _slices(arrays, axis)]
+        return (_parts(parts, arrays),)
+
+    return z, pullback
+
+
+@query
+def _slices(arrays: Any, axis: Any) -> list[Any]:
+    """Where each of ``arrays`` lies in their concatenation, and its shape."""
+    start, slices = 0, []
+    for x in arrays:
+        shape = np.shape(x)
+        if axis is None:
+            stop = start + int(np.prod(shape))
+            slices.append((slice(start, stop), shape))
+        else:
+            stop = start + shape[axis]
+            slices.append(((slice(None),) * (axis % len(shape)) + (slice(start, stop),), shape))
+        start = stop
+    return slices
+
+
+@rrule(np.stack)
+def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    z = np.stack(arrays, axis=axis, dtype=dtype, casting=casting)
+
+    def pullback(dz):
+        before = (slice(None),) * (axis % np.ndim(dz))
+        return (_parts([dz[(*before, i)] for i in range(len(arrays))], arrays),)
+
+    return z, pullback
+
+
+@rrule(np.vstack)
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    z = np.vstack(tup, dtype=dtype, casting=casting)
+
+    def pullback(dz):
+        parts = [np.reshape(dz[s], shape) for s, shape in _rows(tup)]
+        return (_parts(parts, tup),)
+
+    return z, pullback
+
+
+@query
+def _rows(arrays: Any) -> list[Any]:
+    """Where each of ``arrays`` lies in their vertical stack, and its shape."""
+    start, slices = 0, []
+    for x in arrays:
+        stop = start + (np.shape(x)[0] if np.ndim(x) > 1 else 1)
+        slices.append((slice(start, stop), np.shape(x)))
+        start = stop
+    return slices
+
+
+@rrule(np.hstack)
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    z = np.hstack(tup, dtype=dtype, casting=casting)
+
+    def pullback(dz):
+        parts = [np.reshape(dz[s], shape) for s, shape in _columns(tup)]
+        return (_parts(parts, tup),)
+
+    return z, pullback
+
+
+@query
+def _columns(arrays: Any) -> list[Any]:
+    """Where each of ``arrays`` lies in their horizontal stack, and its shape."""
+    start, slices = 0, []
+    for x in arrays:
+        shape = np.shape(x)
+        flat = len(shape) < 2
+        stop = start + (int(np.prod(shape)) if flat else shape[1])
+        slices.append((slice(start, stop) if flat else (slice(None), slice(start, stop)), shape))
+        start = stop
+    return slices
+
+
+@rrule(np.repeat, *methods("repeat"))
+def repeat(a, repeats, axis=None):
+    z = np.repeat(a, repeats, axis)
+
+    def pullback(dz):
+        shape = (np.size(a),) if axis is None else np.shape(a)
+        along = 0 if axis is None else axis % len(shape)
+        if np.ndim(repeats) == 0:
+            d = np.reshape(dz, (*shape[: along + 1], -1, *shape[along + 1 :]))
+            d = np.add.reduce(d, axis=along + 1)
+        else:
+            index = np.repeat(np.arange(shape[along]), repeats)
+            d = scatter(dz, (slice(None),) * along + (index,), shape, dz.dtype)
+        return unbroadcast(np.reshape(d, np.shape(a)), a), None
+
+    return z, pullback
+
+
+@rrule(np.tile)
+def tile(A, reps):
+    def pullback(dz):
+        return unbroadcast(np.add.reduce(np.reshape(dz, _tiles(np.shape(A), reps)), axis=_counts(dz)), A), None
+
+    return np.tile(A, reps), pullback
+
+
+@query
+def _tiles(shape: tuple[int, ...], reps: Any) -> tuple[int, ...]:
+    """The shape of a tiling with two axes for each: the number of the tile, and the place in it."""
+    counts = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
+    ndim = max(len(shape), len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - len(shape)) + tuple(shape)
+    return tuple(n for pair in zip(counts, shape) for n in pair)
+
+
+@query
+def _counts(z: Any) -> tuple[int, ...]:
+    """The axes of `_tiles` that count the tiles."""
+    return tuple(range(0, 2 * np.ndim(z), 2))
+
+
+# ---------------------------------------------------------------------------------------------- copying
+
+
+@rrule(np.array)
+def array(object, dtype=None, **options):
+    def pullback(dz):
+        return (unbroadcast(dz, object),)
+
+    return np.array(object, dtype, **options), pullback
+
+
+@rrule(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+def asarray(a, dtype=None, order=None, **options):
+    def pullback(dz):
+        return (unbroadcast(dz, a),)
+
+    return np.asarray(a, dtype, order, **options), pullback
+
+
+@rrule(np.copy, *methods("copy"))
+def copy(a, order="K", subok=False):
+    def pullback(dz):
+        return (unbroadcast(dz, a),)
+
+    return np.copy(a, order, subok), pullback
+
+
+@rrule(*methods("astype"))
+def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    def pullback(dz):
+        return unbroadcast(dz, a), None
+
+    return a.astype(dtype, order, casting, subok, copy), pullback
+
+
+@rrule(*methods("item"))
+def item(a, *args):
+    def pullback(dz):
+        if np.size(a) == 1:
+            return unbroadcast(np.reshape(dz, np.shape(a)), a), *(None for _ in args)
+        index = args[0] if len(args) == 1 and is_sequence(args[0]) else args
+        if len(index) == 1:
+            d = np.reshape(scatter(dz, index, (np.size(a),), a.dtype), np.shape(a))
+        else:
+            d = scatter(dz, tuple(index), np.shape(a), a.dtype)
+        return d, *(None for _ in args)
+
+    return a.item(*args), pullback
+
+
+@rrule(*methods("tolist"))
+def tolist(a):
+    def pullback(dz):
+        return (unbroadcast(np.reshape(np.array(_filled(dz, a)), np.shape(a)), a),)
+
+    return a.tolist(), pullback
+
+
+def _filled(d: Any, a: Any) -> Any:
+    """The cotangents of nested lists, with zeros in the place of None."""
+    if d is None:
+        return np.zeros(np.shape(a))
+    if np.ndim(a) == 0:
+        return d
+    return [_filled(x, a[i]) for i, x in enumerate(d)]
+
+
+# -------------------------------------------------------------------------------------------- diagonals
+
+
+@rrule(np.tril)
+def tril(m, k=0):
+    def pullback(dz):
+        return (unbroadcast(np.tril(dz, k), m),)
+
+    return np.tril(m, k), pullback
+
+
+@rrule(np.triu)
+def triu(m, k=0):
+    def pullback(dz):
+        return (unbroadcast(np.triu(dz, k), m),)
+
+    return np.triu(m, k), pullback
+
+
+@query
+def diagonal_index(shape: tuple[int, ...], offset: int) -> tuple[Any, ...]:
+    """The index of a diagonal of the last two axes of an array of ``shape``."""
+    rows, columns = shape[-2:]
+    i = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0))))
+    return (..., i - min(offset, 0), i + max(offset, 0))
+
+
+def on_diagonal(d: Any, shape: tuple[int, ...], offset: int, axis1: int = 0, axis2: int = 1) -> Any:
+    """Zeros of ``shape`` with the last axis of ``d`` on a diagonal: the pullback of `np.diagonal`."""
+    order = order_for_diagonal(len(shape), axis1, axis2)
+    zeros = np.zeros([shape[i] for i in order], np.result_type(d))
+    zeros[diagonal_index(zeros.shape, offset)] = d
+    return np.transpose(zeros, inverse(order))
+
+
+@rrule(on_diagonal)
+def _on_diagonal(d, shape, offset, axis1=0, axis2=1):
+    def pullback(dz):
+        return unbroadcast(np.diagonal(dz, offset, axis1, axis2), d), None, None
+
+    return on_diagonal(d, shape, offset, axis1, axis2), pullback
+
+
+def order_for_diagonal(ndim: int, axis1: int, axis2: int) -> tuple[int, ...]:
+    """The axes with the two of the diagonal at the end."""
+    axis1, axis2 = axis1 % ndim, axis2 % ndim
+    return (*(i for i in range(ndim) if i not in (axis1, axis2)), axis1, axis2)
+
+
+@rrule(np.diagonal, *methods("diagonal"))
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    def pullback(dz):
+        return (unbroadcast(on_diagonal(dz, np.shape(a), offset, axis1, axis2), a),)
+
+    return np.diagonal(a, offset, axis1, axis2), pullback
+
+
+@rrule(np.trace, *methods("trace"))
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    def pullback(dz):
+        d = np.reshape(dz, (*np.shape(dz), 1))
+        return (unbroadcast(on_diagonal(d, np.shape(a), offset, axis1, axis2), a),)
+
+    return np.trace(a, offset, axis1, axis2, dtype), pullback
+
+
+@rrule(np.diag)
+def diag(v, k=0):
+    z = np.diag(v, k)
+
+    def pullback(dz):
+        if np.ndim(v) == 1:
+            return (unbroadcast(np.diagonal(dz, k), v),)
+        return (unbroadcast(on_diagonal(dz, np.shape(v), k), v),)
+
+    return z, pullback
+
+
+@rrule(np.diagflat)
+def diagflat(v, k=0):
+    def pullback(dz):
+        return (unbroadcast(np.reshape(np.diagonal(dz, k), np.shape(v)), v),)
+
+    return np.diagflat(v, k), pullback
