@@ -319,7 +319,7 @@ CALLBACKS = frozenset(
 def is_structural(fn: Any) -> bool:
     """Whether a C callable only moves references about."""
     if isinstance(fn, type):
-        return fn in STRUCTURAL_TYPES or (issubclass(fn, BaseException))
+        return fn in STRUCTURAL_TYPES or issubclass(fn, (*STRUCTURAL_TYPES[:5], deque, BaseException))
     owner = getattr(fn, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType):
         cls = owner if isinstance(owner, type) else type(owner)
@@ -339,13 +339,13 @@ def is_iterator(value: Any) -> bool:
 
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
-    bound = getattr(fn, "__name__", "") == "sort" or fn in CALLBACKS if hashable(fn) else False
-    if bound:
+    known = hashable(fn)
+    if getattr(fn, "__name__", "") == "sort" or (known and fn in CALLBACKS):
         args = tuple([callback(tracer, site, x) for x in args])
         kwargs = {k: callback(tracer, site, x) for k, x in kwargs.items()}
-    if any(type(getattr(type(x), "__iter__", None)) is FunctionType for x in args) and not isinstance(fn, type(len)):
+    if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
         args = tuple([iterate_object(tracer, site, x) for x in args])
-    elif fn in CONSUMERS if hashable(fn) else False:
+    elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
         args = tuple([iterate_object(tracer, site, x) for x in args])
     owner = getattr(fn, "__self__", None)
     if args and isinstance(owner, (dict, set)) and type(args[0]) in BOXES:
@@ -353,7 +353,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     return watched(fn, args, kwargs, site)
 
 
-CONSUMERS = frozenset((sorted, min, max, any, all, functools.reduce, list, tuple, set, frozenset, zip, enumerate, dict))
+CONSUMERS = CALLBACKS - {iter, defaultdict, functools.cmp_to_key} | frozenset(
+    (any, all, list, tuple, set, frozenset, zip, enumerate, dict, deque, OrderedDict)
+)
 
 
 def hashable(value: Any) -> bool:
@@ -507,7 +509,10 @@ UNARY = {
 
 def method_of(value: Any, name: str) -> Any:
     """The Python-level special method of an object's class, or None."""
-    method = getattr(type(value), name, None)
+    kind = type(value)
+    if kind in BOXES:
+        return None
+    method = getattr(kind, name, None)
     return method if type(method) is FunctionType else None
 
 
