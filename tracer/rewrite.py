@@ -52,15 +52,15 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from dis import opmap
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
-from bytecode import UNSET, Bytecode, Instr
-
-from wengert.tracer.errors import TraceError
-from wengert.tracer.tape import Site
-from wengert.tracer.versions import current
+from .assembly import Assembler, Instr, Position, disassemble
+from .errors import TraceError
+from .tape import Site
+from .versions import current
 
 
 class UnsupportedCode(TraceError):
@@ -88,6 +88,11 @@ EXTRA_STACK = 2
 CO_OPTIMIZED = 0x1
 CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
+LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
+COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
+CALL = [opmap[name] for name in current.CALL]
+
+CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 ATTRIBUTE_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 ALWAYS_BOOL = {
     "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
@@ -135,90 +140,92 @@ class Rewriter:
     def __init__(self, code: CodeType, hooks: Any) -> None:
         self.code = code
         self.hooks = hooks
-        self.source: list[Any] = []
-        self.out: list[Any] = []
-        self.position = 0
-        self.location: Any = None
-        self.lineno = code.co_firstlineno
+        self.source: list[Instr] = []
+        self.out = Assembler(code)
+        self.index = 0
+        self.position: Position = (code.co_firstlineno, None, None, None)
+        self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
         self.module_level = not code.co_flags & CO_OPTIMIZED and code.co_name == "<module>"
-        self.class_location: Any = None  # of the latest class statement
-        self.class_name = ""
+        self.class_position: Position | None = None  # of the latest class statement
 
     def rewrite(self) -> CodeType:
-        code = self.code
-        if code.co_flags & CO_ASYNCHRONOUS:
+        if self.code.co_flags & CO_ASYNCHRONOUS:
             self.refuse("an async function")
-        # The hooks take the place of NULLs, so the stack depths in the exception table stay right, and the
-        # expensive recomputation of stack sizes can be left out.
-        bytecode = Bytecode.from_code(code, conserve_exception_block_stackdepth=True)
-        source = self.source = list(bytecode)
         out = self.out
-        while self.position < len(source):
-            instr = source[self.position]
-            handler = None
-            if isinstance(instr, Instr):
-                self.location = instr.location
-                handler = HANDLERS.get(instr.name)
+        for i, value in enumerate(out.consts):
+            if isinstance(value, CodeType):
+                out.consts[i] = self.nested(value)
+        source, regions = disassemble(self.code)
+        self.source = source
+        count = len(source)
+        while self.index < count:
+            instr = source[self.index]
+            self.position = instr.position
+            out.mark()
+            handler = HANDLERS[instr.op]
             if handler is None:
-                out.append(instr)
+                out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
             else:
                 handler(self, instr)
-            self.position += 1
-        bytecode[:] = out
-        return bytecode.to_code(
-            stacksize=code.co_stacksize + EXTRA_STACK, compute_exception_stack_depths=False
-        )
+            self.index += 1
+        # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
+        return out.assemble(regions, EXTRA_STACK)
 
-    # Writing
+    def nested(self, code: CodeType) -> CodeType:
+        try:
+            return instrument(code, self.hooks)
+        except UnsupportedCode:
+            return code  # An async function may be defined here; it is refused when it is called.
+
+    # Writing: everything gets the position of the instruction it replaces, so that tracebacks stay the same.
 
     def keep(self, instr: Instr) -> None:
-        self.out.append(instr)
+        self.out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
 
-    def emit(self, name: str, arg: Any = UNSET) -> None:
-        """Write an instruction with the location of the one it replaces, so that tracebacks stay the same."""
-        self.out.append(Instr(name, arg, location=self.location))
+    def emit(self, op: int, arg: int = 0, jump: int | None = None) -> None:
+        self.out.instrs.append((op, arg, self.position, jump))
+
+    def load(self, value: Any) -> None:
+        self.emit(LOAD_CONST, self.out.const(value))
 
     def call(self, count: int) -> None:
-        for name in current.CALL:
-            self.emit(name, count)
+        for op in CALL:
+            self.emit(op, count)
 
     def apply(self, hook: Callable[..., Any], count: int) -> None:
         """Replace the topmost ``count`` values by the result of the hook on them."""
-        self.emit("LOAD_CONST", hook)
-        self.emit("SWAP", count + 1)
+        self.load(hook)
+        self.emit(SWAP, count + 1)
         self.call(count - 1)
 
     def site(self) -> Site:
-        location = self.location
-        if location is not None and location.lineno is not None:
-            self.lineno = location.lineno
-        return Site(self.code.co_filename, self.lineno, self.code.co_name)
+        line = self.position[0]
+        if line is not None and line != self.last_site.lineno:
+            self.last_site = Site(self.code.co_filename, line, self.code.co_name)
+        return self.last_site
 
     # Looking around
 
-    def neighbour(self, distance: int) -> Instr | None:
-        """The instruction so many places away, if no jump target and no exception range lies between."""
-        step = 1 if distance > 0 else -1
-        for offset in range(step, distance + step, step):
-            index = self.position + offset
-            if not 0 <= index < len(self.source) or not isinstance(self.source[index], Instr):
-                return None
-        # A label just before this instruction is found on the way; one just after ``distance`` does not matter.
-        return self.source[self.position + distance]  # type: ignore[no-any-return]
+    def previous(self, distance: int = 1) -> Instr | None:
+        """The instruction so many places before this one, if no jump leads in between."""
+        index = self.index - distance
+        if index < 0 or any(instr.target for instr in self.source[index + 1 : self.index + 1]):
+            return None
+        return self.source[index]
 
     def following(self) -> Instr:
-        """The next instruction, jump target or not."""
-        index = self.position + 1
-        while not isinstance(self.source[index], Instr):
-            index += 1
-        return self.source[index]  # type: ignore[no-any-return]
+        """The next instruction; there is one, because code objects end with a return, a raise or a jump."""
+        return self.source[self.index + 1]
 
     def follows_bool(self) -> bool:
         """Whether the value to be tested for truth comes from a comparison, which has been through a hook."""
-        previous = self.neighbour(-1)
-        if previous is not None and previous.name == "COPY" and previous.arg == 1:
-            previous = self.neighbour(-2)
+        previous = self.previous()
+        if previous is not None and previous.op == COPY and previous.arg == 1:
+            previous = self.previous(2)
         return previous is not None and previous.name in ALWAYS_BOOL
+
+    def name(self, index: int) -> str:
+        return self.code.co_names[index]
 
     # Calls
 
@@ -226,15 +233,15 @@ class Rewriter:
         self.call_hook(on_top_of_callable=not current.NULL_BELOW)
 
     def call_hook(self, on_top_of_callable: bool) -> None:
-        self.emit("LOAD_CONST", self.hooks.call(self.site()))
+        self.load(self.hooks.call(self.site()))
         if on_top_of_callable:
-            self.emit("SWAP", 2)
+            self.emit(SWAP, 2)
 
     def call_unpacked(self, keywords: bool) -> None:
         """[call hook, callable, args(, kwargs)]: put the other hook in the place of the first one."""
-        self.emit("LOAD_CONST", self.hooks.call_ex(self.site()))
-        self.emit("SWAP", 5 if keywords else 4)
-        self.emit("POP_TOP")
+        self.load(self.hooks.call_ex(self.site()))
+        self.emit(SWAP, 5 if keywords else 4)
+        self.emit(POP_TOP)
         self.call(2 if keywords else 1)
 
     def call_instruction(self, instr: Instr) -> None:
@@ -242,97 +249,87 @@ class Rewriter:
         if instr.arg != 0 or not self.decorates():
             self.keep(instr)
             return
-        self.position += len(current.CALL) - 1
-        self.emit("LOAD_CONST", self.hooks.call(self.site()))
-        self.emit("SWAP", 3)
-        self.emit("SWAP", 2)
+        self.skip(len(CALL) - 1)
+        self.load(self.hooks.call(self.site()))
+        self.emit(SWAP, 3)
+        self.emit(SWAP, 2)
         self.call(1)
+
+    def skip(self, count: int) -> None:
+        """Leave out the next instructions, which the present one has dealt with."""
+        for _ in range(count):
+            self.index += 1
+            self.out.mark()
 
     def decorates(self) -> bool:
         """Whether this CALL 0 follows the making of a function or class, or of another decorator's result.
 
         ``(lambda: 0)()`` looks the same but for the name of the code object.
         """
-        index, inner = self.position - 1, 0
-        while self.named(index, current.CALL) and self.source[index].arg == 0:
-            index -= len(current.CALL)
+        source, index, inner = self.source, self.index - 1, 0
+        while source[index].op in CALL and source[index].arg == 0:
+            index -= len(CALL)
             inner += 1
-        while self.named(index, ("SET_FUNCTION_ATTRIBUTE",)):
+        while source[index].name == "SET_FUNCTION_ATTRIBUTE":
             index -= 1
-        if self.named(index, ("MAKE_FUNCTION",)) and self.named(index - 1, ("LOAD_CONST",)):
-            name = self.source[index - 1].arg.co_name
+        if source[index].name == "MAKE_FUNCTION":
+            name = self.code.co_consts[source[index - 1].arg].co_name
             # A generic function or class (3.12) comes out of a call of a function of its own.
             return inner > 0 if name.startswith("<generic parameters") else not name.startswith("<")
-        if not self.named(index, ("CALL", "CALL_KW", "CALL_FUNCTION_EX")):
+        # A class comes out of a call at the position of its statement, and is stored there at last.
+        if source[index].name not in CLASS_CALLS or source[index].position != self.class_position:
             return False
-        if self.source[index].location != self.class_location:
-            return False
-        index = self.position
-        while self.named(index, current.CALL) and self.source[index].arg == 0:
+        index = self.index
+        while source[index].op in CALL and source[index].arg == 0:
             index += 1
         return (
-            self.source[index].name.startswith("STORE_") and self.stored(index) == self.class_name
+            source[index].name.startswith("STORE_")
+            and source[index].position == self.class_position
         )
 
-    def named(self, index: int, names: Collection[str]) -> bool:
-        instr = self.source[index]
-        return isinstance(instr, Instr) and instr.name in names
-
-    def stored(self, index: int) -> str:
-        arg = self.source[index].arg
-        if isinstance(arg, tuple):  # STORE_FAST_LOAD_FAST
-            arg = arg[0]
-        return getattr(arg, "name", arg)  # type: ignore[no-any-return]
-
     def load_build_class(self, instr: Instr) -> None:
-        self.class_location = instr.location
-        index = self.position
-        while not (
-            self.named(index, ("LOAD_CONST",)) and isinstance(self.source[index].arg, CodeType)
-        ):
-            index += 1
-        self.class_name = self.source[index].arg.co_name
+        self.class_position = instr.position
         self.keep(instr)
 
     # Names
 
     def load_global(self, instr: Instr) -> None:
-        callee, name = instr.arg
-        if name == "super" and (not callee or self.calls_without_arguments()):
+        callee, name = instr.arg & 1, self.name(instr.arg >> 1)
+        following = self.following()
+        if name == "super" and (not callee or (following.op in CALL and following.arg == 0)):
             self.keep(instr)
-        elif callee:
+            return
+        if callee:
             self.call_hook(on_top_of_callable=False)
-            self.emit("LOAD_GLOBAL", (False, name))
+        if callee and following.name not in ATTRIBUTE_LOADS:
+            self.emit(LOAD_GLOBAL, instr.arg & ~1)
         else:
-            self.load_outside(instr, name)
+            self.load_outside(LOAD_GLOBAL, instr.arg & ~1, name)
 
     def load_name(self, instr: Instr) -> None:
-        other = self.neighbour(-1 if current.NULL_BELOW else 1)
+        other = self.previous() if current.NULL_BELOW else self.following()
         if not self.module_level or (other is not None and other.name == "PUSH_NULL"):
             self.keep(instr)
         else:
-            self.load_outside(instr, instr.arg)
+            self.load_outside(instr.op, instr.arg, self.name(instr.arg))
 
-    def load_outside(self, instr: Instr, name: str) -> None:
-        attribute = self.neighbour(1)
-        if attribute is not None and attribute.name in ATTRIBUTE_LOADS:
-            self.position += 1
+    def load_outside(self, op: int, arg: int, name: str) -> None:
+        """Load a global through its hook, together with the attribute load that may follow."""
+        attribute, position = self.following(), self.position
+        if attribute.name in ATTRIBUTE_LOADS and not attribute.target:
+            self.skip(1)
+            self.position = attribute.position
             attr, method = current.attribute(attribute)
-            self.location = attribute.location
             if method:
                 self.call_hook(on_top_of_callable=False)
-            self.emit("LOAD_CONST", self.hooks.global_attr(self.site(), name, attr))
+            self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
         else:
-            self.emit("LOAD_CONST", self.hooks.load_global(self.site(), name))
-        self.keep(instr)
+            self.load(self.hooks.load_global(self.site(), name))
+        self.out.instrs.append((op, arg, position, None))
         self.call(0)
 
-    def calls_without_arguments(self) -> bool:
-        following = self.neighbour(1)
-        return following is not None and following.name in current.CALL and following.arg == 0
-
     def store_global(self, instr: Instr) -> None:
-        self.apply(self.hooks.store_global(self.site(), instr.arg), 1)
+        self.apply(self.hooks.store_global(self.site(), self.name(instr.arg)), 1)
         self.keep(instr)
 
     def store_name(self, instr: Instr) -> None:
@@ -340,16 +337,6 @@ class Rewriter:
             self.store_global(instr)
         else:
             self.keep(instr)
-
-    def load_const(self, instr: Instr) -> None:
-        if isinstance(instr.arg, CodeType):
-            try:
-                self.emit("LOAD_CONST", instrument(instr.arg, self.hooks))
-                return
-            except UnsupportedCode:
-                # An async function may be defined here; it is refused when it is called.
-                pass
-        self.keep(instr)
 
     # Operators
 
@@ -365,10 +352,8 @@ class Rewriter:
     def unary(self, op: Callable[[Any], Any]) -> None:
         self.apply(self.hooks.unary(self.site(), op), 1)
 
-    def compare_op(self, instr: Instr) -> None:
-        self.apply(self.hooks.compare(self.site(), COMPARE[instr.arg & 15]), 2)
-        if instr.arg & 16:  # since 3.13: the result is to be a bool
-            self.emit("TO_BOOL")
+    def compare(self, op: int) -> None:
+        self.apply(self.hooks.compare(self.site(), COMPARE[op]), 2)
 
     def contains_op(self, instr: Instr) -> None:
         self.apply(self.hooks.contains(self.site(), bool(instr.arg)), 2)
@@ -380,12 +365,17 @@ class Rewriter:
             self.apply(self.hooks.is_(self.site(), bool(instr.arg)), 2)
 
     def follows_singleton(self) -> bool:
-        right, left = self.neighbour(-1), self.neighbour(-2)
+        right, left = self.previous(1), self.previous(2)
         if right is None:
             return False
-        if is_singleton(right):
+        if self.is_singleton(right):
             return True
-        return left is not None and is_singleton(left) and right.name in ONE_VALUE
+        return left is not None and self.is_singleton(left) and right.name in ONE_VALUE
+
+    def is_singleton(self, instr: Instr) -> bool:
+        if instr.op == LOAD_CONST:
+            return any(self.code.co_consts[instr.arg] is value for value in SINGLETONS)
+        return instr.name == "LOAD_COMMON_CONSTANT"
 
     def jump_on_truth(self, instr: Instr) -> None:
         if not self.follows_bool():
@@ -402,25 +392,25 @@ class Rewriter:
 
     def load_attr(self, instr: Instr) -> None:
         name, method = current.attribute(instr)
-        self.apply(self.hooks.getattr(self.site(), name), 1)
+        self.apply(self.hooks.getattr(self.site(), self.name(name)), 1)
         if method:
             self.call_hook(on_top_of_callable=True)
 
     def store_attr(self, instr: Instr) -> None:
-        self.apply(self.hooks.setattr(self.site(), instr.arg), 2)
-        self.emit("POP_TOP")
+        self.apply(self.hooks.setattr(self.site(), self.name(instr.arg)), 2)
+        self.emit(POP_TOP)
 
     def delete_attr(self, instr: Instr) -> None:
-        self.apply(self.hooks.delattr(self.site(), instr.arg), 1)
-        self.emit("POP_TOP")
+        self.apply(self.hooks.delattr(self.site(), self.name(instr.arg)), 1)
+        self.emit(POP_TOP)
 
     def store_subscr(self, instr: Instr) -> None:
         self.apply(self.hooks.setitem(self.site()), 3)
-        self.emit("POP_TOP")
+        self.emit(POP_TOP)
 
     def delete_subscr(self, instr: Instr) -> None:
         self.apply(self.hooks.delitem(self.site()), 2)
-        self.emit("POP_TOP")
+        self.emit(POP_TOP)
 
     # Statements
 
@@ -432,21 +422,21 @@ class Rewriter:
         self.keep(instr)
 
     def match_class(self, instr: Instr) -> None:
-        self.emit("LOAD_CONST", instr.arg)
+        self.load(instr.arg)
         self.apply(self.hooks.match_class(self.site()), 4)
 
     def formatted(self, spec: bool) -> None:
         """Show the value to the hook; where there is a specification, it lies above the value."""
         if spec:
-            self.emit("SWAP", 2)
+            self.emit(SWAP, 2)
         self.apply(self.hooks.format(self.site()), 1)
         if spec:
-            self.emit("SWAP", 2)
+            self.emit(SWAP, 2)
 
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str) -> NoReturn:
         site = self.site()
         raise UnsupportedCode(
             f"{self.code.co_qualname} ({site.filename}:{site.lineno}) is asynchronous code ({what}), "
@@ -454,13 +444,14 @@ class Rewriter:
         )
 
 
-def is_singleton(instr: Instr) -> bool:
-    if instr.name == "LOAD_COMMON_CONSTANT":
-        return True
-    return instr.name == "LOAD_CONST" and any(instr.arg is value for value in SINGLETONS)
+def _handlers() -> list[Callable[[Rewriter, Instr], None] | None]:
+    """The handler of each opcode, None for those that are copied."""
+    table: list[Callable[[Rewriter, Instr], None] | None] = [None] * 512
+    for name, handler in current.HANDLED.items():
+        table[opmap[name]] = getattr(Rewriter, handler) if isinstance(handler, str) else handler
+    for name in current.REFUSED:
+        table[opmap[name]] = Rewriter.refused
+    return table
 
 
-HANDLERS: dict[str, Callable[[Rewriter, Instr], None]] = {
-    name: getattr(Rewriter, handler) if isinstance(handler, str) else handler
-    for name, handler in current.HANDLED.items()
-} | dict.fromkeys(current.REFUSED, Rewriter.refused)
+HANDLERS = _handlers()

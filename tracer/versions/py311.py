@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dis import opmap
 from typing import Any
 
-from bytecode import Instr
+from ..assembly import Instr
 
 Handler = str | Callable[[Any, Instr], None]
 
@@ -13,20 +14,25 @@ NULL_BELOW = True
 CALL = ("PRECALL", "CALL")
 
 
-def attribute(instr: Instr) -> tuple[str, bool]:
-    """The name that an attribute load loads, and whether it is the callee of a call."""
+def attribute(instr: Instr) -> tuple[int, bool]:
+    """The index of the name that an attribute load loads, and whether it is the callee of a call."""
     return instr.arg, instr.name == "LOAD_METHOD"
 
 
+def compare_op(rewriter: Any, instr: Instr) -> None:
+    rewriter.compare(instr.arg)
+
+
 def jump_or_pop(rewriter: Any, instr: Instr) -> None:
-    """JUMP_IF_FALSE_OR_POP tests and keeps the value: test a copy of it with the hook, jump on the answer."""
+    """JUMP_IF_FALSE_OR_POP tests and keeps the value: test a copy with the hook and jump on the answer."""
     if rewriter.follows_bool():
         rewriter.keep(instr)
         return
-    rewriter.emit("COPY", 1)
+    rewriter.emit(opmap["COPY"], 1)
     rewriter.apply(rewriter.hooks.truth(rewriter.site()), 1)
-    rewriter.emit(instr.name.replace("JUMP", "POP_JUMP_FORWARD").removesuffix("_OR_POP"), instr.arg)
-    rewriter.emit("POP_TOP")
+    jump = instr.name.replace("JUMP", "POP_JUMP_FORWARD").removesuffix("_OR_POP")
+    rewriter.emit(opmap[jump], jump=instr.jump)
+    rewriter.emit(opmap["POP_TOP"])
 
 
 def call_function_ex(rewriter: Any, instr: Instr) -> None:
@@ -43,7 +49,6 @@ HANDLED: dict[str, Handler] = {
     "PUSH_NULL": "push_null",
     "LOAD_GLOBAL": "load_global",
     "LOAD_NAME": "load_name",
-    "LOAD_CONST": "load_const",
     "LOAD_ATTR": "load_attr",
     "LOAD_METHOD": "load_attr",
     "PRECALL": "call_instruction",
@@ -55,7 +60,7 @@ HANDLED: dict[str, Handler] = {
     "UNARY_INVERT": "unary_op",
     "UNARY_POSITIVE": "unary_op",
     "UNARY_NOT": "unary_op",
-    "COMPARE_OP": "compare_op",
+    "COMPARE_OP": compare_op,
     "CONTAINS_OP": "contains_op",
     "IS_OP": "is_op",
     "POP_JUMP_FORWARD_IF_FALSE": "jump_on_truth",
@@ -80,7 +85,7 @@ HANDLED: dict[str, Handler] = {
 HARMLESS = frozenset(
     """
     NOP CACHE RESUME EXTENDED_ARG POP_TOP COPY SWAP
-    LOAD_FAST STORE_FAST DELETE_FAST
+    LOAD_CONST LOAD_FAST STORE_FAST DELETE_FAST
     MAKE_CELL COPY_FREE_VARS LOAD_CLOSURE LOAD_DEREF STORE_DEREF DELETE_DEREF LOAD_CLASSDEREF
     DELETE_NAME DELETE_GLOBAL
     BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING BUILD_TUPLE

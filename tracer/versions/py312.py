@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 import operator
+from dis import opmap
 from typing import Any
 
-from bytecode import Instr
-from bytecode.instr import Intrinsic1Op
-
-from wengert.tracer.versions import py311
-from wengert.tracer.versions.py311 import Handler
+from ..assembly import Instr
+from . import py311
+from .py311 import Handler
 
 NULL_BELOW = True
 CALL = ("CALL",)
 
 
-def attribute(instr: Instr) -> tuple[str, bool]:
-    """The name that an attribute load loads, and whether it is the callee of a call."""
-    method, name = instr.arg
-    return name, method
+# Arguments of CALL_INTRINSIC_1
+ASYNC_GEN_WRAP, UNARY_POSITIVE = 4, 5
+
+
+def attribute(instr: Instr) -> tuple[int, bool]:
+    """The index of the name that an attribute load loads, and whether it is the callee of a call."""
+    return instr.arg >> 1, bool(instr.arg & 1)
+
+
+def compare_op(rewriter: Any, instr: Instr) -> None:
+    rewriter.compare(instr.arg >> 4)
 
 
 def load_super_attr(rewriter: Any, instr: Instr) -> None:
     """``super().name`` needs no frame here, so it is left to CPython; a method load becomes a plain one."""
-    method, two_arguments, name = instr.arg
-    rewriter.emit("LOAD_SUPER_ATTR", (False, two_arguments, name))
-    if method:
+    rewriter.emit(instr.op, instr.arg & ~1)
+    if instr.arg & 1:
         rewriter.call_hook(on_top_of_callable=True)
 
 
 def call_intrinsic_1(rewriter: Any, instr: Instr) -> None:
-    if instr.arg is Intrinsic1Op.INTRINSIC_UNARY_POSITIVE:
+    if instr.arg == UNARY_POSITIVE:
         rewriter.unary(operator.pos)
-    elif instr.arg is Intrinsic1Op.INTRINSIC_ASYNC_GEN_WRAP:
+    elif instr.arg == ASYNC_GEN_WRAP:
         rewriter.refused(instr)
     else:
         rewriter.keep(instr)
 
 
 def binary_slice(rewriter: Any, instr: Instr) -> None:
-    rewriter.emit("BUILD_SLICE", 2)
+    rewriter.emit(opmap["BUILD_SLICE"], 2)
     rewriter.binary_subscr(instr)
 
 
 def store_slice(rewriter: Any, instr: Instr) -> None:
-    rewriter.emit("BUILD_SLICE", 2)
+    rewriter.emit(opmap["BUILD_SLICE"], 2)
     rewriter.store_subscr(instr)
 
 
@@ -61,6 +66,7 @@ GONE = frozenset(
 HANDLED: dict[str, Handler] = {
     **{name: handler for name, handler in py311.HANDLED.items() if name not in GONE},
     "CALL": "call_instruction",
+    "COMPARE_OP": compare_op,
     "LOAD_SUPER_ATTR": load_super_attr,
     "CALL_INTRINSIC_1": call_intrinsic_1,
     "BINARY_SLICE": binary_slice,

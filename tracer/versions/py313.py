@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dis import opmap
 from typing import Any
 
-from bytecode import Instr
-
-from wengert.tracer.versions import py312
-from wengert.tracer.versions.py312 import Handler, attribute
+from ..assembly import Instr
+from . import py312
+from .py312 import Handler, attribute
 
 __all__ = ["attribute"]
 
 NULL_BELOW = False
 CALL = ("CALL",)
+
+
+def compare_op(rewriter: Any, instr: Instr) -> None:
+    """Bit 16 asks for a bool, for the jump or the UNARY_NOT that follows."""
+    rewriter.compare(instr.arg >> 5)
+    if instr.arg & 16:
+        rewriter.emit(opmap["TO_BOOL"])
 
 
 def convert_value(rewriter: Any, instr: Instr) -> None:
@@ -22,7 +29,7 @@ def convert_value(rewriter: Any, instr: Instr) -> None:
 
 
 def format_simple(rewriter: Any, instr: Instr) -> None:
-    previous = rewriter.neighbour(-1)
+    previous = rewriter.previous()
     if previous is None or previous.name != "CONVERT_VALUE":
         rewriter.formatted(spec=False)
     rewriter.keep(instr)
@@ -41,6 +48,7 @@ HANDLED: dict[str, Handler] = {
     **{
         name: handler for name, handler in py312.HANDLED.items() if name not in TESTED_BEFORE | GONE
     },
+    "COMPARE_OP": compare_op,
     "TO_BOOL": "to_bool",
     "CONVERT_VALUE": convert_value,
     "FORMAT_SIMPLE": format_simple,

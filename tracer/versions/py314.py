@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bytecode import Instr
-
-from wengert.tracer.versions import py313
-from wengert.tracer.versions.py313 import Handler, attribute
+from ..assembly import Instr
+from . import py313
+from .py313 import Handler, attribute
 
 __all__ = ["attribute"]
 
@@ -17,20 +16,18 @@ CALL = ("CALL",)
 
 def push_null(rewriter: Any, instr: Instr) -> None:
     """The NULL of a call, or the empty keyword slot of CALL_FUNCTION_EX, which our call does without."""
-    following = rewriter.neighbour(1)
-    if following is None or following.name != "CALL_FUNCTION_EX":
+    if rewriter.following().name != "CALL_FUNCTION_EX":
         rewriter.push_null(instr)
 
 
 def call_function_ex(rewriter: Any, instr: Instr) -> None:
-    previous = rewriter.neighbour(-1)
+    previous = rewriter.previous()
     rewriter.call_unpacked(keywords=previous is None or previous.name != "PUSH_NULL")
 
 
 def copy(rewriter: Any, instr: Instr) -> None:
     """``with`` begins with COPY 1, LOAD_SPECIAL __exit__."""
-    following = rewriter.neighbour(1)
-    if following is not None and following.name == "LOAD_SPECIAL":
+    if rewriter.following().name == "LOAD_SPECIAL":
         rewriter.before_with(instr)
     else:
         rewriter.keep(instr)

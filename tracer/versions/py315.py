@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dis import opmap
 from typing import Any
 
-from bytecode import Instr
-
-from wengert.tracer.versions import py314
-from wengert.tracer.versions.py314 import Handler, attribute
+from ..assembly import Instr
+from . import py314
+from .py314 import Handler, attribute
 
 __all__ = ["attribute"]
 
@@ -18,13 +18,12 @@ CALL = ("CALL",)
 def get_iter(rewriter: Any, instr: Instr) -> None:
     """GET_ITER leaves [iterator, NULL], or [list or tuple, index]; its argument tells ``yield from``."""
     rewriter.get_iter(instr)
-    rewriter.emit("PUSH_NULL")
+    rewriter.emit(opmap["PUSH_NULL"])
 
 
 def push_null(rewriter: Any, instr: Instr) -> None:
     """The second slot of a generator expression inlined into any, all, tuple; otherwise as in 3.14."""
-    following = rewriter.following()
-    if following.name == "FOR_ITER":
+    if rewriter.following().name == "FOR_ITER":
         rewriter.keep(instr)
     else:
         py314.push_null(rewriter, instr)
