@@ -41,3 +41,20 @@ def divmod_(x, y):
         return (None, None) if d is None else (unbroadcast(d, x), unbroadcast(-d * z[0], y))
 
     return z, pullback
+
+
+@rrule(sum)
+def _sum(items, start=0):
+    def pullback(dz):
+        return [unbroadcast(dz, x) for x in items], unbroadcast(dz, start)
+
+    return sum(items, start), pullback
+
+
+@rrule(sum)
+def sum_(numbers, start: Operand = 0):
+    def pullback(dz):
+        d = [unbroadcast(dz, x) for x in numbers]
+        return tuple(d) if isinstance(numbers, tuple) else d, unbroadcast(dz, start)
+
+    return sum(numbers, start), pullback

@@ -89,7 +89,8 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
             return calls.call(tracer, site, kind.__getattr__, (obj, name), {})  # type: ignore[attr-defined]
         return leaf(tracer, obj, name, value, outside)
     value = getattr(obj, name)
-    return leaf(tracer, obj, name, value, outside or (not in_own and found is not MISSING))
+    of_class = not in_own and found is not MISSING and not hasattr(type(found), "__get__")
+    return leaf(tracer, obj, name, value, outside or of_class)
 
 
 def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:

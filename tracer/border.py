@@ -72,7 +72,7 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
         return value, FIXED
     if is_container(value):
         return admit_container(tracer, value, name, role)
-    if kind in ATOMS or isinstance(value, (type, BaseException)) or callable_only(value):
+    if kind in ATOMS or isinstance(value, (type, BaseException, np.generic)) or callable_only(value):
         return value, FIXED
     if role != "argument":
         tracer.outside[id(value)] = value
@@ -89,9 +89,10 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
     """The shadow of an outside container and its tree."""
     kind = type(value)
     if kind in (set, frozenset):
-        items = kind(enter(tracer, x, f"{name}[…]") for x in value)
-        shadow = value if kind is frozenset else remember(tracer, value, items)
-        return shadow, FIXED
+        for x in value:  # numbers in a set are keys, not leaves
+            if not isinstance(x, (float, complex, np.inexact)):
+                enter(tracer, x, f"{name}[…]")
+        return (value if kind is frozenset else remember(tracer, value, set(value))), FIXED
     if isinstance(value, tuple):
         pairs = [admit(tracer, x, f"{name}[{i}]", role) for i, x in enumerate(value)]
         inner = [x for x, _ in pairs]
@@ -124,17 +125,16 @@ def remember(tracer: Tracer, original: Any, shadow: Any) -> Any:
 def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
     """Box the float and array attributes of an argument that is an object, in the overlay."""
     if id(instance) in tracer.outside:
-        known = tracer.trees.get(id(instance))
-        return FIXED if known is None else known
+        return tracer.trees.get(id(instance), FIXED)  # on a cycle, where it is not known yet, it stands once
     tracer.outside[id(instance)] = instance
     parts: dict[Any, Tree] = {}
-    tree = tracer.trees[id(instance)] = Branch(type(instance), parts)
     for key, value in attributes(instance).items():
-        if type(value) in ATOMS:
+        if type(value) in ATOMS and type(value) is not int:
             parts[key] = FIXED
             continue
         traced, parts[key] = admit(tracer, value, f"{name}.{key}", "argument")
         tracer.overlay[id(instance), key] = (instance, value, traced)
+    tree = tracer.trees[id(instance)] = Branch(type(instance), parts)
     return tree
 
 
@@ -215,9 +215,10 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         return not same
     contents = [lower(tracer, x, memo, final) for x in shadow]
     if isinstance(original, set):
-        if len(contents) != len(original) or any(x not in original for x in contents) or final:
-            original.clear()
-            original.update(contents)
+        if len(contents) == len(original) and all(x in original for x in contents):
+            return False
+        original.clear()
+        original.update(contents)
         return True
     if len(contents) == len(original) and all(a is b for a, b in zip(contents, original, strict=True)):
         return False
@@ -270,6 +271,10 @@ def _items(container: Any) -> Any:
     return container.values() if isinstance(container, dict) else container
 
 
+def rewritten(kind: str) -> None:
+    """Stands on the tape for what the run did to a container outside."""
+
+
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
@@ -284,7 +289,7 @@ def settle(tracer: Tracer) -> None:
                     "the same list or dict was passed in two places and then changed by the function; "
                     "pass a copy in one of them"
                 )
-            effect(tracer, NOWHERE, type(original).__setitem__, (), {})
+            effect(tracer, NOWHERE, rewritten, (type(original).__name__,), {})
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)
@@ -321,7 +326,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return Branch(kind, {key: result_tree(tracer, x, memo) for key, x in items})
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
         return Leaf(None, value) if is_differentiable(value) else FIXED
-    if kind in ATOMS or isinstance(value, type) or callable(value) or id(value) in memo:
+    if kind in ATOMS or isinstance(value, (type, np.generic)) or callable_only(value) or id(value) in memo:
         return FIXED
     memo.add(id(value))
     parts = {}

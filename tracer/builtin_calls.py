@@ -14,13 +14,12 @@ import numpy as np
 
 from ..rules import registry
 from . import attributes, calls
-from .border import enter, lower
-from .box import BOXES, ArrayBox
-from .calls import call, handles, method_of, opaque, structural
-from .errors import EscapeError, TraceError
+from .border import lower
+from .box import BOXES
+from .calls import call, handles, method_of, structural
+from .errors import TraceError
 from .record import NUMBERS, effect, has_box, record
 from .session import Tracer
-from .structure import is_container
 from .tape import Site
 
 
@@ -89,11 +88,6 @@ def _bool(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 @handles(operator.not_)
 def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return not calls.truth(tracer, site, args[0])
-
-
-@handles(float, int, complex)
-def _unused(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    raise AssertionError
 
 
 def _number(cls: type, name: str) -> Any:
@@ -334,16 +328,6 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return (*result[:2], state, *result[3:])
 
 
-def _attrgetter(tracer: Tracer, site: Site, getter: Any, obj: Any) -> Any:
-    names = getter.__reduce__()[1]
-
-    def get(path: str) -> Any:
-        value = obj
-        for name in path.split("."):
-            value = attributes.load(tracer, site, value, name)
-        return value
-
-    return get(names[0]) if len(names) == 1 else tuple(map(get, names))
-
-
-UNUSED = (ArrayBox, EscapeError, enter, is_container, opaque)
+@handles(type.__call__)
+def _type_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return calls.instantiate(tracer, site, args[0], args[1:], kwargs)

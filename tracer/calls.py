@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import operator
 import os
 import sys
@@ -103,10 +104,18 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     method = getattr(kind, "__call__", None)
     if type(method) is FunctionType:
         return call(tracer, site, method, (fn, *args), kwargs)
-    if kind is types.MethodWrapperType and type(fn.__self__) is not type:
+    if kind is types.MethodWrapperType:
         plain = getattr(fn.__objclass__, fn.__name__)
         if plain in special:
             return special[plain](tracer, site, (fn.__self__, *args), kwargs)
+    if kind is operator.methodcaller:
+        return call_method(tracer, site, fn, *args)
+    if kind is operator.attrgetter:
+        return get_attributes(tracer, site, fn, *args)
+    if kind is operator.itemgetter:
+        keys = fn.__reduce__()[1]
+        found = tuple([get_item(tracer, site, args[0], key) for key in keys])
+        return found if len(keys) > 1 else found[0]
     if is_structural(fn):
         return structural(tracer, site, fn, args, kwargs)
     return opaque(tracer, site, fn, args, kwargs)
@@ -119,6 +128,8 @@ def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: An
     """Record a callable that the registry knows."""
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return call_with_out(tracer, site, fn, args, kwargs)
+    if any(map(is_object, args)) and (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY):
+        return operate_objects(tracer, site, fn, args)
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
@@ -243,6 +254,25 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     return call(tracer, site, fn.func, (*first, *rest), {**keywords, **kwargs})
 
 
+def call_method(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
+    """``operator.methodcaller``."""
+    maker, parts = fn.__reduce__()
+    keywords = maker.keywords if isinstance(maker, functools.partial) else {}
+    name, *args = (*maker.args, *parts) if keywords else parts
+    return call(tracer, site, special[getattr](tracer, site, (obj, name), {}), tuple(args), keywords)
+
+
+def get_attributes(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
+    """``operator.attrgetter``."""
+    found = []
+    for path in fn.__reduce__()[1]:
+        value = obj
+        for name in path.split("."):
+            value = special[getattr](tracer, site, (value, name), {})
+        found.append(value)
+    return tuple(found) if len(found) > 1 else found[0]
+
+
 def call_cached(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """A function under ``lru_cache``: its cache must not hold boxes, so the run has a cache of its own."""
     if not (has_box(args) or has_box(kwargs)):
@@ -272,6 +302,11 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
     meta_call = type(cls).__call__
     if type(meta_call) is FunctionType:
         return call(tracer, site, meta_call, (cls, *args), kwargs)
+    return instantiate(tracer, site, cls, args, kwargs)
+
+
+def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
+    """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
@@ -310,10 +345,11 @@ STRUCTURAL_FUNCTIONS = frozenset(
     + (operator.length_hint, issubclass, functools.cmp_to_key, operator.truth, operator.not_)
 )
 STRUCTURAL_OWNERS = frozenset(("_heapq", "_bisect", "_collections", "itertools", "_functools"))
-CALLBACKS = frozenset(
-    (map, filter, sorted, min, max, functools.reduce, iter, defaultdict, functools.cmp_to_key)
-    + tuple(x for x in vars(itertools).values() if isinstance(x, type))
-)
+CALLBACKS: dict[Any, int] = {  # where the function to call back stands
+    map: 0, filter: 0, functools.reduce: 0, iter: 0, defaultdict: 0, functools.cmp_to_key: 0,
+    itertools.starmap: 0, itertools.takewhile: 0, itertools.dropwhile: 0, itertools.filterfalse: 0,
+    itertools.accumulate: 1, itertools.groupby: 1,
+}  # fmt: skip
 
 
 def is_structural(fn: Any) -> bool:
@@ -329,6 +365,8 @@ def is_structural(fn: Any) -> bool:
         return home in STRUCTURAL_TYPES or issubclass(home, BaseException)
     if type(fn) in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
         return True
+    if not hashable(fn):
+        return type(fn).__module__ in STRUCTURAL_OWNERS or type(fn).__module__ == "functools"
     return fn in STRUCTURAL_FUNCTIONS or getattr(fn, "__module__", None) in STRUCTURAL_OWNERS
 
 
@@ -340,9 +378,19 @@ def is_iterator(value: Any) -> bool:
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
-    if getattr(fn, "__name__", "") == "sort" or (known and fn in CALLBACKS):
-        args = tuple([callback(tracer, site, x) for x in args])
-        kwargs = {k: callback(tracer, site, x) for k, x in kwargs.items()}
+    place = CALLBACKS.get(fn) if known else None
+    if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
+        args = (*args[:place], callback(tracer, site, args[place]), *args[place + 1 :])
+    for name in ("key", "func", "predicate"):
+        if name in kwargs:
+            kwargs = {**kwargs, name: callback(tracer, site, kwargs[name])}
+    if (fn is sorted or getattr(fn, "__name__", "") == "sort") and compares_in_python(fn, args):
+        kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
+    if fn in (min, max) if known else False:
+        items = args if len(args) > 1 else list(iterate_object(tracer, site, args[0]))
+        if any(map(is_object, items)):
+            kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
+        args = args if len(args) > 1 else (items,)
     if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
         args = tuple([iterate_object(tracer, site, x) for x in args])
     elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
@@ -353,9 +401,41 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     return watched(fn, args, kwargs, site)
 
 
-CONSUMERS = CALLBACKS - {iter, defaultdict, functools.cmp_to_key} | frozenset(
-    (any, all, list, tuple, set, frozenset, zip, enumerate, dict, deque, OrderedDict)
+CONSUMERS = frozenset(
+    (sorted, any, all, list, tuple, set, frozenset, zip, enumerate, dict, deque, OrderedDict, map, filter)
+    + (functools.reduce, *[x for x in vars(itertools).values() if isinstance(x, type)])
 )
+
+
+class Ordered:
+    """A value in a sort: it is compared by the special methods of its class, run as twins."""
+
+    __slots__ = ("compare", "value")
+
+    def __init__(self, compare: Callable[[Any, Any, Any], bool], value: Any) -> None:
+        self.compare = compare
+        self.value = value
+
+    def __lt__(self, other: Ordered) -> bool:
+        return self.compare(operator.lt, self.value, other.value)
+
+    def __gt__(self, other: Ordered) -> bool:
+        return self.compare(operator.gt, self.value, other.value)
+
+
+def ordered_key(tracer: Tracer, site: Site, key: Any) -> Any:
+    """A key function for C code that compares objects of Python classes."""
+
+    def compare(op: Any, x: Any, y: Any) -> bool:
+        return truth(tracer, site, operate_objects(tracer, site, op, (x, y)))
+
+    return lambda x: Ordered(compare, x if key is None else key(x))
+
+
+def compares_in_python(fn: Any, args: Any) -> bool:
+    """Whether a sort would call Python methods to compare."""
+    items = args[0] if fn is sorted else getattr(fn, "__self__", args[0] if args else ())
+    return isinstance(items, (list, tuple)) and any(map(is_object, items))
 
 
 def hashable(value: Any) -> bool:
@@ -503,6 +583,7 @@ REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "
 COMPARE = {getattr(operator, name): name for name in REFLECTED}
 UNARY = {
     operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__",
+    math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
     abs: "__abs__", round: "__round__", operator.index: "__index__",
 }  # fmt: skip
 

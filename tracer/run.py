@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +61,7 @@ def run(
         keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument")
     before = active.tracer
     active.tracer = tracer
+    depth.deepen()
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         if isinstance(result, types.GeneratorType) or is_iterator(result):
@@ -77,8 +80,34 @@ def run(
         strip_exception(tracer, error)
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:
+        depth.restore()
         active.tracer = before
     return done
+
+
+class _Depth:
+    """Room for the frames of hooks, so that recursion goes as deep as in plain Python."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.runs = 0
+        self.limit = 0
+
+    def deepen(self) -> None:
+        with self.lock:
+            if self.runs == 0:
+                self.limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(self.limit + min(4 * self.limit, 40_000))
+            self.runs += 1
+
+    def restore(self) -> None:
+        with self.lock:
+            self.runs -= 1
+            if self.runs == 0:
+                sys.setrecursionlimit(self.limit)
+
+
+depth = _Depth()
 
 
 def keep_values(tracer: Tracer) -> None:

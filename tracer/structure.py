@@ -101,7 +101,7 @@ def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
         return parts
     if dataclasses.is_dataclass(kind):
         return rebuild_dataclass(kind, parts)
-    return {key: part for key, part in parts.items() if has_leaf(tree.parts[key])}
+    return {key: part for key, part in parts.items() if has_leaf(tree.parts[key])} or None
 
 
 def rebuild_dataclass(kind: type, parts: dict[Any, Any]) -> Any:

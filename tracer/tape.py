@@ -16,6 +16,7 @@ number: variables are referred to by object and numbered only when they are prin
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -246,6 +247,9 @@ def show(tree: Any, names: dict[Op, str]) -> str:
         return f"<{type_name(tree)}>" if tree.size > 6 else f"array({tree.tolist()})"
     if isinstance(tree, type):
         return tree.__name__
+    if dataclasses.is_dataclass(tree):
+        fields = {f.name: getattr(tree, f.name, None) for f in dataclasses.fields(tree)}
+        return f"{type(tree).__name__}({', '.join(f'{k}={show(v, names)}' for k, v in fields.items())})"
     if callable(tree):
         return fn_name(tree)
     if type(tree).__repr__ is object.__repr__:

@@ -171,8 +171,8 @@ class Numeric(Machine):
         have = self.cotangents.get(op)
         if have is None:
             have = np.zeros(shape, dtype)
-        elif op not in self.owned:
-            have = have.copy()
+        elif op not in self.owned or type(have) is not np.ndarray:
+            have = np.array(have)
         if may_repeat(index):
             np.add.at(have, index, d)
         else:

@@ -318,7 +318,7 @@ def test_same_argument_twice():
     pair = [1.5, v]
     assert_close(
         grad_of(lambda a, b: a[0] * b[1].sum(), pair, pair),
-        ([V.sum(), np.zeros(3)], [0.0, np.full(3, 1.5)]),
+        ([float(V.sum()), np.zeros(3)], [0.0, np.full(3, 1.5)]),
     )
 
 
@@ -461,7 +461,7 @@ def test_closure_with_wrt_self():
 
     value, back = pullback(f, 2.0, wrt_self=True)
     itself, dx = back(1.0)
-    assert_close(itself["w"], V)
+    assert_close(itself["w"], np.ones(3))
     assert_close(itself["table"], {"b": float(2 * V.sum())})
     assert_close(dx, float(V.sum() * 0.5))
 
