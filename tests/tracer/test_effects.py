@@ -1,0 +1,409 @@
+"""Side effects: once, in order, on the real objects, with plain values."""
+
+import contextlib
+import io
+import logging
+import os
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from helpers import assert_plain, assert_same, check_raises
+
+from wengert import grad, pullback, trace, value_and_grad
+
+V = np.array([0.5, -1.2, 2.0])
+
+
+def test_print_happens_once(capsys):
+    def f(x):
+        print("x is", x, x * 2, sep=" | ", end="!\n")
+        print(f"{x:.3f}", [x, (x,)], {"a": x}, V * x, file=sys.stdout)
+        return x * x
+
+    f(1.5)
+    expected = capsys.readouterr().out
+    value, back = pullback(f, 1.5)
+    assert capsys.readouterr().out == expected
+    assert back(1.0) == back(1.0) == (3.0,)
+    assert capsys.readouterr().out == ""
+    grad(f)(1.5)
+    assert capsys.readouterr().out == expected
+    assert capsys.readouterr().err == ""
+
+
+def test_log_of_plain_numbers():
+    log, table, seen = [], {}, set()
+
+    def f(x, v):
+        log.append(x)
+        log.append(x * 2)
+        log.extend([v, {"v": v * x}, (x, [x])])
+        log.insert(0, math_like(x))
+        table["x"] = x
+        table.update(y=x + 1, z=[x])
+        table.setdefault("w", v[0])
+        seen.add(x * 3)
+        log[1] += x
+        return x * v.sum()
+
+    pullback(f, 1.5, V.copy())
+    mine = (list(log), dict(table), set(seen))
+    log.clear(), table.clear(), seen.clear()
+    f(1.5, V.copy())
+    assert_same(mine, (log, table, seen))
+    assert_plain(mine)
+
+
+def math_like(x):
+    return x**2 - 1
+
+
+def test_effects_are_read_back():
+    log = [1.0]
+
+    def f(x):
+        log.append(x)
+        log[0] += log[-1] * x
+        log.sort(reverse=True)
+        return log.pop() * log[0] * len(log)
+
+    value, back = pullback(f, 3.0)
+    assert_same((value, log), (3.0 * 10.0 * 1, [10.0]))
+    assert back(1.0) == pytest.approx((1 + 3 * 9.0,))
+
+
+def test_attributes_of_outside_objects():
+    class Model:
+        total = 0.0
+
+        def __init__(self):
+            self.n = 0
+            self.last = None
+
+        def __call__(self, x):
+            self.n += 1
+            self.last = x * 2
+            self.history = [*getattr(self, "history", []), x]
+            Model.total += x
+            return self.last * self.n * Model.total
+
+    model = Model()
+    assert pullback(model, 1.5)[0] == 3.0 * 1 * 1.5
+    value, gradient = value_and_grad(model)(1.5)
+    assert value == 3.0 * 2 * 3.0
+    assert gradient == pytest.approx(2 * 2 * (1.5 + 3.0))
+    assert_same(vars(model), {"n": 2, "last": 3.0, "history": [1.5, 1.5]})
+    assert_same(Model.total, 3.0)
+    assert_plain(model, Model)
+
+
+def test_deleted_and_replaced():
+    class Thing:
+        pass
+
+    thing, table, items = Thing(), {"a": 1.0, "b": 2.0}, [1.0, 2.0, 3.0]
+    thing.x = 5.0
+
+    def f(x):
+        del table["a"]
+        del items[1]
+        items[:1] = [x, x]
+        y = thing.x
+        del thing.x
+        thing.y = x * y
+        return sum(items) * table.pop("b") + thing.y
+
+    value, back = pullback(f, 1.5)
+    assert_same((value, table, items, vars(thing)), (6.0 * 2 + 7.5, {}, [1.5, 1.5, 3.0], {"y": 7.5}))
+    assert back(1.0) == (9.0,)
+
+
+def test_output_streams(tmp_path):
+    out = io.StringIO()
+
+    def f(x):
+        out.write(f"{x}\n")
+        out.writelines([str(x), repr(x)])
+        print(x, file=out)
+        with open(tmp_path / "log", "a") as file:
+            file.write("%r " % x)
+        with contextlib.redirect_stdout(out):
+            print(x * 2)
+        np.savetxt(out, V * x)
+        return x
+
+    f(1.5)
+    expected = out.getvalue()
+    out.seek(0), out.truncate()
+    pullback(f, 1.5)
+    assert out.getvalue() == expected
+    assert (tmp_path / "log").read_text() == "1.5 1.5 "
+
+
+def test_logging(caplog):
+    def f(x):
+        logging.getLogger("here").warning("x = %s, %.2f", x, x)
+        return x * 2
+
+    with caplog.at_level(logging.WARNING):
+        assert grad(f)(1.5) == 2.0
+    (record,) = caplog.records
+    assert record.getMessage() == "x = 1.5, 1.50"
+    assert_same(record.args, (1.5, 1.5))
+
+
+def test_warnings_are_given_at_the_users_line():
+    def f(x):
+        warnings.warn(f"careful with {x}", stacklevel=1)
+        return np.log(x - x) * 0 + x
+
+    def caught(run):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            run(1.5)
+        return [(str(w.message), w.category, w.filename, w.lineno) for w in found]
+
+    assert caught(lambda x: pullback(f, x)) == caught(f)
+
+
+def test_callbacks_get_plain_values_when_called_later():
+    handlers = []
+
+    def f(x):
+        y = x * 2
+        handlers.append(lambda z: y * z + x)
+
+        def more(z):
+            return handlers[0](z) * x
+
+        handlers.append(more)
+        return handlers[0](3.0)
+
+    value, back = pullback(f, 1.5)
+    assert_same(value, 10.5)
+    assert back(1.0) == (7.0,)
+    assert_same([handler(1.0) for handler in handlers], [4.5, 6.75])
+    assert_plain(handlers)
+
+
+def test_returned_functions_and_methods():
+    class Line:
+        def __init__(self, slope):
+            self.slope = slope
+
+        def at(self, x):
+            return self.slope * x
+
+    def f(x):
+        return Line(x).at, lambda y: x * y, (lambda y=x: y * 2)
+
+    value, back = pullback(f, 1.5)
+    assert_same([g(2.0) for g in value], [3.0, 3.0, 4.0])
+    assert_plain(value)
+
+
+def test_objects_kept_outside():
+    kept = {}
+
+    class Record:
+        def __init__(self, x):
+            self.x = x
+            self.parts = [x, {"v": V * x}]
+
+    def f(x):
+        kept["record"] = Record(x)
+        kept["class"] = type("Made", (), {"x": x})
+        record = kept["record"]
+        record.x *= 2
+        record.parts.append(record.x)
+        return record.x
+
+    value, back = pullback(f, 1.5)
+    assert back(1.0) == (2.0,)
+    assert_plain(kept, vars(kept["class"]))
+    assert_same(kept["record"].x, 3.0)
+    assert_same(kept["record"].parts, [1.5, {"v": V * 1.5}, 3.0])
+    assert_same(kept["class"].x, 1.5)
+
+
+def test_arrays_kept_outside():
+    kept = []
+    buffer = np.zeros(3)
+
+    def f(x):
+        a = V * x
+        kept.append(a)
+        kept.append(a[1:])
+        a[1] = 7.0
+        buffer[:] = a
+        np.add(buffer, x, out=buffer)
+        return a.sum()
+
+    value, back = pullback(f, 2.0)
+    first, second = kept
+    assert_same(first, np.array([1.0, 7.0, 4.0]))
+    assert_same(second, first[1:])
+    assert np.shares_memory(first, second)
+    assert_same(buffer, first + 2.0)
+    assert back(1.0) == pytest.approx((2.5,))
+
+
+def test_effects_before_an_exception_stay():
+    log, memory = [], np.zeros(2)
+
+    def f(x, items):
+        log.append(x)
+        items.append(x * 2)
+        memory[0] = x
+        if x > 1:
+            raise ValueError("too large", x)
+        log.append("never")
+
+    items = []
+    with pytest.raises(ValueError, match="too large"):
+        pullback(f, 1.5, items)
+    assert_same((log, items, memory), ([1.5], [3.0], np.array([1.5, 0.0])))
+    assert_plain(log, items)
+    check_raises(f, 1.5, [])
+
+
+def test_context_manager_of_the_outside():
+    class Lock:
+        def __init__(self):
+            self.log = []
+
+        def __enter__(self):
+            self.log.append("in")
+            return self
+
+        def __exit__(self, kind, error, tb):
+            self.log.append(error)
+            return True
+
+    lock = Lock()
+
+    def f(x):
+        with lock:
+            lock.log.append(x)
+            raise ValueError(x * 2)
+        with threading.Lock():
+            return x
+
+    assert grad(f)(1.5) == 1.0
+    assert lock.log[:2] == ["in", 1.5]
+    assert_same(lock.log[2].args, (3.0,))
+    assert_plain(lock.log)
+
+
+def test_environment_and_modules(monkeypatch):
+    monkeypatch.delenv("WENGERT_TEST", raising=False)
+
+    def f(x):
+        os.environ["WENGERT_TEST"] = str(x)
+        return x * float(len(os.environ["WENGERT_TEST"]))
+
+    assert grad(f)(1.5) == 3.0
+    assert os.environ["WENGERT_TEST"] == "1.5"
+    monkeypatch.delenv("WENGERT_TEST")
+
+
+def test_effects_are_on_the_tape():
+    log = []
+
+    def f(x):
+        print("hello", x)
+        log.append(x * 2)
+        return x * x
+
+    tape = trace(f, 3.0)
+    effects = [op for op in tape.ops if op.kind == "effect"]
+    assert len(effects) == 2
+    assert effects[0].fn is print
+    lines = [op.site.lineno for op in effects]
+    assert lines == sorted(lines)
+    assert "print" in str(tape)
+
+
+def test_order_of_effects():
+    log = []
+
+    class Noisy:
+        def __init__(self, name):
+            self.name = name
+
+        def __add__(self, other):
+            log.append(("add", self.name))
+            return Noisy(self.name + "+")
+
+        def __getattr__(self, name):
+            log.append(("getattr", name))
+            return 1.0
+
+        def __getitem__(self, key):
+            log.append(("getitem", key))
+            return 2.0
+
+        def __bool__(self):
+            log.append(("bool", self.name))
+            return True
+
+    noisy = Noisy("n")
+
+    def f(x):
+        y = (noisy + 1).weight * x
+        if noisy and x > 0:
+            y += noisy["k"]
+        log.append(y)
+        return y
+
+    f(1.5)
+    expected = list(log)
+    log.clear()
+    assert grad(f)(1.5) == 1.0
+    assert_same(log, expected)
+
+
+def test_generators_run_as_far_as_plain_python():
+    log = []
+
+    def numbers(x):
+        for i in range(5):
+            log.append(i)
+            yield x * i
+        log.append("end")
+
+    def f(x):
+        for y in numbers(x):
+            if y > 4:
+                return y
+        return x
+
+    assert grad(f)(2.0) == 3.0
+    assert log == [0, 1, 2, 3]
+
+
+def test_random_state_is_used_once():
+    rng = np.random.default_rng(1)
+    state = np.random.default_rng(1)
+    value, back = pullback(lambda x: x * rng.random(), 2.0)
+    first = state.random()
+    assert_same(value, 2.0 * first)
+    assert back(1.0) == back(1.0) == (first,)
+    assert rng.random() == state.random()
+
+
+def test_nothing_is_run_twice_for_the_gradient():
+    calls = []
+
+    def expensive(x):
+        calls.append(len(calls))
+        return x * x
+
+    value, back = pullback(lambda x: expensive(x) * expensive(x + 1), 2.0)
+    back(1.0), back(2.0)
+    assert calls == [0, 1]
+    grad(grad(lambda x: expensive(x) * x))(2.0)
+    assert calls == [0, 1, 2]
