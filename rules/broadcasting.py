@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .registry import query, rrule
-from .zeros import PLAIN, is_complex
+from .zeros import is_complex
 
 
 def unbroadcast(d: Any, x: Any) -> Any:
@@ -100,6 +100,17 @@ def _cast(x, dtype=float):
     return cast(x, dtype), pullback
 
 
+def settled(option: Any) -> Any:
+    """An option as plain integers, guarded if they come from traced ones.
+
+    A rule must settle an option before a query looks at it: queries see values, but guard nothing.
+    """
+    if isinstance(option, (tuple, list)):
+        return tuple([settled(part) for part in option])
+    # A range takes the integer out of its box, as indexing a list would.
+    return range(option).stop if isinstance(option, int) else option
+
+
 @query
 def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """``axis`` (None, an int or a tuple) as a sorted tuple of axes counted from the front."""
@@ -122,8 +133,8 @@ def axis_size(shape: tuple[int, ...], axis: Any) -> int:
     return math.prod(shape[i] for i in normal_axes(axis, len(shape)))
 
 
-def restore(d: Any, x: Any, axis: Any, keepdims: Any = False) -> Any:
-    """The value or the cotangent of a reduction of ``x`` with ones where ``axis`` has been, as keepdims gives."""
+def restore(d: Any, x: Any, axis: Any) -> Any:
+    """What a reduction of ``x`` gave, or its cotangent, with ones where ``axis`` has been (as keepdims does)."""
     shape = kept_shape(np.shape(x), axis)
     return d if np.shape(d) == shape else np.reshape(d, shape)
 
@@ -154,21 +165,3 @@ def _expand(d, shape=(), axis=None):
         return (as_kind(np.reshape(g, np.shape(d)) if np.shape(g) != np.shape(d) else g, d),)
 
     return expand(d, shape, axis), pullback
-
-
-__all__ = [
-    "PLAIN",
-    "as_kind",
-    "axis_size",
-    "broadcast_axes",
-    "cast",
-    "expand",
-    "is_complex",
-    "is_integral",
-    "is_sequence",
-    "kept_shape",
-    "normal_axes",
-    "restore",
-    "unbroadcast",
-    "unstack",
-]

@@ -158,17 +158,20 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 @mutates(np.put, np.ndarray.put)
 def put(a, indices, values, mode="raise"):
     flat = np.reshape(a, -1)
-    index = _put_index(indices, np.size(a), mode)
+    index = put_index(indices, np.size(a), mode)
     values = np.reshape(values, -1)
     return np.reshape(setitem(flat, index, values[_resized(index, np.size(values))]), np.shape(a))
 
 
-@query
-def _put_index(indices: Any, size: int, mode: str) -> Any:
+def put_index(indices: Any, size: int, mode: str) -> Any:
+    """``indices`` in a row and below ``size``, as the ``mode`` of `np.put` has it."""
     index = np.reshape(np.asarray(indices), -1)
     if mode == "wrap":
         return index % size
     return np.clip(index, 0, size - 1) if mode == "clip" else index
+
+
+nondiff(put_index)
 
 
 @mutates(np.copyto)
@@ -210,15 +213,17 @@ def multiply_at_(a, indices, b):
 
 @mutates(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False):
-    index = _diagonal_numbers(np.shape(a), wrap)
+    index = diagonal_numbers(np.shape(a), wrap)
     values = np.reshape(val, -1)
     values = values[_resized(index, np.size(values))]
     return np.reshape(setitem(np.reshape(a, -1), index, values), np.shape(a))
 
 
-@query
-def _diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:
+def diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:
     """Where the diagonal lies among the elements counted along the rows."""
     a = np.zeros(shape, bool)
     np.fill_diagonal(a, True, wrap)
     return np.flatnonzero(a)
+
+
+nondiff(diagonal_numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .broadcasting import unbroadcast
+from .elementwise import elementwise
 from .registry import nondiff, rrule
 
 
@@ -62,5 +63,9 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, **op
     return np.full_like(a, fill_value, dtype, order, subok, shape, **options), pullback
 
 
+for kind in (np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64):
+    elementwise(kind, 1)
+
 nondiff(np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like)
+nondiff(np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8)
 nondiff(np.eye, np.identity, np.tri, np.indices)

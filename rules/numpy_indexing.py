@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import unbroadcast
+from .broadcasting import settled, unbroadcast
 from .mutation import scatter, scatter_add
 from .numpy_ufuncs import methods
 from .registry import Operand, nondiff, query, rrule
@@ -21,7 +21,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
             d = np.reshape(scatter(dz, where, (np.size(a),), dtype), shape)
         else:
             where = within(indices, shape[axis], mode)
-            d = scatter(dz, _along(where, axis, len(shape)), shape, dtype)
+            d = scatter(dz, _along(where, settled(axis), len(shape)), shape, dtype)
         return unbroadcast(d, a), None
 
     return np.take(a, indices, axis=axis, mode=mode), pullback
@@ -55,7 +55,7 @@ def compress(condition, a, axis=None, out=None):
         if axis is None:
             d = np.reshape(scatter(dz, index, (np.size(a),), _dtype(a)), np.shape(a))
         else:
-            d = scatter(dz, _along(index, axis, np.ndim(a)), np.shape(a), _dtype(a))
+            d = scatter(dz, _along(index, settled(axis), np.ndim(a)), np.shape(a), _dtype(a))
         return None, unbroadcast(d, a)
 
     return np.compress(condition, a, axis=axis), pullback

@@ -261,15 +261,28 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         u, s, vh = z
         du, ds, dvh = dz
         k = np.shape(s)[-1]
-        if full_matrices and not (du is None and dvh is None) and np.shape(u)[-1] != np.shape(vh)[-1]:
-            raise NotImplementedError(
-                "the gradient of np.linalg.svd of a rectangular matrix needs full_matrices=False"
-            )
+        if np.shape(u)[-1] > k and du is not None:
+            du = du[..., :, :k] + unused(du[..., :, k:])
+        if np.shape(vh)[-2] > k and dvh is not None:
+            dvh = dvh[..., :k, :] + unused(dvh[..., k:, :])
         u, vh = u[..., :, :k], vh[..., :k, :]
         d = _svd_pullback(x, u, s, vh, du, ds, dvh)
         return (unbroadcast(d, a),)
 
     return z, pullback
+
+
+def unused(d: Any) -> float:
+    """Zero, if nothing flows back to the singular vectors that full_matrices adds: they have no derivative."""
+    if np.any(d):
+        raise NotImplementedError(
+            "the singular vectors that np.linalg.svd adds to a rectangular matrix for full_matrices=True "
+            "have no derivative; use full_matrices=False"
+        )
+    return 0.0
+
+
+nondiff(unused)
 
 
 def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import broadcast_axes, is_sequence, unbroadcast
+from .broadcasting import broadcast_axes, is_sequence, settled, unbroadcast
 from .mutation import setitem
 from .numpy_ufuncs import methods
 from .registry import nondiff, query, rrule
@@ -22,11 +22,6 @@ def _array(x: Any) -> Any:
 def _swap(x: Any) -> Any:
     """The transposed matrices of a stack."""
     return np.transpose(x) if np.ndim(x) == 2 else np.swapaxes(x, -1, -2)
-
-
-def _contract(x: Any, y: Any, xs: tuple[int, ...], ys: tuple[int, ...]) -> Any:
-    """The sum of products over the axes ``xs`` of x and ``ys`` of y; a plain product for no axes."""
-    return np.tensordot(x, y, (xs, ys))
 
 
 # ------------------------------------------------------------------------------------- matrix products
@@ -122,7 +117,7 @@ def tensordot(a, b, axes=2):
     x, y = _array(a), _array(b)
 
     def pullback(dz):
-        dx, dy = _tensordot_pullback(dz, x, y, *_contracted(axes, np.ndim(x), np.ndim(y)))
+        dx, dy = _tensordot_pullback(dz, x, y, *_contracted(settled(axes), np.ndim(x), np.ndim(y)))
         return unbroadcast(dx, a), unbroadcast(dy, b)
 
     return z, pullback
@@ -209,7 +204,13 @@ def einsum(*operands, optimize=False, **options):
     z = np.einsum(*operands, optimize=optimize, **options)
 
     def pullback(dz):
-        terms, result, positions = _einsum_plan(operands)
+        if not isinstance(operands[0], str):
+            # einsum(x, [0, 1], y, [1, 2], [0, 2]): every second one is a list of labels
+            terms, result, positions = _einsum_plan(
+                [x if i % 2 == 0 and i < len(operands) - 1 else settled(x) for i, x in enumerate(operands)]
+            )
+        else:
+            terms, result, positions = _einsum_plan(operands)
         cotangents: list[Any] = [None] * len(operands)
         arrays = [_array(operands[p]) for p in positions]
         for k, p in enumerate(positions):

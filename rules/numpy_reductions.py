@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import axis_size, expand, is_complex, is_sequence, restore, unbroadcast
+from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, settled, unbroadcast
 from .numpy_ufuncs import methods
 from .registry import Operand, nondiff, query, rrule
 from .zeros import conj, product, ratio
@@ -23,7 +23,6 @@ def _given(where: Any) -> bool:
     return not (where is True or where is np._NoValue)
 
 
-@query
 def _options(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not np._NoValue}
@@ -48,6 +47,7 @@ def sum_(
     initial: Operand = np._NoValue,
     where: Operand = np._NoValue,
 ):
+    axis = settled(axis)
     options = _options(keepdims=keepdims, initial=initial, where=where)
     z = np.sum(a, axis=axis, dtype=dtype, **options)
 
@@ -65,6 +65,7 @@ def add_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Ope
 
 @rrule(np.nansum)
 def nansum(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, initial=np._NoValue, where: Operand = np._NoValue):
+    axis = settled(axis)
     options = _options(keepdims=keepdims, initial=initial, where=where)
     z = np.nansum(a, axis=axis, dtype=dtype, **options)
 
@@ -76,6 +77,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, initial=np.
 
 @rrule(np.mean, *methods("mean"))
 def mean(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, *, where: Operand = np._NoValue):
+    axis = settled(axis)
     z = np.mean(a, axis=axis, dtype=dtype, **_options(keepdims=keepdims, where=where))
 
     def pullback(dz):
@@ -94,6 +96,7 @@ def _count(a: Any, axis: Any, where: Any) -> Any:
 
 @rrule(np.var, *methods("var"))
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
+    axis = settled(axis)
     z = np.var(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
 
     def pullback(dz):
@@ -104,6 +107,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **opti
 
 @rrule(np.std, *methods("std"))
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
+    axis = settled(axis)
     z = np.std(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
 
     def pullback(dz):
@@ -133,6 +137,7 @@ def prod(
     initial: Operand = np._NoValue,
     where: Operand = np._NoValue,
 ):
+    axis = settled(axis)
     options = _options(keepdims=keepdims, initial=initial, where=where)
     z = np.prod(a, axis=axis, dtype=dtype, **options)
 
@@ -167,8 +172,6 @@ def _others(x: Any, axis: Any) -> Any:
 @query
 def _last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
     """How to move ``axis`` to the end as a single axis, and back again."""
-    from .broadcasting import normal_axes
-
     axes = normal_axes(axis, len(shape))
     order = [*(i for i in range(len(shape)) if i not in axes), *axes]
     inverse = [order.index(i) for i in range(len(shape))]
@@ -195,6 +198,7 @@ nondiff(ties)
 def _extreme(fn: Any, *names: Any) -> None:
     @rrule(fn, *names)
     def extreme(a, axis=None, out=None, keepdims=np._NoValue, initial: Operand = np._NoValue, where: Operand = np._NoValue):
+        axis = settled(axis)
         options = _options(keepdims=keepdims, initial=initial, where=where)
         z = fn(a, axis=axis, **options)
 
@@ -240,6 +244,7 @@ _extreme_reduce(np.fmin, np.nanmin)
 
 @rrule(np.ptp)
 def ptp(a, axis=None, out=None, keepdims=np._NoValue):
+    axis = settled(axis)
     z = np.ptp(a, axis=axis, **_options(keepdims=keepdims))
 
     def pullback(dz):
@@ -380,9 +385,8 @@ def origins(a: Any, z: Any, axis: int) -> Any:
 nondiff(origins)
 
 
-@query
 def _axis_or_last(axis: Any) -> int:
-    return -1 if axis is None else axis
+    return -1 if axis is None else settled(axis)
 
 
 @rrule(np.sort)

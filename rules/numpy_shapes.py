@@ -6,30 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import is_sequence, unbroadcast
+from .broadcasting import is_sequence, settled, unbroadcast
 from .mutation import scatter
 from .numpy_ufuncs import methods
-from .registry import nondiff, query, rrule
+from .registry import query, rrule
 
 # ------------------------------------------------------------------------------------------------ shapes
 
 
-def numbers(x: Any, order: str) -> Any:
+def positions(x: Any, order: str) -> Any:
     """Where in ``x``, counted along its rows, the elements of ``np.ravel(x, order)`` come from.
 
     The orders "A" and "K" go by how ``x`` lies in memory.
     """
-    n = np.reshape(np.arange(np.size(x)), np.shape(x))
-    if order == "A":
-        order = "F" if np.isfortran(x) else "C"
-    if order != "K":
-        return np.ravel(n, order)
-    like = np.empty_like(x, np.intp, order="K")
-    like[...] = n
-    return np.ravel(like, "K")
+    n = np.empty_like(x, np.intp, order="K")
+    n[...] = np.reshape(np.arange(np.size(x)), np.shape(x))
+    return np.ravel(n, order)
 
 
-nondiff(numbers)
+def read_out(x: Any, like: Any, order: str, shape: tuple[int, ...]) -> Any:
+    """``x`` reshaped as ``np.reshape(like, shape, order=order)`` would be."""
+    fill = "F" if order == "A" and np.isfortran(like) else "C"
+    return np.reshape(np.reshape(x, -1)[positions(like, order)], shape, order=fill)
+
+
+def lay_out(d: Any, like: Any, order: str) -> Any:
+    """``d``, which `read_out` made, back in the shape of ``like``."""
+    fill = "F" if order == "A" and np.isfortran(like) else "C"
+    y = np.empty(np.size(like), np.result_type(d))
+    y[positions(like, order)] = np.ravel(d, fill)
+    return np.reshape(y, np.shape(like))
+
+
+@rrule(read_out)
+def _read_out(x, like, order, shape):
+    def pullback(dz):
+        return lay_out(dz, like, order), None, None, None
+
+    return read_out(x, like, order, shape), pullback
+
+
+@rrule(lay_out)
+def _lay_out(d, like, order):
+    def pullback(dz):
+        return read_out(dz, like, order, np.shape(d)), None, None
+
+    return lay_out(d, like, order), pullback
 
 
 def _reshaped(dz: Any, x: Any, order: str) -> Any:
@@ -38,17 +60,7 @@ def _reshaped(dz: Any, x: Any, order: str) -> Any:
         return np.reshape(dz, np.shape(x))
     if order == "F":
         return np.reshape(dz, np.shape(x), order="F")
-    # The elements of x in this order fill the value, itself in this order: rows unless x is Fortran's.
-    flat = scatter(np.ravel(dz, reading(x, order)), numbers(x, order), (np.size(x),), dz.dtype)
-    return np.reshape(flat, np.shape(x))
-
-
-def reading(x: Any, order: str) -> str:
-    """In which order "A" reads ``x`` and fills its value."""
-    return "F" if order == "A" and np.isfortran(x) else "C"
-
-
-nondiff(reading)
+    return lay_out(dz, x, order)
 
 
 @rrule(np.reshape)
@@ -122,7 +134,7 @@ def inverse(axes: Any) -> Any:
 @rrule(np.transpose)
 def transpose(a, axes=None):
     def pullback(dz):
-        return (unbroadcast(np.transpose(dz, inverse(axes)), a),)
+        return (unbroadcast(np.transpose(dz, inverse(settled(axes))), a),)
 
     return np.transpose(a, axes), pullback
 
@@ -130,6 +142,7 @@ def transpose(a, axes=None):
 @rrule(*methods("transpose"))
 def transpose_method(a, *axes):
     order = axes[0] if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])) else axes or None
+    order = settled(order)
 
     def pullback(dz):
         return np.transpose(dz, inverse(order)), *(None for _ in axes)
@@ -171,15 +184,11 @@ def flip(m, axis=None):
     return np.flip(m, axis), pullback
 
 
-@query
-def opposite(shift: Any) -> Any:
-    return tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift
-
-
 @rrule(np.roll)
 def roll(a, shift, axis=None):
     def pullback(dz):
-        return unbroadcast(np.roll(dz, opposite(shift), axis), a), None
+        back = [-s for s in shift] if is_sequence(shift) else -shift
+        return unbroadcast(np.roll(dz, back, axis), a), None
 
     return np.roll(a, shift, axis), pullback
 
@@ -197,6 +206,7 @@ def _parts(parts: list[Any], arrays: Any) -> Any:
 
 @rrule(np.concatenate)
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    axis = settled(axis)
     z = np.concatenate(arrays, axis=axis, dtype=dtype, casting=casting)
 
     def pullback(dz):
@@ -224,6 +234,7 @@ def _slices(arrays: Any, axis: Any) -> list[Any]:
 
 @rrule(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    axis = settled(axis)
     z = np.stack(arrays, axis=axis, dtype=dtype, casting=casting)
 
     def pullback(dz):
@@ -281,6 +292,7 @@ def _columns(arrays: Any) -> list[Any]:
 
 @rrule(np.repeat, *methods("repeat"))
 def repeat(a, repeats, axis=None):
+    axis = settled(axis)
     z = np.repeat(a, repeats, axis)
 
     def pullback(dz):
@@ -300,7 +312,8 @@ def repeat(a, repeats, axis=None):
 @rrule(np.tile)
 def tile(A, reps):
     def pullback(dz):
-        return unbroadcast(np.add.reduce(np.reshape(dz, _tiles(np.shape(A), reps)), axis=_counts(dz)), A), None
+        d = np.reshape(dz, _tiles(np.shape(A), settled(reps)))
+        return unbroadcast(np.add.reduce(d, axis=_counts(dz)), A), None
 
     return np.tile(A, reps), pullback
 
@@ -369,23 +382,6 @@ def item(a, *args):
         return d, *(None for _ in args)
 
     return a.item(*args), pullback
-
-
-@rrule(*methods("tolist"))
-def tolist(a):
-    def pullback(dz):
-        return (unbroadcast(np.reshape(np.array(_filled(dz, a)), np.shape(a)), a),)
-
-    return a.tolist(), pullback
-
-
-def _filled(d: Any, a: Any) -> Any:
-    """The cotangents of nested lists, with zeros in the place of None."""
-    if d is None:
-        return np.zeros(np.shape(a))
-    if np.ndim(a) == 0:
-        return d
-    return [_filled(x, a[i]) for i, x in enumerate(d)]
 
 
 # -------------------------------------------------------------------------------------------- diagonals

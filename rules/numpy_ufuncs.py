@@ -13,8 +13,6 @@ from .operators import abs_slope, power_by_base, power_by_exponent, sign
 from .registry import Operand, lookup, nondiff, rrule
 from .zeros import product, ratio
 
-LOG2, LOG10 = math.log(2.0), math.log(10.0)
-
 
 def methods(name: str) -> tuple[Any, ...]:
     """The method of arrays and that of NumPy's scalars."""
@@ -85,8 +83,8 @@ elementwise(np.copysign, lambda x, y, z: sign(x) * np.copysign(1, y), None)
 elementwise(np.heaviside, None, lambda x, h, z: np.equal(x, 0))
 elementwise(np.ldexp, lambda x, i, z: np.ldexp(1.0, i), None)
 elementwise(np.nextafter, 1, None)
-elementwise((np.deg2rad, np.radians), math.pi / 180)
-elementwise((np.rad2deg, np.degrees), 180 / math.pi)
+elementwise((np.deg2rad, np.radians), lambda x, z: math.pi / 180)
+elementwise((np.rad2deg, np.degrees), lambda x, z: 180 / math.pi)
 elementwise(np.maximum, lambda x, y, z: share(x, y, z), lambda x, y, z: share(y, x, z))
 elementwise(np.minimum, lambda x, y, z: share(x, y, z), lambda x, y, z: share(y, x, z))
 elementwise(np.fmax, lambda x, y, z: share(x, y, z), lambda x, y, z: share(y, x, z))
@@ -94,17 +92,17 @@ elementwise(np.fmin, lambda x, y, z: share(x, y, z), lambda x, y, z: share(y, x,
 
 # Exponentials and logarithms
 elementwise(np.exp, lambda x, z: z)
-elementwise(np.exp2, lambda x, z: z * LOG2)
+elementwise(np.exp2, lambda x, z: z * math.log(2))
 elementwise(np.expm1, lambda x, z: z + 1)
 elementwise(np.log, over(lambda x, z: x))
-elementwise(np.log2, over(lambda x, z: x * LOG2))
-elementwise(np.log10, over(lambda x, z: x * LOG10))
+elementwise(np.log2, over(lambda x, z: x * math.log(2)))
+elementwise(np.log10, over(lambda x, z: x * math.log(10)))
 elementwise(np.log1p, over(lambda x, z: x + 1))
 elementwise(np.logaddexp, lambda x, y, z: weight(x, z), lambda x, y, z: weight(y, z))
 elementwise(
     np.logaddexp2,
-    lambda x, y, z: weight(LOG2 * x, LOG2 * z),
-    lambda x, y, z: weight(LOG2 * y, LOG2 * z),
+    lambda x, y, z: weight(math.log(2) * x, math.log(2) * z),
+    lambda x, y, z: weight(math.log(2) * y, math.log(2) * z),
 )
 
 # Trigonometric and hyperbolic functions
@@ -271,7 +269,7 @@ def clip(
 
 
 @rrule(np.nan_to_num)
-def nan_to_num(x, copy=True, nan: Operand = 0.0, posinf=None, neginf=None):
+def nan_to_num(x, copy=True, nan: Operand = 0, posinf=None, neginf=None):
     z = np.nan_to_num(x, copy, nan, posinf, neginf)
 
     def pullback(dz):

@@ -13,9 +13,6 @@ from .operators import decrement, finite_power, log_or_zero, sign
 from .registry import Operand, nondiff, rrule
 from .zeros import quotient, ratio
 
-LOG2, LOG10 = math.log(2.0), math.log(10.0)
-TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
-
 
 def polygamma(n: int, x: float) -> float:
     """The ``n``-th derivative of digamma, psi^(n)(x), at a real ``x``.
@@ -77,18 +74,18 @@ elementwise(math.acosh, lambda x, z: quotient(1.0, math.sqrt(x * x - 1.0)))
 elementwise(math.atanh, over(lambda x, z: 1.0 - x * x))
 elementwise(math.exp, lambda x, z: z)
 elementwise(math.expm1, lambda x, z: z + 1.0)
-elementwise(math.log2, over(lambda x, z: x * LOG2))
-elementwise(math.log10, over(lambda x, z: x * LOG10))
+elementwise(math.log2, over(lambda x, z: x * math.log(2.0)))
+elementwise(math.log10, over(lambda x, z: x * math.log(10.0)))
 elementwise(math.log1p, over(lambda x, z: 1.0 + x))
 elementwise(math.sqrt, lambda x, z: ratio(0.5, z))
 elementwise(math.fabs, lambda x, z: sign(x))
 elementwise(math.copysign, lambda x, y, z: sign(x) * math.copysign(1.0, y), None)
 elementwise(math.fmod, 1, lambda x, y, z: -math.trunc(x / y))
 elementwise(math.remainder, 1, lambda x, y, z: -round((x - z) / y))
-elementwise(math.degrees, 180.0 / math.pi)
-elementwise(math.radians, math.pi / 180.0)
-elementwise(math.erf, lambda x, z: TWO_OVER_SQRT_PI * math.exp(-x * x))
-elementwise(math.erfc, lambda x, z: -TWO_OVER_SQRT_PI * math.exp(-x * x))
+elementwise(math.degrees, lambda x, z: 180.0 / math.pi)
+elementwise(math.radians, lambda x, z: math.pi / 180.0)
+elementwise(math.erf, lambda x, z: 2.0 / math.sqrt(math.pi) * math.exp(-x * x))
+elementwise(math.erfc, lambda x, z: -2.0 / math.sqrt(math.pi) * math.exp(-x * x))
 elementwise(math.gamma, lambda x, z: z * polygamma(0, x))
 elementwise(math.lgamma, lambda x, z: polygamma(0, x))
 elementwise(math.ldexp, lambda x, i, z: math.ldexp(1.0, i), None)
@@ -98,7 +95,7 @@ elementwise(
     lambda x, y, z: y * finite_power(x, decrement(y)),
     lambda x, y, z: z * log_or_zero(x),
 )
-elementwise(math.exp2, lambda x, z: z * LOG2)
+elementwise(math.exp2, lambda x, z: z * math.log(2.0))
 elementwise(math.cbrt, lambda x, z: quotient(1.0, 3.0 * z * z))
 
 if hasattr(math, "fma"):  # new in 3.13

@@ -1,0 +1,235 @@
+"""One check for every rule, run through the public engine.
+
+A test module fills a `Table` with one line a case, ``case(fn, *args, **kwargs)``, and hands each case to
+`check_first`, `check_second` and `check_single`:
+
+first     the value is that of the plain call to the bit, the arguments are not touched, the gradient has the
+          structure, dtype and shape of the arguments, and for random cotangents and directions it agrees
+          with finite differences;
+second    the gradient of a random projection of the gradient agrees with finite differences of it;
+single    in single precision the gradient is float32 and agrees with the one in double precision.
+
+Floats, complex numbers and arrays of them are differentiated, in nested lists and tuples too; ints are
+constants of the case. Of complex numbers, JAX's convention is asked for: Re(sum(dz * df(v))) equals
+Re(sum(dx * v)).
+"""
+
+import copy
+import functools
+import zlib
+
+import numpy as np
+import pytest
+from helpers import assert_same
+
+from wengert import pullback
+
+FLOATS = (float, complex, np.inexact)
+
+
+class Case:
+    """A call, and what is to be left out: ``second`` and ``single`` order off, another tolerance ``tol``."""
+
+    def __init__(self, fn, args, kwargs, name=None, second=True, single=True, tol=2e-6):
+        self.call = functools.partial(fn, **kwargs) if kwargs else fn
+        self.args = args
+        self.second, self.single, self.tol = second, single, tol
+        label = name or getattr(fn, "__name__", type(fn).__name__)
+        shown = ", ".join([*map(brief, args), *(f"{k}={brief(v)}" for k, v in kwargs.items())])
+        self.name = f"{label}({shown})"[:90]
+        self.seed = zlib.crc32(self.name.encode())
+
+
+class Table:
+    """The cases of a test module; ``table.each`` runs a test once for each of them."""
+
+    def __init__(self):
+        self.cases = []
+
+    def __call__(self, fn, *args, case=None, **kwargs):
+        self.cases.append(Case(fn, args, kwargs, **(case or {})))
+
+    @property
+    def each(self):
+        return self._parametrize(self.cases)
+
+    @property
+    def second(self):
+        return self._parametrize([c for c in self.cases if c.second])
+
+    @property
+    def single(self):
+        return self._parametrize([c for c in self.cases if c.single and has_arrays(c.args)])
+
+    def _parametrize(self, cases):
+        return pytest.mark.parametrize("case", cases, ids=[c.name for c in cases])
+
+
+def brief(x):
+    if isinstance(x, np.ndarray):
+        return f"{x.dtype.char}{list(x.shape)}".replace(" ", "")
+    if isinstance(x, (list, tuple)):
+        return "[" + ",".join(map(brief, x)) + "]"
+    return getattr(x, "__name__", None) or repr(x)
+
+
+def has_arrays(tree):
+    if isinstance(tree, (list, tuple)):
+        return any(map(has_arrays, tree))
+    return isinstance(tree, np.ndarray) and tree.dtype in (np.float64, np.complex128)
+
+
+# ------------------------------------------------------------------------------- nested numbers and arrays
+
+
+def is_leaf(x):
+    return isinstance(x, FLOATS) or (isinstance(x, np.ndarray) and x.dtype.kind in "fc")
+
+
+def tree_map(fn, x, *others):
+    """``fn`` on each differentiable leaf; None in the place of everything else."""
+    if isinstance(x, (list, tuple)):
+        parts = [tree_map(fn, *xs) for xs in zip(x, *(o if o is not None else [None] * len(x) for o in others))]
+        return tuple(parts) if isinstance(x, tuple) else parts
+    return fn(x, *others) if is_leaf(x) else None
+
+
+def leaves(x):
+    if isinstance(x, (list, tuple)):
+        return [leaf for part in x for leaf in leaves(part)]
+    return [x] if is_leaf(x) else []
+
+
+def random_like(x, rng):
+    """Random numbers of the kind, shape and dtype of ``x``."""
+
+    def one(leaf):
+        r = rng.normal(size=np.shape(leaf))
+        if np.iscomplexobj(leaf):
+            r = r + 1j * rng.normal(size=np.shape(leaf))
+        if isinstance(leaf, np.ndarray):
+            return np.asarray(r, leaf.dtype)
+        return type(leaf)(r)
+
+    return tree_map(one, x)
+
+
+def shifted(x, v, h):
+    """``x + h v`` on the differentiable leaves, everything else as it is."""
+    if isinstance(x, (list, tuple)):
+        parts = [shifted(a, b, h) for a, b in zip(x, v)]
+        return tuple(parts) if isinstance(x, tuple) else parts
+    if not is_leaf(x):
+        return x
+    return x + h * v if not isinstance(x, np.ndarray) else np.asarray(x + h * v, x.dtype)
+
+
+def inner(d, v):
+    """Re(sum(d * v)) over the leaves of ``v``."""
+    if isinstance(v, (list, tuple)):
+        return sum(inner(*pair) for pair in zip(d, v, strict=True))
+    return 0.0 if v is None else float(np.sum(np.real(np.multiply(d, v))))
+
+
+def derivative(f, h=1e-3):
+    """f'(0) of a function of one number, by central differences of the fourth order."""
+    return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
+
+
+# -------------------------------------------------------------------------------------------- the checks
+
+
+def check_first(case):
+    rng = np.random.default_rng(case.seed)
+    args = copy.deepcopy(case.args)
+    expected = case.call(*copy.deepcopy(case.args))
+    value, back = pullback(case.call, *args)
+    assert_same(value, expected)
+    assert_same(args, case.args)
+    for _ in range(2):
+        dz = random_like(expected, rng)
+        dx = back(dz)
+        assert_kind(dx, case.args)
+        assert_same(args, case.args)
+        v = random_like(case.args, rng)
+        numeric = derivative(lambda h: inner(case.call(*shifted(case.args, v, h)), dz))
+        assert_near(inner(dx, v), numeric, case.tol, norm(dx) * norm(v))
+
+
+def check_second(case):
+    rng = np.random.default_rng(case.seed)
+    dz = random_like(case.call(*copy.deepcopy(case.args)), rng)
+    w = random_like(case.args, rng)
+
+    def projected(*args):
+        _, back = pullback(case.call, *args)
+        return project(back(dz), w)
+
+    _, back = pullback(projected, *copy.deepcopy(case.args))
+    dx = back(1.0)
+    assert_kind(dx, case.args)
+    v = random_like(case.args, rng)
+    numeric = derivative(lambda h: projected(*shifted(case.args, v, h)))
+    assert_near(inner(dx, v), numeric, 20 * case.tol, norm(dx) * norm(v))
+
+
+def project(dx, w):
+    """Re(sum(dx * w)) over the leaves, as a Python number, by operations that the engine can follow."""
+    if isinstance(w, (list, tuple)):
+        return sum([project(d, part) for d, part in zip(dx, w)], 0.0)
+    if w is None or dx is None:
+        return 0.0
+    return np.sum(np.real(dx * w))
+
+
+def check_single(case):
+    rng = np.random.default_rng(case.seed)
+    dz = random_like(case.call(*case.args), rng)
+    double = pullback(case.call, *case.args)[1](dz)
+    args = halved(case.args)
+    value, back = pullback(case.call, *args)
+    single = back(as_kind(dz, value))
+    assert_kind(single, args)
+    for a, b in zip(leaves(single), leaves(double), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3 * max(1.0, np.max(np.abs(b), initial=0)))
+
+
+def halved(x):
+    """The same in single precision."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(halved, x))
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fc":
+        return x.astype(np.complex64 if x.dtype.kind == "c" else np.float32)
+    return x
+
+
+def as_kind(dz, value):
+    """A cotangent with the dtypes of ``value``."""
+    if isinstance(value, (list, tuple)):
+        return tuple(as_kind(d, v) for d, v in zip(dz, value))
+    if dz is None or not isinstance(value, (np.ndarray, np.generic)):
+        return dz
+    return np.asarray(dz).astype(value.dtype) if isinstance(value, np.ndarray) else value.dtype.type(dz)
+
+
+def assert_kind(dx, x):
+    """A gradient has the structure of the argument, and its leaves the shape and the dtype."""
+    if isinstance(x, (list, tuple)):
+        assert type(dx) is type(x), (dx, x)
+        assert len(dx) == len(x)
+        for d, part in zip(dx, x):
+            assert_kind(d, part)
+    elif is_leaf(x):
+        assert type(dx) is type(x), (type(dx), type(x))
+        if isinstance(x, np.ndarray):
+            assert dx.dtype == x.dtype and dx.shape == x.shape
+    elif not isinstance(x, int):
+        assert dx is None
+
+
+def norm(tree):
+    return float(np.sqrt(sum(np.sum(np.abs(x) ** 2) for x in leaves(tree))))
+
+
+def assert_near(analytic, numeric, tol, size=1.0):
+    assert abs(analytic - numeric) <= tol * max(1.0, size, abs(numeric)), (analytic, numeric)
