@@ -126,8 +126,12 @@ def commit(box: ArrayBox, op: Op) -> None:
         before, parent.op, parent.seen = parent.op, new, memory.writes
         root = parent
     for alias in memory.boxes:
-        if alias is not root and same_place(alias.value, root.value) and alias.seen == memory.writes - 1:
+        if alias is root or alias.seen != memory.writes - 1:
+            continue
+        if same_place(alias.value, root.value):
             replay_write(alias, root.op, before)
+        else:
+            copy_overlap(alias, root)
 
 
 def same_place(a: Any, b: Any) -> bool:
@@ -138,6 +142,28 @@ def same_place(a: Any, b: Any) -> bool:
         and a.strides == b.strides
         and a.dtype == b.dtype
     )
+
+
+def addresses(array: Any) -> Any:
+    """Where each element lies in memory."""
+    found = np.array(array.__array_interface__["data"][0])
+    for n, stride in zip(array.shape, array.strides, strict=True):
+        found = np.add.outer(found, np.arange(n) * stride)
+    return found.ravel()
+
+
+def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
+    """Let the elements that two outside arrays share, and that were written through one, come from it."""
+    _, here, there = np.intersect1d(addresses(alias.value), addresses(written.value), return_indices=True)
+    if alias.value.dtype != written.value.dtype:
+        return  # its next use raises
+    tape, site = written.op.tape, written.op.site
+    if len(here):
+        index = np.unravel_index(there, written.value.shape)
+        part = append(tape, operator.getitem, (written.op, index), {}, written.value[index], site)
+        index = np.unravel_index(here, alias.value.shape)
+        alias.op = append(tape, setitem, (alias.op, index, part), {}, alias.value, site)
+    alias.seen = alias.memory.writes
 
 
 def replay_write(alias: ArrayBox, written: Op, before: Op) -> None:

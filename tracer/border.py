@@ -215,7 +215,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         return not same
     contents = [lower(tracer, x, memo, final) for x in shadow]
     if isinstance(original, set):
-        if len(contents) == len(original) and all(x in original for x in contents):
+        if original is not shadow and len(contents) == len(original) and all(x in original for x in contents):
             return False
         original.clear()
         original.update(contents)

@@ -16,16 +16,11 @@ from ..rules import registry
 from . import attributes, calls
 from .border import lower
 from .box import BOXES
-from .calls import call, handles, method_of, structural
+from .calls import call, handles, method_of, plain_of, structural
 from .errors import TraceError
 from .record import NUMBERS, effect, has_box, record
 from .session import Tracer
 from .tape import Site
-
-
-def plain_of(value: Any) -> Any:
-    """The value in a box, or the value itself."""
-    return value.value if type(value) in BOXES else value
 
 
 @handles(isinstance)
@@ -286,9 +281,19 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
 
 
+@handles(np.ndarray.__copy__, np.ndarray.__deepcopy__)
+def _array_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return call(tracer, site, np.ndarray.copy, (args[0], "K"), {})
+
+
 @handles(np.ndarray.__setitem__)
 def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     calls.set_item(tracer, site, *args)
+
+
+@handles(operator.getitem, np.ndarray.__getitem__)
+def _operator_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return calls.get_item(tracer, site, *args)
 
 
 @handles(operator.setitem)
@@ -303,8 +308,16 @@ def _dunder_operator(op: Any) -> Any:
     return handler
 
 
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge".split():
+    for _cls in (np.ndarray, np.float64, float):
+        if _name != "matmul" or _cls is np.ndarray:
+            handles(getattr(_cls, f"__{_name}__", None))(_dunder_operator(getattr(operator, f"__{_name}__")))
+    if hasattr(np.ndarray, f"__i{_name}__"):
+        handles(getattr(np.ndarray, f"__i{_name}__"))(_dunder_operator(getattr(operator, f"__i{_name}__")))
+
+
 for _op in [*calls.BINARY, *calls.COMPARE, *calls.INPLACE]:
-    if _op is not divmod and _op not in registry.rules:
+    if _op is not divmod and (_op not in registry.rules or _op in calls.INPLACE):
         handles(_op)(_dunder_operator(_op))
 
 

@@ -128,8 +128,8 @@ def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: An
     """Record a callable that the registry knows."""
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return call_with_out(tracer, site, fn, args, kwargs)
-    if any(map(is_object, args)) and (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY):
-        return operate_objects(tracer, site, fn, args)
+    if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(map(is_numeric, args)):
+        return apply(tracer, site, fn, args, kwargs)
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
@@ -140,6 +140,11 @@ def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: An
         arrays: list[ArrayBox] = []
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
     return record(tracer, site, fn, args, kwargs)
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether an operator on a value is NumPy's or Python's arithmetic of numbers."""
+    return not (type(value) in SEQUENCES or type(value) in (dict, set, frozenset) or is_object(value))
 
 
 def is_foreign(value: Any) -> bool:
@@ -154,9 +159,15 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if type(fn) is np.ufunc and len(args) > fn.nin:
         args, out = args[: fn.nin], args[fn.nin :]
     targets = out if isinstance(out, tuple) else (out,)
+    mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
-        return fn(*args, **kwargs, out=out)
-    results = call(tracer, site, fn, args, kwargs)
+        return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
+    if mask is not True:  # elsewhere the array keeps what it held
+        with np.errstate(all="ignore"):
+            results = call(tracer, site, fn, args, kwargs)
+        results = call(tracer, site, np.where, (mask, results, targets[0]), {})
+    else:
+        results = call(tracer, site, fn, args, kwargs)
     for target, result in zip(targets, results if isinstance(results, tuple) else (results,), strict=True):
         if target is not None:
             arrays: list[ArrayBox] = []
@@ -342,7 +353,8 @@ STRUCTURAL_TYPES = (
 )
 STRUCTURAL_FUNCTIONS = frozenset(
     (min, max, sorted, any, all, len, iter, next, callable, repr, ascii, id, functools.reduce, chr, ord, hash, format)
-    + (operator.length_hint, issubclass, functools.cmp_to_key, operator.truth, operator.not_)
+    + (operator.length_hint, issubclass, functools.cmp_to_key, operator.concat, operator.iconcat)
+    + (operator.countOf, operator.indexOf, operator.delitem)
 )
 STRUCTURAL_OWNERS = frozenset(("_heapq", "_bisect", "_collections", "itertools", "_functools"))
 CALLBACKS: dict[Any, int] = {  # where the function to call back stands
@@ -359,7 +371,9 @@ def is_structural(fn: Any) -> bool:
     owner = getattr(fn, "__self__", None)
     if owner is not None and not isinstance(owner, types.ModuleType):
         cls = owner if isinstance(owner, type) else type(owner)
-        return issubclass(cls, STRUCTURAL_TYPES[:5]) or cls in STRUCTURAL_TYPES or is_iterator(owner)
+        if type(fn) is types.MethodWrapperType and fn.__objclass__ in STRUCTURAL_TYPES:
+            return True
+        return issubclass(cls, (*STRUCTURAL_TYPES[:5], BaseException)) or cls in STRUCTURAL_TYPES or is_iterator(owner)
     home = getattr(fn, "__objclass__", None)
     if home is not None:
         return home in STRUCTURAL_TYPES or issubclass(home, BaseException)
@@ -480,6 +494,13 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if box.value.tobytes() != bytes_before:
             commit(box, append(tracer.tape, fn, operands, options, box.value, site))
     if value is None:
+        keeps = getattr(fn, "__self__", None)
+        if type(fn) is types.BuiltinMethodType and not isinstance(keeps, types.ModuleType | None):
+            if type(keeps).__module__ not in ("_io", "io"):
+                raise TraceError(
+                    f"{site.filename}:{site.lineno}, in {site.function}: {type(keeps).__name__}.{fn.__name__} keeps a "
+                    "traced value where the tracer cannot follow it; keep it in a list or an object"
+                )
         effect(tracer, site, fn, args, kwargs)
         return None
     if isinstance(value, str | bytes):
@@ -537,6 +558,29 @@ def operate(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     return apply(tracer, site, op, args, kwargs or {})
 
 
+SEQUENCES = frozenset((list, tuple, deque, str, bytes))
+
+
+def plain_of(value: Any) -> Any:
+    """The value in a box, or the value itself."""
+    return value.value if type(value) in BOXES else value
+
+
+def is_integer(value: Any) -> bool:
+    return type(value) is Box and isinstance(value.value, (int, np.integer))
+
+
+def drawn(tracer: Tracer, value: Any) -> Any:
+    """The plain value of a nested argument that becomes part of a string, with guards on all of it."""
+    if type(value) in BOXES:
+        return draw(value, lambda plain: plain)
+    if type(value) in (tuple, list):
+        return type(value)([drawn(tracer, x) for x in value])
+    if type(value) is dict:
+        return {k: drawn(tracer, x) for k, x in value.items()}
+    return value
+
+
 def operate_index(box: Box, index: int) -> Any:
     """``box[index]``."""
     return operate(operator.getitem, (box, index))
@@ -546,8 +590,13 @@ def apply(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: di
     """An operator on operands of which at least one is a box or an object of a Python class."""
     if op in INPLACE and type(args[0]) is ArrayBox:
         return update(tracer, site, op, args[0], args[1])
+    if type(args[0]) in (str, bytes):
+        return op(args[0], *[drawn(tracer, x) for x in args[1:]])
+    if len(args) == 2 and any(type(x) in SEQUENCES for x in args) and not any(type(x) is ArrayBox for x in args):
+        return op(*[draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args])
+    op = INPLACE.get(op, op) if type(args[0]) is Box else op
     if any(type(x) in BOXES for x in args) and not any(map(is_object, args)):
-        return call(tracer, site, op, args, kwargs)
+        return record(tracer, site, op, args, kwargs)
     return operate_objects(tracer, site, op, args)
 
 
@@ -623,9 +672,7 @@ def operate_objects(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) 
         result = call(tracer, site, method, operands, {})
         if result is not NotImplemented:
             return result
-    if any(type(x) in BOXES for x in args):
-        return call(tracer, site, op, args, {})
-    return op(*args)
+    return op(*[plain_of(x) for x in args])
 
 
 def attempts(left: Any, right: Any, name: str, reflected: str) -> list[Any]:

@@ -42,7 +42,7 @@ def binary(site: Site, op: Any) -> Hook:
         elif other is Box and (kind is float or kind is int):
             value = op(left, right.value)
             args = (left, right.op)
-        elif kind in PLAIN and other in PLAIN:
+        elif kind in PLAIN and other in PLAIN and not (kind is str and op is operator.mod):
             return op(left, right)
         else:
             return slow(left, right)
@@ -57,7 +57,7 @@ def binary(site: Site, op: Any) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return op(left, right)
-        if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right):
+        if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right) or type(left) is str:
             return calls.apply(tracer, site, op if type(left) is not Box else functional, (left, right), {})
         return op(left, right)
 

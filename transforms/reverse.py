@@ -158,7 +158,7 @@ class Numeric(Machine):
                 self.accumulate(leaves[i], d)
         if late is not None:
             leaf, (_, index, _) = late
-            d = dz if owned else dz.copy()
+            d = dz if owned and type(dz) is np.ndarray else np.array(dz)
             d[index] = 0
             if leaf in self.cotangents:
                 self.accumulate(leaf, d)
