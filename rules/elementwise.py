@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_sequence, unbroadcast
-from .registry import RRULE, Operand, Rule, rules
+from .registry import RRULE, Operand, Rule, register
 from .zeros import is_plain, product, quotient, ratio
 
 
@@ -38,9 +38,7 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
     >>> elementwise(np.log, over(lambda x, z: x))
     """
     primitives = primitives if isinstance(primitives, tuple) else (primitives,)
-    rule = Rule(RRULE, _rule(primitives[0], partials), partials)
-    for primitive in primitives:
-        rules[primitive] = rule
+    register(primitives, Rule(RRULE, _rule(primitives[0], partials), partials))
 
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, settled, unbroadcast
+from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, nondiff, query, rrule
 from .zeros import conj, product, ratio
@@ -415,3 +416,38 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 
 nondiff(np.argsort, np.argpartition, np.lexsort, *methods("argsort"))
 nondiff(np.ndarray.argpartition)
+
+
+@rrule(np.unique)
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, **options):
+    z = np.unique(ar, return_index, return_inverse, return_counts, axis, **options)
+
+    def pullback(dz):
+        d = dz[0] if return_index or return_inverse or return_counts else dz
+        first = np.unique(ar, return_index=True, axis=axis)[1]
+        if axis is None:
+            flat = scatter(d, first, (np.size(ar),), d.dtype)
+            return (unbroadcast(np.reshape(flat, np.shape(ar)), ar),)
+        index = (slice(None),) * (axis % np.ndim(ar)) + (first,)
+        return (unbroadcast(scatter(d, index, np.shape(ar), d.dtype), ar),)
+
+    return z, pullback
+
+
+@rrule(np.ediff1d)
+def ediff1d(ary, to_end: Operand = None, to_begin: Operand = None):
+    z = np.ediff1d(ary, to_end, to_begin)
+
+    def pullback(dz):
+        begin = 0 if to_begin is None else np.size(to_begin)
+        stop = begin + np.size(ary) - 1
+        d = dz[begin:stop]
+        zero = np.zeros(1, d.dtype)
+        flat = np.concatenate([zero, d]) - np.concatenate([d, zero])
+        return (
+            unbroadcast(np.reshape(flat, np.shape(ary)), ary),
+            None if to_end is None else unbroadcast(np.reshape(dz[stop:], np.shape(to_end)), to_end),
+            None if to_begin is None else unbroadcast(np.reshape(dz[:begin], np.shape(to_begin)), to_begin),
+        )
+
+    return z, pullback

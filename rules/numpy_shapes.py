@@ -334,6 +334,36 @@ def _counts(z: Any) -> tuple[int, ...]:
     return tuple(range(0, 2 * np.ndim(z), 2))
 
 
+@rrule(np.delete)
+def delete(arr, obj, axis=None):
+    def pullback(dz):
+        kept = np.delete(np.reshape(np.arange(np.size(arr)), np.shape(arr)), obj, axis)
+        return unbroadcast(_from_flat(dz, kept, arr), arr), None
+
+    return np.delete(arr, obj, axis), pullback
+
+
+@rrule(np.insert)
+def insert(arr, obj, values, axis=None):
+    def pullback(dz):
+        numbers = np.reshape(np.arange(np.size(arr)), np.shape(arr))
+        origin = np.insert(numbers, obj, -1, axis)
+        old = np.greater_equal(origin, 0)
+        darr = _from_flat(dz[old], origin[old], arr)
+        # Which element of values each of the new ones is.
+        count = np.reshape(np.arange(np.size(values)), np.shape(values))
+        source = np.insert(np.full(np.shape(arr), -1), obj, count, axis)
+        new = np.greater_equal(source, 0)
+        return unbroadcast(darr, arr), None, unbroadcast(_from_flat(dz[new], source[new], values), values)
+
+    return np.insert(arr, obj, values, axis), pullback
+
+
+def _from_flat(d: Any, numbers: Any, x: Any) -> Any:
+    """Zeros in the shape of ``x`` with ``d`` added at the elements of these numbers, counted along the rows."""
+    return np.reshape(scatter(d, numbers, (np.size(x),), d.dtype), np.shape(x))
+
+
 # ---------------------------------------------------------------------------------------------- copying
 
 
@@ -382,6 +412,26 @@ def item(a, *args):
         return d, *(None for _ in args)
 
     return a.item(*args), pullback
+
+
+@rrule(*methods("view"))
+def view(a, *args, **options):
+    z = a.view(*args, **options)
+
+    def pullback(dz):
+        have, seen = a.dtype, z.dtype
+        if have == seen:
+            d = dz
+        elif have.kind == "c" and seen == np.real(a).dtype:
+            # The cotangent of x + iy is dx - i dy.
+            d = np.conjugate(np.ascontiguousarray(dz).view(have))
+        elif seen.kind == "c" and have == np.real(z).dtype:
+            d = np.ascontiguousarray(np.conjugate(dz)).view(have)
+        else:
+            raise TypeError(f"a view of {have} as {seen} has no derivative")
+        return np.reshape(d, np.shape(a)), *(None for _ in args)
+
+    return z, pullback
 
 
 # -------------------------------------------------------------------------------------------- diagonals

@@ -15,8 +15,9 @@ mutator      a function that writes into its first argument; known by its functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,6 +41,15 @@ class Rule:
 
 
 rules: dict[Hashable, Rule] = {}
+
+
+def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:
+    """Enter ``rule`` under each of ``primitives``, and under the C function that NumPy has wrapped up in one."""
+    for primitive in primitives:
+        rules[primitive] = rule
+        inner = getattr(primitive, "_implementation", None)
+        if isinstance(inner, BuiltinFunctionType):
+            rules[inner] = rule
 
 
 def lookup(fn: Any) -> Rule | None:
@@ -67,12 +77,11 @@ def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     ...     return y, pullback
     """
 
-    def register(rule: F) -> F:
-        for primitive in primitives:
-            rules[primitive] = Rule(RRULE, rule)
+    def decorate(rule: F) -> F:
+        register(primitives, Rule(RRULE, rule))
         return rule
 
-    return register
+    return decorate
 
 
 def nondiff(*primitives: F) -> F:
@@ -80,15 +89,13 @@ def nondiff(*primitives: F) -> F:
 
     Returns the first of them, so that it serves as a decorator as well.
     """
-    for primitive in primitives:
-        rules[primitive] = Rule(NONDIFF)
+    register(primitives, Rule(NONDIFF))
     return primitives[0]
 
 
 def query(*functions: F) -> F:
     """Declare that each function looks at types and shapes only; its result is a plain value."""
-    for function in functions:
-        rules[function] = Rule(QUERY)
+    register(functions, Rule(QUERY))
     return functions[0]
 
 
@@ -101,9 +108,8 @@ def mutates(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     ...     return np.full_like(a, value)
     """
 
-    def register(functional: F) -> F:
-        for primitive in primitives:
-            rules[primitive] = Rule(MUTATOR, functional)
+    def decorate(functional: F) -> F:
+        register(primitives, Rule(MUTATOR, functional))
         return functional
 
-    return register
+    return decorate

@@ -121,7 +121,11 @@ def shifted(x, v, h):
         return tuple(parts) if isinstance(x, tuple) else parts
     if not is_leaf(x):
         return x
-    return x + h * v if not isinstance(x, np.ndarray) else np.asarray(x + h * v, x.dtype)
+    if not isinstance(x, np.ndarray):
+        return x + h * v
+    y = x.copy(order="K")  # what reads elements in the order of memory must find the same order
+    y += h * v
+    return y
 
 
 def inner(d, v):
@@ -206,7 +210,7 @@ def halved(x):
 def as_kind(dz, value):
     """A cotangent with the dtypes of ``value``."""
     if isinstance(value, (list, tuple)):
-        return tuple(as_kind(d, v) for d, v in zip(dz, value))
+        return type(dz)(as_kind(d, v) for d, v in zip(dz, value))
     if dz is None or not isinstance(value, (np.ndarray, np.generic)):
         return dz
     return np.asarray(dz).astype(value.dtype) if isinstance(value, np.ndarray) else value.dtype.type(dz)

@@ -99,7 +99,7 @@ case(np.clip, M, X - 1.5, BIG)
 case(np.clip, 0.6, 0.2, 0.5)
 case(np.clip, M, a_min=-0.8, a_max=None)
 case(np.ndarray.clip, M, -0.8, 0.9)
-case(np.nan_to_num, np.array([0.6, np.nan, np.inf]), case={"single": False, "second": False})
+case(np.nan_to_num, np.array([0.6, np.nan, np.inf]), posinf=3.0, case={"single": False, "second": False})
 case(lambda x: x.conj() * x.real + x.imag, Z)
 case(lambda x: x.round(1) + x, X)
 

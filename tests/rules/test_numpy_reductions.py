@@ -1,0 +1,142 @@
+"""The rules for sums and products, extremes, moments, cumulative forms and sorting."""
+
+import numpy as np
+from checker import Table, check_first, check_second, check_single
+
+from wengert import pullback
+
+case = Table()
+
+X = np.array([0.7, -1.3, 2.1, 0.4])
+M = np.array([[0.52, -1.23, 2.06], [0.71, 0.44, -0.63]])
+T = np.arange(24.0).reshape(2, 3, 4) * 0.13 % 0.9 - 0.41
+Z = np.array([[0.3 + 1.2j, -0.7 - 0.4j], [1.1 + 0.2j, 0.4 - 0.9j]])
+MASK = np.array([[True, False, True], [True, True, False]])
+
+for f in (np.sum, np.mean, np.prod, np.max, np.min, np.var, np.std, np.ptp, np.nansum, np.nanmax):
+    case(f, X)
+    case(f, M)
+    case(f, M, 0)
+    case(f, M, axis=1)
+    case(f, M, axis=-1, keepdims=True)
+    case(f, M, keepdims=True)
+    case(f, T, axis=(0, 2))
+    case(f, T, axis=(-1, 0), keepdims=True)
+    case(f, [0.6, 1.7, -0.2])
+    case(f, np.array(0.6), case={"second": f is not np.std})
+for f in (np.amax, np.amin, np.nanmin):
+    case(f, M, axis=1)
+for f in (np.sum, np.mean, np.prod, np.var, np.std):
+    case(f, M, where=MASK)
+    case(f, M, axis=1, where=MASK)
+    case(f, M, axis=0, where=MASK[:, :1])
+for f in (np.sum, np.mean, np.prod, np.var, np.std):
+    case(f, Z)
+    case(f, Z, axis=0)
+for f in (np.sum, np.prod):
+    case(f, M, 0, initial=1.7)
+    case(f, M, axis=1, initial=1.7, where=MASK)
+    case(f, np.zeros((0, 2)), axis=0)
+    case(f, np.zeros((2, 0)), axis=0)
+case(lambda x, start: np.sum(x, axis=1, initial=start), M, 1.7)
+case(lambda x, start: np.prod(x, axis=1, initial=start), M, 1.7)
+case(lambda x, start: np.max(x, axis=1, initial=start), M, 1.7)
+case(np.max, M, axis=1, initial=-9.0, where=MASK)
+case(np.sum, M, dtype=np.float32, case={"second": False, "tol": 1e-3})
+case(np.sum, M, 1, None, None, True)
+for f in (np.var, np.std):
+    case(f, M, ddof=1)
+    case(f, M, axis=0, ddof=1)
+    case(f, M, axis=1, keepdims=True, ddof=0.5)
+case(np.prod, np.array([0.0, 1.7, 0.6]))
+case(np.prod, np.array([[0.0, 1.7], [0.0, 0.6]]), axis=0)
+for name in ("sum", "mean", "prod", "max", "min", "var", "std"):
+    method = getattr(np.ndarray, name)
+    case(method, M)
+    case(method, M, 0)
+    case(method, M, axis=1, keepdims=True)
+case(lambda x: (x * x).sum() * x.mean(axis=0), M)
+case(lambda x: np.float64.sum(x) * 2, np.float64(1.7))
+
+# NumPy's own Python code
+case(np.average, M)
+case(np.average, M, axis=1, weights=np.array([0.3, 1.2, 0.5]))
+case(lambda x, w: np.average(x, weights=w), X, np.abs(X))
+for f in (np.median, np.nanmean, np.nanvar, np.nanstd):
+    case(f, M)
+    case(f, M, axis=0)
+case(np.median, X)
+case(np.percentile, X, 30)
+case(np.percentile, M, [20, 70], axis=1)
+case(np.quantile, X, 0.6)
+case(np.cov, M)
+case(np.corrcoef, M)
+case(np.diff, X)
+case(np.diff, M, axis=0)
+case(np.diff, X, n=2)
+case(np.ediff1d, X)
+case(np.ediff1d, X, to_end=[0.6, 1.7])
+case(np.gradient, X)
+case(np.gradient, X, 0.3)
+case(np.trapezoid if hasattr(np, "trapezoid") else np.trapz, X, dx=0.3)
+case(np.trapezoid if hasattr(np, "trapezoid") else np.trapz, X, np.array([0.0, 0.3, 0.4, 1.2]))
+
+# Cumulative forms
+for f in (np.cumsum, np.cumprod):
+    case(f, X)
+    case(f, M)
+    case(f, M, axis=0)
+    case(f, T, axis=-2)
+    case(f, Z, axis=1)
+    case(f, np.array([0.6, 0.0, 1.7, 0.0, 0.3]))
+case(np.ndarray.cumsum, M, 1)
+case(np.ndarray.cumprod, M, 1)
+case(np.nancumsum, X)
+if hasattr(np, "cumulative_sum"):
+    case(np.cumulative_sum, X)
+    case(np.cumulative_prod, X)
+    case(np.cumulative_sum, M, axis=1, include_initial=True)
+
+# Order
+case(np.sort, X)
+case(np.sort, M)
+case(np.sort, M, axis=0)
+case(np.sort, M, axis=None)
+case(np.partition, X, 2)
+case(np.partition, M, 1, axis=0)
+case(lambda x: np.sort(x)[::-1] * np.argsort(x), X)
+case(lambda x: sorted(x.tolist())[1] * max(x), X)
+case(lambda x: x[np.argmax(x)] * x[np.argmin(x)], X)
+case(np.unique, X)
+case(np.unique, np.array([[0.7, -1.3], [2.1, -0.2]]), return_index=True)
+case(np.unique, M, axis=0)
+case(lambda x: np.argsort(x, axis=0) * x, M)
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+@case.single
+def test_single_precision(case):
+    check_single(case)
+
+
+def test_ties_share_equally():
+    x = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
+    for f in (np.max, np.amax, np.ndarray.max, np.maximum.reduce):
+        _, back = pullback(f, x, axis=1)
+        np.testing.assert_array_equal(back(np.ones(2))[0][0], [0, 0.5, 0.5])
+        np.testing.assert_allclose(back(np.ones(2))[0][1], 1 / 3)
+
+
+def test_std_and_norm_of_equal_numbers_have_slope_zero():
+    for f in (np.std, lambda x: np.linalg.norm(x - 1.0)):
+        _, back = pullback(f, np.ones(3))
+        np.testing.assert_array_equal(back(1.0)[0], 0.0)
