@@ -106,10 +106,33 @@ def write_through(
 @rrule(write_through)
 def _write_through(parent, view, args, kwargs, new):
     def pullback(dz):
+        if by_memory(args, kwargs):
+            dz = laid_out_as(dz, parent)
         dnew = None if is_integral(new) else unbroadcast(view(dz, *args, **kwargs), new)
         return write_through(dz, view, args, kwargs, 0), None, None, None, dnew
 
     return write_through(parent, view, args, kwargs, new), pullback
+
+
+@query
+def by_memory(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Does the view go by how its array lies in memory, as the orders "A" and "K" do?"""
+    return any(isinstance(x, str) and x in "AK" for x in (*args, *kwargs.values()))
+
+
+def laid_out_as(d: Any, x: Any) -> Any:
+    """A copy of ``d`` that lies in memory as ``x`` does."""
+    y = np.empty_like(x, d.dtype, order="K")
+    y[...] = d
+    return y
+
+
+@rrule(laid_out_as)
+def _laid_out_as(d, x):
+    def pullback(dz):
+        return dz, None
+
+    return laid_out_as(d, x), pullback
 
 
 def multiply_at(x: Any, index: Any, factor: Any) -> Any:

@@ -96,46 +96,41 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
     def pullback(dz):
         at, nodes, values, order = x, np.asarray(xp), np.asarray(fp), None
         if period is not None:
-            at, order = np.remainder(x, period), np.argsort(np.remainder(nodes, period))
-            nodes = np.remainder(nodes, period)[order]
-            values = values[order]
-            nodes = np.concatenate([nodes[-1:] - period, nodes, nodes[:1] + period])
-            values = np.concatenate([values[-1:], values, values[:1]])
+            # One period in order, and a neighbour on both sides.
+            at, nodes = np.remainder(x, period), np.remainder(nodes, period)
+            order = np.argsort(nodes)
+            order = np.concatenate([order[-1:], order, order[:1]])
+            nodes, values = nodes[order], values[order]
+            nodes = np.concatenate([nodes[:1] - period, nodes[1:-1], nodes[-1:] + period])
         below, above = np.less(at, nodes[0]), np.greater(at, nodes[-1])
-        outside = np.logical_or(below, above)
-        i = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, max(len(nodes) - 2, 0))
-        j = np.minimum(i + 1, len(nodes) - 1)
-        width = np.where(np.equal(i, j), 1, nodes[j] - nodes[i])
-        slope = np.where(outside, 0, (values[j] - values[i]) / width)
-        t = np.clip(np.where(np.equal(i, j), 0, (at - nodes[i]) / width), 0, 1)
-        dvalue = dz
-        dleft = dright = None
+        last = len(nodes) - 1
+        i = np.clip(np.searchsorted(nodes, at, side="right") - 1, 0, max(last - 1, 0))
+        j = np.minimum(i + 1, last)
+        single = np.equal(i, j)
+        width = np.where(single, 1, nodes[j] - nodes[i])
+        slope = np.where(np.logical_or(below, above), 0, (values[j] - values[i]) / width)
+        t = np.where(below, 0, np.where(above, 1, np.where(single, 0, (at - nodes[i]) / width)))
+        dvalue, dleft, dright = dz, None, None
         if left is not None and period is None:
-            dleft = unbroadcast(np.where(below, dz, 0), left)
-            dvalue = np.where(below, 0, dvalue)
+            dleft, dvalue = np.where(below, dz, 0), np.where(below, 0, dvalue)
         if right is not None and period is None:
-            dright = unbroadcast(np.where(above, dz, 0), right)
-            dvalue = np.where(above, 0, dvalue)
-        zeros = np.zeros(np.shape(nodes), _dtype(dz))
-        dvalues = scatter_add(scatter_add(zeros, i, dvalue * (1 - t)), j, dvalue * t)
-        dnodes = scatter_add(scatter_add(zeros, i, -dz * slope * (1 - t)), j, -dz * slope * t)
-        if period is not None:
-            dvalues, dnodes = _unwrapped(dvalues, order), _unwrapped(dnodes, order)
+            dright, dvalue = np.where(above, dz, 0), np.where(above, 0, dvalue)
+        dnode = -dz * slope
+        size, dtype = (len(nodes),), _dtype(dz)
+        dvalues = scatter_add(scatter(dvalue * (1 - t), i, size, dtype), j, dvalue * t)
+        dnodes = scatter_add(scatter(dnode * (1 - t), i, size, dtype), j, dnode * t)
+        if order is not None:
+            dvalues = scatter(dvalues, order, np.shape(xp), dtype)
+            dnodes = scatter(dnodes, order, np.shape(xp), dtype)
         return (
             unbroadcast(dz * slope, x),
             unbroadcast(dnodes, xp),
             unbroadcast(dvalues, fp),
-            dleft,
-            dright,
+            unbroadcast(dleft, left),
+            unbroadcast(dright, right),
         )
 
     return z, pullback
-
-
-def _unwrapped(d: Any, order: Any) -> Any:
-    """Cotangents of the nodes of one period, from those of the nodes with a neighbour added on both sides."""
-    inner = scatter_add(scatter_add(d[1:-1], -1, d[0]), 0, d[-1])
-    return scatter(inner, order, np.shape(inner), _dtype(inner))
 
 
 nondiff(np.nonzero, np.flatnonzero, np.argwhere, np.ndarray.nonzero)

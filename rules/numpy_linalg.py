@@ -43,8 +43,8 @@ def _matrix(d: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- solving
 
 
-@rrule(np.linalg.inv)
-def inv(a):
+@rrule(np.linalg.inv, np.linalg._umath_linalg.inv)  # np.linalg.cond calls the inner one
+def inv(a, **options):
     z = np.linalg.inv(a)
 
     def pullback(dz):
@@ -65,12 +65,11 @@ def solve(a, b):
 
     def pullback(dz):
         at = _t(_array(a))
-        db = np.linalg.solve(at, dz)
         if _is_vector(b):
-            da = -(db[..., :, None] * z[..., None, :])
-        else:
-            da = -(db @ _t(z))
-        return unbroadcast(da, a), unbroadcast(db, b)
+            db = np.linalg.solve(at, dz[..., None])
+            return unbroadcast(-(db * z[..., None, :]), a), unbroadcast(db[..., 0], b)
+        db = np.linalg.solve(at, dz)
+        return unbroadcast(-(db @ _t(z)), a), unbroadcast(db, b)
 
     return z, pullback
 
@@ -249,6 +248,39 @@ def eigvals(a):
     return np.linalg.eigvals(a), pullback
 
 
+def largest(v: Any) -> Any:
+    """1 for the largest component of each column, else 0."""
+    rows = np.argmax(np.abs(v), axis=-2)[..., None, :]
+    return (np.reshape(np.arange(v.shape[-2]), (-1, 1)) == rows).astype(np.real(v).dtype)
+
+
+nondiff(largest)
+
+
+@rrule(np.linalg.eig)
+def eig(a):
+    # With C = V^-1 dA V, the eigenvalues change by the diagonal of C and the vectors by P = V Q, where
+    # Q_ij = C_ij/(w_j - w_i) off the diagonal, and by a multiple of each vector, which keeps its length and
+    # the phase that LAPACK gives it: the largest component is real.
+    w, v = z = np.linalg.eig(a)
+
+    def pullback(dz):
+        dw, dv = dz
+        middle = None if dw is None else dw[..., None, :] * np.eye(np.shape(w)[-1])
+        if dv is not None:
+            s = np.add.reduce(dv * v, axis=-2, keepdims=True)
+            d = dv - np.real(s) * conj(v)
+            if is_complex(v):
+                top = largest(v)
+                length = np.add.reduce(top * np.real(v), axis=-2, keepdims=True)
+                d = d - 1j * top * ratio(np.imag(s), length)
+            turned = ratio(1.0, w[..., None, :] - w[..., :, None]) * (_t(v) @ d)
+            middle = turned if middle is None else middle + turned
+        return (unbroadcast(np.linalg.solve(_t(v), middle @ _t(v)), a),)
+
+    return z, pullback
+
+
 @rrule(np.linalg.svd)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     z = np.linalg.svd(a, full_matrices, compute_uv, hermitian)
@@ -314,15 +346,17 @@ def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -
     return np.conjugate(u @ middle @ vh + rest)
 
 
+@rrule(np.linalg._umath_linalg.svd)  # np.linalg.cond and svdvals call this one
+def svdvals(x, **options):
+    def pullback(ds):
+        u, _, vh = np.linalg.svd(x, full_matrices=False)
+        return (unbroadcast(np.conjugate(u * ds[..., None, :] @ vh), x),)
+
+    return np.linalg.svd(x, compute_uv=False), pullback
+
+
 if hasattr(np.linalg, "svdvals"):  # new in NumPy 2
-
-    @rrule(np.linalg.svdvals)
-    def svdvals(x, /):
-        def pullback(ds):
-            u, _, vh = np.linalg.svd(x, full_matrices=False)
-            return (unbroadcast(np.conjugate(u * ds[..., None, :] @ vh), x),)
-
-        return np.linalg.svdvals(x), pullback
+    rrule(np.linalg.svdvals)(svdvals)
 
 
 @rrule(np.linalg.qr)

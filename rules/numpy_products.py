@@ -347,7 +347,8 @@ def convolve(a, v, mode="full"):
 
     def pullback(dz):
         # In full, z[n] is the sum over k of a[k] v[n-k].
-        d = full_convolution(dz, np.size(a), np.size(v), mode)
+        n, m = np.size(a), np.size(v)
+        d = part_of(dz, kept_start(n, m, mode), n + m - 1)
         return unbroadcast(_valid(d, v), a), unbroadcast(_valid(d, a), v)
 
     return z, pullback
@@ -358,9 +359,11 @@ def correlate(a, v, mode="valid"):
     z = np.correlate(a, v, mode)
 
     def pullback(dz):
-        # np.correlate(a, v) is np.convolve(a, conj(v)[::-1]).
+        # np.correlate(a, v) is np.convolve(a, conj(v)[::-1]), the other way round where v is longer.
+        n, m = np.size(a), np.size(v)
+        start = kept_start(n, m, mode)
+        d = part_of(dz, start if n >= m else n + m - 1 - np.size(dz) - start, n + m - 1)
         w = np.conjugate(v)[::-1]
-        d = full_convolution(dz, np.size(a), np.size(v), mode)
         return unbroadcast(_valid(d, w), a), unbroadcast(np.conjugate(_valid(d, a))[::-1], v)
 
     return z, pullback
@@ -371,23 +374,6 @@ def _valid(d: Any, v: Any) -> Any:
     return np.convolve(d, _array(v)[::-1], "valid")
 
 
-def full_convolution(d: Any, n: int, m: int, mode: Any) -> Any:
-    """``d``, a cotangent of the part of a convolution that ``mode`` keeps, with zeros for the rest."""
-    start = kept_start(n, m, mode)
-    y = np.zeros(n + m - 1, np.result_type(d))
-    y[start : start + np.size(d)] = d
-    return y
-
-
-@rrule(full_convolution)
-def _full_convolution(d, n, m, mode):
-    def pullback(dz):
-        start = kept_start(n, m, mode)
-        return unbroadcast(dz[start : start + np.size(d)], d), None, None, None
-
-    return full_convolution(d, n, m, mode), pullback
-
-
 @query
 def kept_start(n: int, m: int, mode: Any) -> int:
     """Where the part that ``mode`` keeps begins in the full convolution of n with m numbers."""
@@ -395,3 +381,18 @@ def kept_start(n: int, m: int, mode: Any) -> int:
         return 0
     short = min(n, m)
     return short - 1 if mode in ("valid", 0) else (short - 1) // 2
+
+
+def part_of(d: Any, start: int, size: int) -> Any:
+    """``size`` zeros with ``d`` in the place from ``start`` on."""
+    y = np.zeros(size, np.result_type(d))
+    y[start : start + np.size(d)] = d
+    return y
+
+
+@rrule(part_of)
+def _part_of(d, start, size):
+    def pullback(dz):
+        return unbroadcast(dz[start : start + np.size(d)], d), None, None
+
+    return part_of(d, start, size), pullback

@@ -1,0 +1,134 @@
+"""The rules for NumPy's linear algebra."""
+
+import numpy as np
+import pytest
+from checker import Table, check_first, check_second, check_single
+
+from wengert import grad, pullback
+
+case = Table()
+
+A = np.array([[1.9, -0.4, 0.3], [0.2, 1.3, -0.7], [-0.5, 0.8, 2.2]])
+B = np.array([[0.52, -1.23], [0.71, 0.44], [1.1, -0.63]])
+X = np.array([0.7, -1.3, 2.1])
+STACK = np.stack([A, A.T + np.diag([0.1, 0.4, 0.3])])
+Z = A + 1j * np.array([[0.3, 0.1, -0.2], [0.5, -0.4, 0.1], [0.2, 0.6, 0.1]])
+TALL = np.array([[0.9, -0.4], [0.2, 1.3], [-0.5, 0.8], [1.4, 0.1]])
+WIDE = TALL.T.copy()
+CTALL = TALL + 1j * TALL[::-1]
+LOOSE = {"tol": 1e-5}
+
+
+def spd(x):
+    return x @ np.conjugate(np.swapaxes(x, -1, -2)) + np.eye(3)
+
+
+def symmetric(x):
+    return x + np.conjugate(np.swapaxes(x, -1, -2))
+
+
+for x in (A, STACK, Z):
+    case(np.linalg.inv, x)
+    case(np.linalg.det, x)
+    case(lambda a: np.linalg.slogdet(a)[1], x)
+    case(np.linalg.solve, x, x)
+    case(np.linalg.solve, x, B)
+    case(lambda a: np.linalg.cholesky(spd(a)), x)
+    case(lambda a: np.linalg.eigvalsh(symmetric(a)), x)
+    case(lambda a: np.linalg.eigvalsh(symmetric(a), "U"), x)
+    case(lambda a: np.abs(np.linalg.eigh(symmetric(a))[1]), x, case=LOOSE)
+    case(lambda a: np.linalg.svd(a, compute_uv=False), x, case=LOOSE)
+    case(lambda a: np.abs(np.linalg.svd(a)[0]), x, case=LOOSE)
+    case(lambda a: np.abs(np.linalg.svd(a)[2]), x, case=LOOSE)
+    case(np.linalg.pinv, x, case=LOOSE)
+case(lambda a: np.linalg.slogdet(a)[0], Z)
+case(np.linalg.slogdet, A)
+case(np.linalg.solve, A, X)
+case(np.linalg.solve, STACK, X)
+case(np.linalg.solve, A, np.stack([B, 2 * B]))
+case(np.linalg.solve, A, X + 0.3j)
+case(np.linalg.solve, A.tolist(), X)
+case(np.linalg.det, np.array([[0.6]]))
+case(np.linalg.det, np.array([[1.0, 2.0], [2.0, 4.0]]), case={"second": False})
+case(np.linalg.det, np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 1.0]]), case={"second": False})
+case(np.linalg.cholesky, spd(A), case=LOOSE)
+case(np.linalg.eigvalsh, symmetric(A))
+case(lambda a: (lambda w, v: (v * np.exp(w)) @ v.T)(*np.linalg.eigh(symmetric(a))), A, case=LOOSE)
+case(lambda a: np.linalg.eigvals(a).real, np.array([[1.0, 2.0], [0.3, -1.2]]))
+case(lambda a: np.abs(np.linalg.eigvals(a)), np.array([[1.0, 2.0], [-0.9, -1.2]]))
+case(np.linalg.eigvals, Z, case=LOOSE)
+case(np.linalg.eig, np.array([[1.0, 2.0], [0.3, -1.2]]), case=LOOSE)
+case(np.linalg.eig, Z, case={"tol": 1e-5, "single": False})
+case(np.linalg.eig, np.array([[1.0, 2.0, 0.3], [-0.9, -1.2, 0.4], [0.2, 0.1, 0.8]]), case={"tol": 1e-5, "single": False})
+case(np.roots, np.array([1.3, -0.4, -2.1]), case=LOOSE)
+for x in (TALL, WIDE, CTALL):
+    case(lambda a: (lambda u, s, vh: (np.abs(u), s, np.abs(vh)))(*np.linalg.svd(a, full_matrices=False)), x, case=LOOSE)
+    case(lambda a: (lambda u, s, vh: (u * s**2) @ vh)(*np.linalg.svd(a, full_matrices=False)), x, case=LOOSE)
+    case(lambda a: np.linalg.svd(a)[1], x, case=LOOSE)
+    case(np.linalg.pinv, x, case=LOOSE)
+for x in (A, TALL, Z, CTALL, np.stack([TALL, 2 * TALL[::-1]])):
+    case(np.linalg.qr, x, case=LOOSE)
+    case(np.linalg.qr, x, "r", case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b)[0], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b)[0], TALL, TALL**2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b)[1], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b)[0], WIDE, X[:2], case=LOOSE)
+case(lambda x, y: np.polyfit(x, y, 2), np.arange(5.0), np.sin(np.arange(5.0)), case={"second": False, "tol": 1e-5})
+
+# NumPy's own Python code
+for order in (None, 2, 1, 3, 0.5, np.inf, -np.inf):
+    case(np.linalg.norm, X, order)
+    case(np.linalg.norm, B, order, axis=1)
+for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+    case(np.linalg.norm, B, order, case=LOOSE)
+case(np.linalg.norm, B)
+case(np.linalg.norm, STACK, axis=(1, 2))
+case(np.linalg.norm, B, axis=0, keepdims=True)
+case(np.linalg.norm, Z)
+case(np.linalg.cond, A, case=LOOSE)
+case(np.linalg.cond, A, 1, case=LOOSE)
+case(np.linalg.tensorsolve, A, X)
+if hasattr(np.linalg, "svdvals"):
+    case(np.linalg.svdvals, TALL)
+    case(np.linalg.vector_norm, B, axis=0)
+    case(np.linalg.matrix_norm, STACK)
+    case(np.linalg.trace, STACK)
+    case(np.linalg.diagonal, STACK)
+    case(np.linalg.outer, X, X)
+    case(np.linalg.cross, X, X[::-1])
+    case(np.linalg.matmul, A, B)
+    case(lambda a: np.linalg.cholesky(spd(a), upper=True), A)
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+@case.single
+def test_single_precision(case):
+    check_single(case)
+
+
+def test_only_the_triangle_that_is_read_has_a_gradient():
+    g = grad(lambda a: np.sum(np.linalg.cholesky(a)))(spd(A))
+    np.testing.assert_array_equal(np.triu(g, 1), 0)
+    g = grad(lambda a: np.sum(np.linalg.eigvalsh(a, "U") ** 3))(symmetric(A))
+    np.testing.assert_array_equal(np.tril(g, -1), 0)
+
+
+def test_singular_vectors_without_derivative_are_refused():
+    _, back = pullback(np.linalg.svd, TALL)
+    u, s, vh = np.linalg.svd(TALL)
+    assert np.all(np.isfinite(back((None, np.ones_like(s), None))[0]))
+    with pytest.raises(NotImplementedError, match="full_matrices"):
+        back((np.ones_like(u), None, None))
+
+
+def test_norm_at_zero():
+    np.testing.assert_array_equal(grad(np.linalg.norm)(np.zeros(3)), 0)
