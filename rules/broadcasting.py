@@ -41,11 +41,11 @@ def as_kind(d: Any, x: Any) -> Any:
 
 @query
 def is_integral(x: Any) -> bool:
-    """Is ``x`` one of the things without derivative: a bool, or a NumPy integer or array of integers?"""
-    if type(x) is bool:
-        return True
-    kind = getattr(getattr(x, "dtype", None), "kind", "")
-    return kind != "" and kind in "biu"
+    """Is ``x`` a bool or an array of bools?
+
+    Integers are numbers here: one that depends on a Python int argument has a derivative, and of others nobody asks.
+    """
+    return type(x) is bool or getattr(getattr(x, "dtype", None), "kind", "") == "b"
 
 
 @query

@@ -9,12 +9,12 @@ import numpy as np
 
 from .broadcasting import cast, is_integral, unbroadcast
 from .registry import mutates, nondiff, query, rrule
-from .zeros import ratio
+from .zeros import conj, ratio
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
     """A copy of ``x`` with ``value`` written at ``index``."""
-    y = x.copy(order="K")
+    y = np.array(x, order="K")  # the cotangent of a 0-d array may be a NumPy scalar
     y[index] = value
     return y
 
@@ -108,7 +108,8 @@ def _write_through(parent, view, args, kwargs, new):
     def pullback(dz):
         if by_memory(args, kwargs):
             dz = laid_out_as(dz, parent)
-        dnew = None if is_integral(new) else unbroadcast(view(dz, *args, **kwargs), new)
+        source = conj(dz) if view is np.imag else dz  # d/d(imag z) of a cotangent without conjugation
+        dnew = None if is_integral(new) else unbroadcast(view(source, *args, **kwargs), new)
         return write_through(dz, view, args, kwargs, 0), None, None, None, dnew
 
     return write_through(parent, view, args, kwargs, new), pullback

@@ -1,11 +1,13 @@
 """Taking code objects apart and putting them together again.
 
-``disassemble`` gives the instructions of a code object, with jump targets as indices; ``Assembler`` takes the
-instructions of a new one and works out what follows from them: the sizes of jumps and arguments, the inline
-caches, the table of positions and the exception table. All else (names, variables, flags) stays as it was.
+``disassemble`` gives the instructions of a code object, with jump targets as indices.
+``Assembler`` takes the instructions of a new one and works out what follows from them: distances of
+jumps, EXTENDED_ARG, inline caches, the table of positions and the exception table. All else (names,
+variables, flags) stays as it was.
 
-The packages that do this in general rebuild names, variables and stack sizes as well and need 25 to 45
-microseconds an instruction; keeping them brings it down to about 3.
+Why not the package ``bytecode``: it rebuilds names, variables, constants and stack sizes as well
+and needs 25 to 45 microseconds an instruction for a twin where this needs 4; and it (0.19.1) cannot
+put t-strings together again.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class Instr:
 
 
 class Region:
-    """An entry of the exception table: instructions ``start`` to ``stop`` are handled at ``handler``."""
+    """An entry of the exception table: ``handler`` takes what ``start`` to ``stop`` raise."""
 
     __slots__ = ("depth", "handler", "start", "stop")
 
@@ -74,7 +76,7 @@ class Region:
 
 
 def disassemble(code: CodeType) -> tuple[list[Instr], list[Region]]:
-    """The instructions of ``code`` without caches and EXTENDED_ARG, and its exception table in terms of them."""
+    """The instructions of ``code``, without caches and EXTENDED_ARG, and its exception table."""
     raw = code.co_code
     positions = list(code.co_positions())
     instrs: list[Instr] = []
@@ -135,8 +137,8 @@ def _varint(value: int, first: int = 0) -> bytes:
 class Assembler:
     """Collects instructions for a copy of ``code`` and assembles it.
 
-    The indices that jumps and regions speak of are those of the old instructions: ``mark`` is called before
-    the replacement of each of them is written.
+    Jumps and regions are given in indices of the old instructions: ``mark`` is called before the
+    replacement of each of them is written.
     """
 
     def __init__(self, code: CodeType) -> None:
@@ -199,7 +201,8 @@ class Assembler:
             offsets.append(unit)
             settled = True
             for i, op, target in jumps:
-                # Jumps are counted from the end of the instruction. One that has grown never shrinks again.
+                # Jumps are counted from the end of the instruction. One that has grown never
+                # shrinks again.
                 distance = offsets[target] - offsets[i + 1]
                 args[i] = -distance if op in BACKWARD else distance
                 needed = _prefixes(args[i])
@@ -226,7 +229,7 @@ def _prefixes(arg: int) -> int:
 
 
 def _write_position(table: bytearray, position: Position, size: int, line: int) -> int:
-    """Write the entries for ``size`` code units; ``line`` is that of the entry before. Returns the new one."""
+    """Write the entries for ``size`` code units, given the line before; returns the line after."""
     start, end, column, end_column = position
     while size > 0:
         length = min(size, 8)

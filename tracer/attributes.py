@@ -22,7 +22,7 @@ from .errors import TraceError
 from .record import effect, record
 from .session import Tracer
 from .structure import is_container
-from .tape import Op, Site
+from .tape import Site
 
 PLAIN = frozenset(
     (int, float, complex, bool, str, bytes, type(None), list, dict, tuple, set, frozenset, np.ufunc, slice, range)
@@ -183,7 +183,3 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
 
 
 VIEWS: dict[str, Any] = {"T": np.transpose, "mT": getattr(np, "matrix_transpose", None)}
-
-
-def operand_of(box: Box) -> Op:
-    return box.op

@@ -25,10 +25,9 @@ from . import rewrite
 from .arrays import current, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
-from .record import decide, effect
+from .record import decide
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
-from .tape import NOWHERE
 
 ATOMS = frozenset(
     (int, bool, str, bytes, type(None), type, np.ufunc, np.dtype, type(Ellipsis), type(NotImplemented), range)
@@ -92,33 +91,37 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
         for x in value:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
                 enter(tracer, x, f"{name}[…]")
-        return (value if kind is frozenset else remember(tracer, value, set(value))), FIXED
+        return (value if kind is frozenset else remember(tracer, value, set(value), name, role)), FIXED
     if isinstance(value, tuple):
         pairs = [admit(tracer, x, f"{name}[{i}]", role) for i, x in enumerate(value)]
         inner = [x for x, _ in pairs]
         tree = Branch(kind, dict(enumerate(t for _, t in pairs)))
         if all(a is b for a, b in zip(inner, value, strict=True)):
             return value, tree
-        return remember(tracer, value, kind._make(inner) if hasattr(kind, "_make") else tuple(inner)), tree
+        copy: Any = kind._make(inner) if hasattr(kind, "_make") else tuple(inner)
+        return remember(tracer, value, copy, name, role), tree
     parts: dict[Any, Tree] = {}
     branch = Branch(kind, parts)
     if kind is list or kind is deque:
-        copy: Any = [] if kind is list else deque(maxlen=value.maxlen)
-        remember(tracer, value, copy)
+        copy = [] if kind is list else deque(maxlen=value.maxlen)
+        remember(tracer, value, copy, name, role)
         for i, x in enumerate(list(value)):
             inside, parts[i] = admit(tracer, x, f"{name}[{i}]", role)
             copy.append(inside)
         return copy, branch
     copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
-    remember(tracer, value, copy)
+    remember(tracer, value, copy, name, role)
     for key, x in list(value.items()):
         copy[key], parts[key] = admit(tracer, x, f"{name}[{key!r}]", role)
     return copy, branch
 
 
-def remember(tracer: Tracer, original: Any, shadow: Any) -> Any:
-    tracer.shadows.setdefault(id(original), (original, shadow))
+def remember(tracer: Tracer, original: Any, shadow: Any, name: str = "", role: str = "outside") -> Any:
+    """Pair a shadow with its original. What is read from outside is the same object each time it is read."""
+    if role == "outside":
+        tracer.shadows.setdefault(id(original), (original, shadow))
     tracer.originals[id(shadow)] = (shadow, original)
+    tracer.names[id(shadow)] = name
     return shadow
 
 
@@ -169,7 +172,11 @@ def lower(tracer: Tracer, value: Any, memo: dict[int, Any] | None = None, final:
         keywords = {k: lower(tracer, x, memo, final) for k, x in value.keywords.items()}
         value.__setstate__((args[0], tuple(args[1:]), keywords, value.__dict__))
     elif isinstance(value, type):
-        pass
+        for key, x in list(vars(value).items()):
+            if type(x) in BOXES or is_container(x):
+                plain = lower(tracer, x, memo, final)
+                if plain is not x:
+                    setattr(value, key, plain)
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
@@ -271,10 +278,6 @@ def _items(container: Any) -> Any:
     return container.values() if isinstance(container, dict) else container
 
 
-def rewritten(kind: str) -> None:
-    """Stands on the tape for what the run did to a container outside."""
-
-
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
@@ -283,13 +286,11 @@ def settle(tracer: Tracer) -> None:
             continue
         memo[id(shadow)] = (shadow, original)
         if sync(tracer, original, shadow, memo, True):
-            first = tracer.shadows.get(id(original))
-            if first is not None and first[1] is not shadow:
+            if any(o is original and s is not shadow for s, o in tracer.originals.values()):
                 raise TraceError(
                     "the same list or dict was passed in two places and then changed by the function; "
                     "pass a copy in one of them"
                 )
-            effect(tracer, NOWHERE, rewritten, (type(original).__name__,), {})
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)
@@ -320,7 +321,13 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     kind = type(value)
     memo = set() if memo is None else memo
     if kind in BOXES:
-        return Leaf(current_op(value), value.value) if is_differentiable(value.value) else FIXED
+        number = is_differentiable(value.value) or isinstance(value.value, np.integer)
+        return Leaf(current_op(value), value.value) if number else FIXED
+    if kind is types.GeneratorType or is_iterator(value):
+        raise TraceError(
+            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet; "
+            "return a list or an array of them"
+        )
     if is_container(value) and kind not in (set, frozenset):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         return Branch(kind, {key: result_tree(tracer, x, memo) for key, x in items})
@@ -334,6 +341,12 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         entry = tracer.overlay.get((id(value), key))
         parts[key] = result_tree(tracer, entry[2] if entry and entry[1] is x else x, memo)
     return Branch(kind, parts)
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether a value is one of the iterators of Python itself."""
+    cls = type(value)
+    return cls.__module__ in ("builtins", "itertools", "collections", "_collections_abc") and hasattr(cls, "__next__")
 
 
 def current_op(box: Box) -> Any:

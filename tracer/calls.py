@@ -28,7 +28,7 @@ import numpy as np
 from ..rules import registry
 from . import rewrite
 from .arrays import commit, is_traced_array, prepare_write, write_all, write_item as write_array_item
-from .border import ATOMS, draw_all, enter, lower
+from .border import ATOMS, draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import OURS, watched
@@ -384,11 +384,6 @@ def is_structural(fn: Any) -> bool:
     return fn in STRUCTURAL_FUNCTIONS or getattr(fn, "__module__", None) in STRUCTURAL_OWNERS
 
 
-def is_iterator(value: Any) -> bool:
-    cls = type(value)
-    return cls.__module__ in ("builtins", "itertools", "collections", "_collections_abc") and hasattr(cls, "__next__")
-
-
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
@@ -412,7 +407,32 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     owner = getattr(fn, "__self__", None)
     if args and isinstance(owner, (dict, set)) and type(args[0]) in BOXES:
         args = (plain_key(args[0]), *args[1:])
+    if id(owner) in tracer.originals and fn.__name__ in WRITERS:
+        outside_effect(tracer, site, getattr(type(owner), fn.__name__), owner, args)
     return watched(fn, args, kwargs, site)
+
+
+WRITERS = frozenset(
+    "append appendleft extend extendleft insert pop popleft popitem remove clear sort reverse update setdefault add "
+    "discard rotate move_to_end difference_update intersection_update symmetric_difference_update".split()
+)
+
+
+class External:
+    """Stands on the tape for a container outside, by its name."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple[Any, ...]) -> None:
+    """Note what is done to a container outside."""
+    external = External(tracer.names.get(id(shadow), ""), tracer.originals[id(shadow)][1])
+    effect(tracer, site, fn, (external, *args), {})
 
 
 CONSUMERS = frozenset(
@@ -503,7 +523,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 )
         effect(tracer, site, fn, args, kwargs)
         return None
-    if isinstance(value, str | bytes):
+    if isinstance(value, str):
         draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
         return value
     if followed(value):
@@ -788,6 +808,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     if type(container) is Box:
         container.value[key] = value  # raises what plain Python raises
     if isinstance(container, (dict, list, deque)):
+        if id(container) in tracer.originals:
+            outside_effect(tracer, site, operator.setitem, container, (key, value))
         container[plain_key(key)] = value
     else:
         container[lower(tracer, key)] = lower(tracer, value)

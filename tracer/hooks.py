@@ -205,7 +205,7 @@ def delattr(site: Site, name: str) -> Hook:  # noqa: A001
 def setitem(site: Site) -> Hook:
     def hook(container: Any, key: Any, value: Any) -> None:
         tracer = active.tracer
-        if tracer is None or (type(container) is list and type(key) is int):
+        if tracer is None or (type(container) is list and type(key) is int and id(container) not in tracer.originals):
             container[key] = value
         else:
             calls.set_item(tracer, site, container, key, value)

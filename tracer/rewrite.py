@@ -1,14 +1,16 @@
 """The rewriter: makes the instrumented twin of a code object.
 
-A twin is the code object itself with hooks in the places where values are used: name, file, line numbers, signature,
-variables and exception table are those of the original, and CPython runs it. Nested code objects (lambdas,
-inner functions, comprehensions, class bodies) are instrumented with their parent.
+A twin is the code object itself with hooks in the places where values are used: its name, file,
+line numbers, signature, variables and handlers are those of the original, and CPython runs it.
+Nested code objects (lambdas, inner functions, comprehensions, class bodies) are instrumented with
+their parent.
 
 How a hook is called
 --------------------
-``CALL n`` finds two slots below its arguments: the callable and either ``self`` or NULL. With a hook in the
-lower slot and the user's callable in the upper one, the unchanged ``CALL n`` calls ``hook(callable, *args)``.
-So a call costs no further instruction, and an operator on the topmost ``n`` values is
+``CALL n`` finds two slots below its arguments: the callable and either ``self`` or NULL. With a
+hook in the lower slot and the user's callable in the upper one, the unchanged ``CALL n`` calls
+``hook(callable, *args)``. So a call costs no further instruction, and an operator on the topmost
+``n`` values is
 
     [x1, x2 .. xn]   LOAD_CONST hook   SWAP n+1   ->   [hook, x2 .. xn, x1]   CALL n-1
 
@@ -16,36 +18,38 @@ So a call costs no further instruction, and an operator on the topmost ``n`` val
 
 The hooks
 ---------
-``hooks`` is an object with these methods. Each is called once for an instruction, with its ``Site``, and returns
-the callable that goes into the twin. Here ``->`` is what the returned callable must return.
+``hooks`` is an object with these methods. Each is called once for an instruction, with its
+``Site``, and returns the callable ``h`` that goes into the twin. ``->``: what ``h`` must return.
 
-    call(site)                      h(fn, *args, **kwargs) -> result
-    call_ex(site)                   h(fn, args[, kwargs]) -> result; ``args`` is any iterable
-    binary(site, op)                h(right, left) -> result; ``op`` from ``operator``: add .. iadd .. getitem
-    unary(site, op)                 h(x) -> result; ``op`` is operator.neg, pos, invert; not_ on 3.11 and 3.12
-    compare(site, op)               h(right, left) -> result; operator.lt, le, eq, ne, gt, ge
-    contains(site, negate)          h(container, item) -> True or False
-    is_(site, negate)               h(right, left) -> True or False; not where an operand is None, True, False, ...
-    truth(site)                     h(x) -> True or False; not after compare, contains, is and not
-    getattr(site, name)             h(obj) -> value; methods too: the value is then called
-    setattr(site, name)             h(obj, value)
-    delattr(site, name)             h(obj)
-    setitem(site)                   h(container, key, value)
-    delitem(site)                   h(key, container)
-    load_global(site, name)         h(value) -> value; not for the callee of a call
-    global_attr(site, name, attr)   h(value) -> value.attr; LOAD_GLOBAL and the attribute load after it in one
-    store_global(site, name)        h(value) -> value
-    iter(site)                      h(obj) -> iterator; also for ``yield from``
-    context(site)                   h(manager) -> manager of a ``with`` statement
-    match_class(site)               h(cls, names, count, subject) -> tuple or None
-    format(site)                    h(value) -> value that an f-string is about to convert and format
+    call(site)                     h(fn, *args, **kwargs) -> result
+    call_ex(site)                  h(fn, args[, kwargs]) -> result; ``args`` is any iterable
+    binary(site, op)               h(right, left) -> result; operator.add .. iadd .. getitem
+    unary(site, op)                h(x) -> result; operator.neg, pos, invert; not_ (3.11, 3.12)
+    compare(site, op)              h(right, left) -> result; operator.lt, le, eq, ne, gt, ge
+    contains(site, negate)         h(container, item) -> True or False
+    is_(site, negate)              h(right, left) -> True or False
+    truth(site)                    h(x) -> True or False
+    getattr(site, name)            h(obj) -> value, which is called next if it is a method
+    setattr(site, name)            h(obj, value)
+    delattr(site, name)            h(obj)
+    setitem(site)                  h(container, key, value)
+    delitem(site)                  h(key, container)
+    load_global(site, name)        h(value) -> value; not for the callee of a call
+    global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
+    store_global(site, name)       h(value) -> value
+    iter(site)                     h(obj) -> iterator; also for ``yield from``
+    context(site)                  h(manager) -> manager, of a ``with`` statement
+    match_class(site)              h(cls, names, count, subject) -> tuple or None
+    format(site)                   h(value) -> value, which an f-string converts and formats next
 
-"True or False" is meant to the letter: CPython takes any other object in that place for either without looking.
-Slices are built before the hook sees them, so ``a[i:j]`` is getitem, setitem or delitem with a ``slice``.
+"True or False" is meant to the letter: CPython takes any other object in that place for either
+without looking. ``is_`` is not called where an operand is the constant None, True, False or
+``...``, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
+Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
-Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a comprehension
-or a generator expression, the exit call of ``with``, imports, closures, building and unpacking of containers,
-exception matching, ``yield``, and names in class bodies.
+Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a
+comprehension or a generator expression, the exit call of ``with``, imports, closures, building and
+unpacking of containers, exception matching, ``yield``, and names in class bodies.
 """
 
 from __future__ import annotations
@@ -69,11 +73,13 @@ class UnsupportedCode(TraceError):
 
 # Indexed by the argument of BINARY_OP.
 BINARY = (
-    operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul, operator.mul,
-    operator.mod, operator.or_, operator.pow, operator.rshift, operator.sub, operator.truediv, operator.xor,
-    operator.iadd, operator.iand, operator.ifloordiv, operator.ilshift, operator.imatmul, operator.imul,
-    operator.imod, operator.ior, operator.ipow, operator.irshift, operator.isub, operator.itruediv,
-    operator.ixor, operator.getitem,
+    operator.add, operator.and_, operator.floordiv, operator.lshift, operator.matmul,
+    operator.mul, operator.mod, operator.or_, operator.pow, operator.rshift,
+    operator.sub, operator.truediv, operator.xor,
+    operator.iadd, operator.iand, operator.ifloordiv, operator.ilshift, operator.imatmul,
+    operator.imul, operator.imod, operator.ior, operator.ipow, operator.irshift,
+    operator.isub, operator.itruediv, operator.ixor,
+    operator.getitem,
 )  # fmt: skip
 COMPARE = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 UNARY = {
@@ -82,7 +88,7 @@ UNARY = {
     "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_,
 }
-# The sequences above need at most this many more stack slots than what they replace.
+# What replaces an instruction needs at most this many more stack slots.
 EXTRA_STACK = 2
 
 CO_OPTIMIZED = 0x1
@@ -95,15 +101,17 @@ CALL = [opmap[name] for name in current.CALL]
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 ATTRIBUTE_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 ALWAYS_BOOL = {
-    "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
+    "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT",
+    "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
 }  # fmt: skip
 ONE_VALUE = {
-    "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
+    "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF",
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
 }  # fmt: skip
 SINGLETONS = (None, True, False, ...)
 
-# id of a twin -> a weak reference to it, and its original. Code objects compare by value, and a twin without
-# any hook equals its original, so they are told apart by identity.
+# id of a twin -> a weak reference to it, and its original. Code objects compare by value, and a
+# twin without any hook equals its original, so they are told apart by identity.
 _twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 
 
@@ -134,7 +142,7 @@ def instrument(code: CodeType, hooks: Any) -> CodeType:
 class Rewriter:
     """One walk over the instructions of a code object: ``source`` in, ``out`` out.
 
-    The methods that the tables in ``versions`` name take one instruction and write what replaces it.
+    The methods that the tables in ``versions`` name take an instruction and write what replaces it.
     """
 
     def __init__(self, code: CodeType, hooks: Any) -> None:
@@ -177,7 +185,7 @@ class Rewriter:
         except UnsupportedCode:
             return code  # An async function may be defined here; it is refused when it is called.
 
-    # Writing: everything gets the position of the instruction it replaces, so that tracebacks stay the same.
+    # Writing. Everything gets the position of what it replaces, so that tracebacks stay the same.
 
     def keep(self, instr: Instr) -> None:
         self.out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
@@ -214,11 +222,11 @@ class Rewriter:
         return self.source[index]
 
     def following(self) -> Instr:
-        """The next instruction; there is one, because code objects end with a return, a raise or a jump."""
+        """The next instruction; there is one, as code ends with a return, a raise or a jump."""
         return self.source[self.index + 1]
 
     def follows_bool(self) -> bool:
-        """Whether the value to be tested for truth comes from a comparison, which has been through a hook."""
+        """Whether the value to be tested comes from a comparison, which has been through a hook."""
         previous = self.previous()
         if previous is not None and previous.op == COPY and previous.arg == 1:
             previous = self.previous(2)
@@ -238,14 +246,14 @@ class Rewriter:
             self.emit(SWAP, 2)
 
     def call_unpacked(self, keywords: bool) -> None:
-        """[call hook, callable, args(, kwargs)]: put the other hook in the place of the first one."""
+        """[call hook, callable, args(, kwargs)]: put another hook in the place of the first."""
         self.load(self.hooks.call_ex(self.site()))
         self.emit(SWAP, 5 if keywords else 4)
         self.emit(POP_TOP)
         self.call(2 if keywords else 1)
 
     def call_instruction(self, instr: Instr) -> None:
-        """Calls need no change, but for decorators: [decorator, function] with no NULL below, and CALL 0."""
+        """Calls need no change, but for decorators: [decorator, function], CALL 0, without NULL."""
         if instr.arg != 0 or not self.decorates():
             self.keep(instr)
             return
@@ -262,7 +270,7 @@ class Rewriter:
             self.out.mark()
 
     def decorates(self) -> bool:
-        """Whether this CALL 0 follows the making of a function or class, or of another decorator's result.
+        """Whether this CALL 0 follows the making of a function or class, or another decorator.
 
         ``(lambda: 0)()`` looks the same but for the name of the code object.
         """
@@ -439,8 +447,8 @@ class Rewriter:
     def refuse(self, what: str) -> NoReturn:
         site = self.site()
         raise UnsupportedCode(
-            f"{self.code.co_qualname} ({site.filename}:{site.lineno}) is asynchronous code ({what}), "
-            "which Wengert cannot follow: move the computation into an ordinary function"
+            f"{self.code.co_qualname} ({site.filename}:{site.lineno}) is asynchronous code "
+            f"({what}), which Wengert cannot follow: move the computation into an ordinary function"
         )
 
 

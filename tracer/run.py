@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import calls
-from .border import admit, lower, result_tree, settle, strip_exception
-from .calls import is_iterator
+from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import TraceError
 from .escape import OURS
 from .session import Tracer, active
@@ -52,6 +51,8 @@ def run(
     boxed = []
     if wrt_self:
         done.self_tree = admit_self(tracer, f)
+    else:
+        enter(tracer, getattr(f, "__self__", f), tape.name)
     for name, value in zip(names, args, strict=True):
         traced, tree = admit(tracer, value, name, "argument")
         boxed.append(traced)
@@ -64,11 +65,6 @@ def run(
     depth.deepen()
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
-        if isinstance(result, types.GeneratorType) or is_iterator(result):
-            raise TraceError(
-                f"{tape.name} ({tape.site}) returns a {type(result).__name__}, whose values do not exist yet; "
-                "return a list or an array of them"
-            )
         done.result = result_tree(tracer, result)
         tape.result = rebuild(done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value)
         settle(tracer)
@@ -121,7 +117,7 @@ def keep_values(tracer: Tracer) -> None:
 def describe(f: Any) -> tuple[str, Site]:
     """The name and the place of a callable."""
     if not callable(f):
-        raise TraceError(f"the first argument must be a function, not a {type(f).__name__}")
+        raise TraceError(f"the first argument must be a function or another callable, not a {type(f).__name__}")
     inner = getattr(f, "__func__", f)
     code = getattr(inner, "__code__", None)
     name = getattr(f, "__name__", type(f).__name__)

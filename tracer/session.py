@@ -36,6 +36,7 @@ class Tracer:
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
+        self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.pending: list[Any] = []  # functions that escaped while the run went on
 
     def input(self, name: str, value: Any, role: str) -> Box:
@@ -51,7 +52,8 @@ class Tracer:
         box = ArrayBox(value, op, memory)
         memory.boxes.append(box)
         memory.saved.append(op)
-        self.arrays.setdefault(id(value), box)
+        if op.role == "outside":
+            self.arrays[id(value)] = box
         return box
 
 

@@ -10,15 +10,16 @@ import numpy as np
 
 from ..rules.registry import rrule
 from ..tracer import calls
-from ..tracer.arrays import Memory, current, is_traced_array
-from ..tracer.border import lower, result_tree
+from ..tracer.attributes import write
+from ..tracer.arrays import Memory, is_traced_array
+from ..tracer.border import ATOMS, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.record import operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active
 from ..tracer.structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable, leaves, rebuild
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, primal, substitute
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal, type_name
 from .cotangents import seeds_of, shaped
 from .reverse import Numeric, Recorded, sweep
 from .simplify import pruned, simplified
@@ -62,9 +63,9 @@ class Pullback:
         self.done = done
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
-        return self.pull(seeds_of(self.done.result, dy), dy)
+        return self.pull(checked_seeds(self.done, dy))
 
-    def pull(self, seeds: list[tuple[Op, Any]], dy: Any = None) -> tuple[Any, ...]:
+    def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
         done = self.done
         if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
             return record_sweep(active.tracer, done, done.tape.ops, seeds)
@@ -82,6 +83,15 @@ class Pullback:
 
 
 calls.intrinsic(Pullback.__call__)
+
+
+def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
+    """The cotangents of the leaves of the result; an error says whose result it is."""
+    try:
+        return seeds_of(done.result, dy)
+    except CotangentError as error:
+        tape = done.tape
+        raise CotangentError(f"pullback of {tape.name} ({tape.site.filename}:{tape.site.lineno}): {error}") from None
 
 
 def trees_of(done: Run) -> list[Tree]:
@@ -107,7 +117,10 @@ class Gradient:
         self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
     ) -> None:
         if not callable(f):
-            raise TraceError(f"the first argument must be a function, not a {type(f).__name__}")
+            raise TraceError(f"the first argument must be a function or another callable, not a {type(f).__name__}")
+        numbers = (argnums,) if isinstance(argnums, int) else argnums
+        if isinstance(numbers, str) or not isinstance(numbers, Collection) or not all(type(i) is int for i in numbers):
+            raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
         self.f = f
         self.argnums = argnums
         self.with_value = with_value
@@ -153,7 +166,7 @@ def name_of(f: Any) -> str:
 def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
     if not any(True for _ in leaves(tree)):
         raise TraceError(
-            f"argument {number} of {name_of(f)} is a {type(value).__name__} without a derivative; "
+            f"argument {number} of {name_of(f)} is a {type_name(value)} without a derivative; "
             "choose other arguments with argnums"
         )
 
@@ -235,7 +248,7 @@ def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None =
     wrt: list[Op] = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     seeds: list[tuple[Op, Any]] = []
     machine = Recorded(out, NOWHERE)
-    results: list[Op] = [x for x in _ops(tape.result) if is_differentiable(x.value)]
+    results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
     for i, op in enumerate(results):
         if seed and len(results) == 1 and type(op.value) is float:
             seeds.append((op, 1.0))
@@ -249,12 +262,6 @@ def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None =
     gradients = tuple([_zero(x) if d is None else d for x, d in zip(wrt, found, strict=True)])
     out.result = (tape.result, gradients) if value else gradients
     return pruned(simplified(out, keep=tape.ops))
-
-
-def _ops(tree: Any) -> list[Op]:
-    from ..tracer.tape import ops_in
-
-    return list(ops_in(tree))
 
 
 def _zero(op: Op) -> Any:
@@ -307,7 +314,7 @@ class InnerPullback:
         self.done, self.tracer, self.start, self.stop = done, tracer, start, stop
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
-        return self.pull(seeds_of(self.done.result, dy))
+        return self.pull(checked_seeds(self.done, dy))
 
     def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
         if active.tracer is not self.tracer:
@@ -381,9 +388,6 @@ def as_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]
 
 def as_object_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
-    from ..tracer.attributes import write
-    from ..tracer.border import ATOMS
-
     if type(value) in ATOMS or callable(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen:
         return value, FIXED
     seen.add(id(value))
@@ -396,5 +400,3 @@ def as_object_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any
             write(tracer, NOWHERE, value, name, traced)
     return value, Branch(type(value), parts)
 
-
-UNUSED = (current, lower, substitute)

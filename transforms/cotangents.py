@@ -32,7 +32,7 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
     """The part of a structured cotangent under a key of the result's structure."""
     kind = tree.kind
     if issubclass(kind, dict):
-        if not isinstance(dy, dict) or set(dy) - set(tree.parts):
+        if not isinstance(dy, dict) or set(dy) != set(tree.parts):
             raise CotangentError(f"{path} must be a dict with the keys {list(tree.parts)}, or None")
         return dy.get(key)
     if issubclass(kind, (list, tuple, deque)):
@@ -54,7 +54,7 @@ def type_of(value: Any) -> str:
 def fitted(value: Any, dy: Any, path: str) -> Any:
     """A cotangent for a leaf with this value, in the leaf's dtype."""
     plain = dy.value if type(dy) in BOXES else dy
-    if not isinstance(plain, (int, float, complex, np.ndarray, np.generic)) or isinstance(plain, (bool, np.bool_)):
+    if not isinstance(plain, (int, float, complex, np.ndarray, np.generic)):
         raise CotangentError(f"{path} must be {article(value)}, not {type_of(dy)}")
     if np.shape(plain) != np.shape(value):
         raise CotangentError(

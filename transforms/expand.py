@@ -22,13 +22,12 @@ import numpy as np
 from ..rules import registry
 from ..rules.mutation import scatter, setitem
 from ..tracer import calls
-from ..tracer.border import lower
-from ..tracer.box import BOXES, Box
+from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError
-from ..tracer.record import operand
+from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import compiled
-from ..tracer.tape import NOWHERE, Input, Op, Tape
+from ..tracer.tape import NOWHERE, Input, Op, Tape, substitute
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -211,8 +210,6 @@ def box_of(tracer: Tracer, name: str, value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         op = Input(name, value, tracer.tape)
         tracer.tape.ops.append(op)
-        from ..tracer.record import box
-
         return box(tracer, op, [])
     return tracer.input(name, value, "argument") if value is not None else None
 
@@ -232,8 +229,6 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
             if isinstance(source, Op) and source.kind == "call":
                 swap[source] = z
     if swap:
-        from ..tracer.tape import substitute
-
         for op in tape.ops:
             op.args = substitute(op.args, lambda x: swap.get(x, x))
             if op.kwargs:
@@ -282,5 +277,3 @@ def collect(cotangents: Any, op: Op, rule: registry.Rule, pattern: tuple[bool, .
         walk(tree, d, i < count and i < len(op.args))
     return found
 
-
-UNUSED = (Box, lower)

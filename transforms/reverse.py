@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from ..rules import registry
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
-from ..tracer.errors import NoRuleError
 from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
-from .expand import Expansion, expansion_of
+from .expand import Expansion, expansion_of, leaves_of, looked_at
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -94,6 +94,7 @@ class Machine:
         raise NotImplementedError
 
 
+rules = registry.rules
 fast: dict[Any, Expansion] = {}  # the expansions of operations on plain floats, which come by the million
 
 
@@ -120,7 +121,7 @@ class Numeric(Machine):
         if not op.kwargs and type(dz) is float and type(op.value) is float:
             args = op.args
             values = [x.value if isinstance(x, Op) else x for x in args]
-            key = (op.fn, *[(type(v), x in active) if isinstance(x, Op) else type(v) for x, v in zip(args, values)])
+            key = (rules.get(op.fn), *[(type(v), x in active) if isinstance(x, Op) else type(v) for x, v in zip(args, values)])
             expansion = fast.get(key)
             if expansion is not None:
                 cotangents = self.cotangents
@@ -183,9 +184,6 @@ class Numeric(Machine):
 
 def statics_of(op: Op, leaves: list[Any]) -> list[Any]:
     """The integers that the rule of an op has looked at."""
-    from ..rules import registry
-    from .expand import leaves_of, looked_at
-
     rule = registry.lookup(op.fn)
     assert rule is not None
     return [i + 1 for i in looked_at.get((rule, leaves_of(op, rule)[1]), ())]
@@ -241,5 +239,3 @@ class Recorded(Machine):
     def call(self, fn: Any, args: tuple[Any, ...]) -> Op:
         return append(self.tape, fn, args, {}, fn(*primal(args)), self.site)
 
-
-UNUSED = (NoRuleError,)

@@ -304,10 +304,10 @@ def test_global_array_written():
         return memory.sum()
 
     value, back = pullback(f, 2.0)
-    assert_same((value, memory), (10.0, np.array([2.0, 4.0, 4.0])))
+    assert_same((value, memory), (np.float64(10.0), np.array([2.0, 4.0, 4.0])))
     assert_close(back(1.0), (1.0 + 2 * 4.0,))
     value, back = pullback(f, 2.0)
-    assert_same((value, memory), (20.0, np.array([4.0, 8.0, 8.0])))
+    assert_same((value, memory), (np.float64(20.0), np.array([4.0, 8.0, 8.0])))
     assert_close(back(1.0), (1.0 + 2 * (4.0 + 2.0),))
 
 

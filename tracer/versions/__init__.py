@@ -1,16 +1,17 @@
-"""What differs between CPython versions: one small module a version, and ``current``, the one that is running.
+"""What differs between CPython versions: one small module a version, ``current`` the running one.
 
 Each module holds
 
-HANDLED      opcode name -> what the rewriter does with it: the name of a method of ``rewrite.Rewriter``, or a
-             function of this module that takes the rewriter and the instruction.
-HARMLESS     opcodes that are copied as they are: they move values about, or no value of the user meets them.
-REFUSED      opcodes of asynchronous code, and those that cannot occur in a code object from the compiler.
+HANDLED      opcode name -> what the rewriter does with it: the name of a method of
+             ``rewrite.Rewriter``, or a function here that takes the rewriter and the instruction.
+HARMLESS     opcodes that are copied: they move values about, or no value of the user meets them.
+REFUSED      opcodes of asynchronous code, and those that never occur in a code object.
 NULL_BELOW   True where PUSH_NULL comes before the callable, False where it comes after it.
 CALL         the instructions that make a call, each with the number of arguments.
+attribute    a function that tells what an attribute load loads.
 
-and imports from an earlier version what has stayed the same. Every opcode in ``dis.opmap`` is in exactly one
-of the three tables.
+and imports from an earlier version what has stayed the same. Every opcode in ``dis.opmap`` is in
+exactly one of the three tables.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ CALL = ("PRECALL", "CALL")
 
 
 def attribute(instr: Instr) -> tuple[int, bool]:
-    """The index of the name that an attribute load loads, and whether it is the callee of a call."""
+    """The index of the name that is loaded, and whether it is the callee of a call."""
     return instr.arg, instr.name == "LOAD_METHOD"
 
 
@@ -24,7 +24,7 @@ def compare_op(rewriter: Any, instr: Instr) -> None:
 
 
 def jump_or_pop(rewriter: Any, instr: Instr) -> None:
-    """JUMP_IF_FALSE_OR_POP tests and keeps the value: test a copy with the hook and jump on the answer."""
+    """JUMP_IF_FALSE_OR_POP tests and keeps the value: let the hook test a copy, jump on that."""
     if rewriter.follows_bool():
         rewriter.keep(instr)
         return
@@ -40,7 +40,7 @@ def call_function_ex(rewriter: Any, instr: Instr) -> None:
 
 
 def format_value(rewriter: Any, instr: Instr) -> None:
-    """FORMAT_VALUE converts and formats in one; bit 4 says that a specification lies above the value."""
+    """FORMAT_VALUE converts and formats in one; bit 4: a specification lies above the value."""
     rewriter.formatted(spec=bool(instr.arg & 4))
     rewriter.keep(instr)
 

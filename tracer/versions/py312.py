@@ -1,4 +1,4 @@
-"""CPython 3.12: method loads are a flag of LOAD_ATTR, comprehensions are inlined, slices have opcodes."""
+"""CPython 3.12: inlined comprehensions, opcodes for slices, method loads a flag of LOAD_ATTR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASYNC_GEN_WRAP, UNARY_POSITIVE = 4, 5
 
 
 def attribute(instr: Instr) -> tuple[int, bool]:
-    """The index of the name that an attribute load loads, and whether it is the callee of a call."""
+    """The index of the name that is loaded, and whether it is the callee of a call."""
     return instr.arg >> 1, bool(instr.arg & 1)
 
 
@@ -28,7 +28,7 @@ def compare_op(rewriter: Any, instr: Instr) -> None:
 
 
 def load_super_attr(rewriter: Any, instr: Instr) -> None:
-    """``super().name`` needs no frame here, so it is left to CPython; a method load becomes a plain one."""
+    """``super().name`` is left to CPython: no frame is inspected. A method load becomes plain."""
     rewriter.emit(instr.op, instr.arg & ~1)
     if instr.arg & 1:
         rewriter.call_hook(on_top_of_callable=True)
@@ -56,7 +56,8 @@ def store_slice(rewriter: Any, instr: Instr) -> None:
 GONE = frozenset(
     """
     PRECALL LOAD_METHOD UNARY_POSITIVE JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP
-    POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE
+    POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_TRUE
+    POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRUE
     POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
     POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
     CALL LIST_TO_TUPLE LOAD_CLASSDEREF IMPORT_STAR PREP_RERAISE_STAR PRINT_EXPR ASYNC_GEN_WRAP
@@ -79,7 +80,8 @@ HARMLESS = (py311.HARMLESS - GONE) | frozenset(
     """
     END_FOR END_SEND CLEANUP_THROW INTERPRETER_EXIT RESERVED RETURN_CONST
     CALL_INTRINSIC_2
-    LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS LOAD_LOCALS
+    LOAD_FAST_AND_CLEAR LOAD_FAST_CHECK LOAD_LOCALS
+    LOAD_FROM_DICT_OR_DEREF LOAD_FROM_DICT_OR_GLOBALS
     POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE
     """.split()
 )
@@ -92,8 +94,9 @@ INTERNAL = frozenset(
     JUMP JUMP_NO_INTERRUPT POP_BLOCK SETUP_CLEANUP SETUP_FINALLY SETUP_WITH STORE_FAST_MAYBE_NULL
     LOAD_METHOD LOAD_SUPER_METHOD LOAD_ZERO_SUPER_ATTR LOAD_ZERO_SUPER_METHOD
     INSTRUMENTED_CALL INSTRUMENTED_CALL_FUNCTION_EX INSTRUMENTED_END_FOR INSTRUMENTED_END_SEND
-    INSTRUMENTED_FOR_ITER INSTRUMENTED_INSTRUCTION INSTRUMENTED_JUMP_BACKWARD INSTRUMENTED_JUMP_FORWARD
-    INSTRUMENTED_LINE INSTRUMENTED_LOAD_SUPER_ATTR INSTRUMENTED_POP_JUMP_IF_FALSE
+    INSTRUMENTED_FOR_ITER INSTRUMENTED_INSTRUCTION INSTRUMENTED_JUMP_BACKWARD
+    INSTRUMENTED_JUMP_FORWARD INSTRUMENTED_LINE INSTRUMENTED_LOAD_SUPER_ATTR
+    INSTRUMENTED_POP_JUMP_IF_FALSE
     INSTRUMENTED_POP_JUMP_IF_NONE INSTRUMENTED_POP_JUMP_IF_NOT_NONE INSTRUMENTED_POP_JUMP_IF_TRUE
     INSTRUMENTED_RESUME INSTRUMENTED_RETURN_CONST INSTRUMENTED_RETURN_VALUE INSTRUMENTED_YIELD_VALUE
     """.split()

@@ -1,4 +1,4 @@
-"""CPython 3.13: NULL lies above the callable, truth tests are TO_BOOL, keyword calls are CALL_KW."""
+"""CPython 3.13: NULL lies above the callable, TO_BOOL tests for truth, CALL_KW takes keywords."""
 
 from __future__ import annotations
 

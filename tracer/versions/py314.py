@@ -1,4 +1,4 @@
-"""CPython 3.14: subscripts are BINARY_OP, `with` uses LOAD_SPECIAL, CALL_FUNCTION_EX has a keyword slot."""
+"""CPython 3.14: subscripts are BINARY_OP, ``with`` uses LOAD_SPECIAL, f(*a) has a keyword slot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CALL = ("CALL",)
 
 
 def push_null(rewriter: Any, instr: Instr) -> None:
-    """The NULL of a call, or the empty keyword slot of CALL_FUNCTION_EX, which our call does without."""
+    """The NULL of a call, or the empty keyword slot of CALL_FUNCTION_EX, which is left out."""
     if rewriter.following().name != "CALL_FUNCTION_EX":
         rewriter.push_null(instr)
 
@@ -35,8 +35,9 @@ def copy(rewriter: Any, instr: Instr) -> None:
 
 GONE = frozenset(
     """
-    BINARY_SUBSCR BEFORE_WITH BEFORE_ASYNC_WITH LOAD_ASSERTION_ERROR RETURN_CONST BUILD_CONST_KEY_MAP
-    LOAD_METHOD LOAD_SUPER_METHOD LOAD_ZERO_SUPER_ATTR LOAD_ZERO_SUPER_METHOD INSTRUMENTED_RETURN_CONST
+    BINARY_SUBSCR BEFORE_WITH BEFORE_ASYNC_WITH
+    LOAD_ASSERTION_ERROR RETURN_CONST BUILD_CONST_KEY_MAP INSTRUMENTED_RETURN_CONST
+    LOAD_METHOD LOAD_SUPER_METHOD LOAD_ZERO_SUPER_ATTR LOAD_ZERO_SUPER_METHOD
     """.split()
 )
 

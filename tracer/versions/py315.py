@@ -16,13 +16,13 @@ CALL = ("CALL",)
 
 
 def get_iter(rewriter: Any, instr: Instr) -> None:
-    """GET_ITER leaves [iterator, NULL], or [list or tuple, index]; its argument tells ``yield from``."""
+    """GET_ITER leaves [iterator, NULL], or [list or tuple, index], also for ``yield from``."""
     rewriter.get_iter(instr)
     rewriter.emit(opmap["PUSH_NULL"])
 
 
 def push_null(rewriter: Any, instr: Instr) -> None:
-    """The second slot of a generator expression inlined into any, all, tuple; otherwise as in 3.14."""
+    """The second slot of a generator expression inlined into any, all, tuple; else as in 3.14."""
     if rewriter.following().name == "FOR_ITER":
         rewriter.keep(instr)
     else:
