@@ -1,7 +1,10 @@
 """The rewriter: twins with transparent hooks are indistinguishable from their originals."""
 
+# ruff: noqa: E714, F821, F841
+
 from __future__ import annotations
 
+import argparse
 import bisect
 import collections
 import contextlib
@@ -22,11 +25,13 @@ import sys
 import textwrap
 import traceback
 import types
+import typing
 from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
 
+from wengert.tracer.assembly import Assembler, disassemble
 from wengert.tracer.errors import WengertError
 from wengert.tracer.rewrite import UnsupportedCode, instrument, is_twin, original
 from wengert.tracer.tape import Site
@@ -40,7 +45,7 @@ SELF_MATCHING = (
 
 
 class Transparent:
-    """Hooks that do exactly what the instruction that they replace does, and note that they were asked for."""
+    """Hooks that do exactly what the instruction does, and note what they were asked for."""
 
     def __init__(self):
         self.made = []
@@ -143,7 +148,8 @@ def match_class(cls, names, count, subject):
                 accepted = len(cls.__match_args__)
                 plural = "" if accepted == 1 else "s"
                 raise TypeError(
-                    f"{cls.__name__}() accepts {accepted} positional sub-pattern{plural} ({count} given)"
+                    f"{cls.__name__}() accepts {accepted} positional "
+                    f"sub-pattern{plural} ({count} given)"
                 )
             names = cls.__match_args__[:count] + names
         elif issubclass(cls, SELF_MATCHING) and count == 1:
@@ -152,7 +158,8 @@ def match_class(cls, names, count, subject):
             accepted = int(issubclass(cls, SELF_MATCHING))
             plural = "" if accepted == 1 else "s"
             raise TypeError(
-                f"{cls.__name__}() accepts {accepted} positional sub-pattern{plural} ({count} given)"
+                f"{cls.__name__}() accepts {accepted} positional "
+                f"sub-pattern{plural} ({count} given)"
             )
     try:
         return (*values, *(getattr(subject, name) for name in names))
@@ -606,6 +613,7 @@ def exception_groups():
         out.append("os")
 
 
+# fmt: off
 @case((1.0,), (-1.0,), ("a",))
 def nested_errors(x):
     def outer(y):
@@ -615,7 +623,9 @@ def nested_errors(x):
         )
 
     def inner(y, k):
-        return math.sqrt(y) + k
+        return math.sqrt(
+            y
+        ) + k
 
     return outer(x)
 
@@ -626,15 +636,18 @@ def tracebacks(kind):
     if kind == 0:
         return v.nothing
     if kind == 1:
-        return v.norm.nothing(1)
+        return v.norm.nothing(
+            1)
     if kind == 2:
-        return 1 + "a"
+        return (1 +
+                "a")
     if kind == 3:
-        return undefined_name(1)  # noqa: F821
+        return undefined_name(1)
     if kind == 4:
         return math.undefined_name
     if kind == 5:
-        return [1, 2, 3][v.x]
+        return [1, 2, 3][
+            v.x]
     if kind == 6:
         v.norm = 3
     if kind == 7:
@@ -651,6 +664,7 @@ def tracebacks(kind):
             pass
     if kind == 12:
         return f"{v.x:nonsense}"
+# fmt: on
 
 
 @case((True,), (False,))
@@ -711,7 +725,8 @@ class Point:
 
 SUBJECTS = (
     0, 1, 2.5, "s", "hello", None, True, [], [1], [1, 2], [1, 2, 3], (1, (2, 3)), [9, 1, 2, 9],
-    {}, {"kind": "a"}, {"kind": "b", "n": 3, "m": 4}, Point(0, 1), Point(2, 2), Vector(3.0, 4.0), b"x",
+    {}, {"kind": "a"}, {"kind": "b", "n": 3, "m": 4}, Point(0, 1), Point(2, 2), Vector(3.0, 4.0),
+    b"x",
     -3, 1 + 2j, {"a": {"b": [1, {"c": 5}]}}, (Point(1, 2), Point(3, 4)), range(3), "abc",
 )  # fmt: skip
 
@@ -825,9 +840,11 @@ def walrus(n):
 def formatting(x, width):
     v = Vector(x, 1.0)
     return (
-        f"{x}", f"{x:.2f}", f"{x:{width}.1f}", f"{x!r}", f"{x!s:>{width}}", f"{v!r:*^{width + 9}}", f"{v}",
+        f"{x}", f"{x:.2f}", f"{x:{width}.1f}", f"{x!r}", f"{x!s:>{width}}", f"{v!r:*^{width + 9}}",
+        f"{v}",
         f"{v:.3f}", f"{x = }", f"{x + 1 = :.1f}", f"{{}}{x}{{{width}}}", f"{'a' 'b'!a}{x:}",
-        f"{x if x > 0 else -x:>{width}}", "%s %r" % (x, v), "{:.1f} {}".format(x, v), f"{[x for _ in 'ab']}",
+        f"{x if x > 0 else -x:>{width}}", "%s %r" % (x, v), "{:.1f} {}".format(x, v),
+        f"{[x for _ in 'ab']}",
     )  # fmt: skip
 
 
@@ -920,8 +937,10 @@ def classes(x):
     except AttributeError as e:
         registry.append(str(e))
     return (
-        b.a, b.value(), b.double, b.helper(1), b.dyn_hello, b(3), b(3, k=2), d.value(), d.double, d.name(),
-        registry, Base.table, Base.i, Derived.__mro__[1].__name__, [m(2) for m in (b, d)], Meta, Derived,
+        b.a, b.value(), b.double, b.helper(1), b.dyn_hello, b(3), b(3, k=2), d.value(), d.double,
+        d.name(),
+        registry, Base.table, Base.i, Derived.__mro__[1].__name__, [m(2) for m in (b, d)], Meta,
+        Derived,
     )  # fmt: skip
 
 
@@ -946,7 +965,7 @@ def class_scopes(x):
         """A docstring."""
 
         attribute: int = 4
-        other: "undefined"  # noqa: F821
+        other: "undefined"
 
     return A.y, A.B.w, A().method(), C().z, C.__doc__, C.attribute
 
@@ -1016,7 +1035,8 @@ def decorators(x):
 
     a = A(x)
     return (
-        f(1), f(1, 2), g(3), g.tags, g.__name__, A.tags, a >= A(1), a.cached, a.method(), D(1.0), D(2.0).method(),
+        f(1), f(1, 2), g(3), g.tags, g.__name__, A.tags, a >= A(1), a.cached, a.method(), D(1.0),
+        D(2.0).method(),
         h(), twice(lambda: x)(), tagged("q")(h).tags, (lambda: lambda: 7)()(),
     )  # fmt: skip
 
@@ -1062,7 +1082,8 @@ def assertions(x):
 def imports(x):
     import math as m
     import os.path
-    from collections import OrderedDict, namedtuple as nt
+    from collections import OrderedDict
+    from collections import namedtuple as nt
 
     P = nt("P", "a b")
     p = P(1, b=m.sqrt(x))
@@ -1072,12 +1093,18 @@ def imports(x):
 @case(([5, 3, 9],))
 def builtins_(xs):
     return (
-        sorted(xs, key=lambda v: -v), min(xs), max(xs, key=lambda v: v % 5), sum(xs), list(map(lambda v: v + 1, xs)),
-        list(filter(lambda v: v > 3, xs)), list(zip(xs, xs[1:])), list(enumerate(xs, 1)), list(reversed(xs)),
-        functools.reduce(lambda a, b: a * b, xs), functools.partial(pow, 2)(3), isinstance(xs, list), type(xs),
-        operator.itemgetter(1)(xs), operator.attrgetter("real")(3), int("12"), float("1.5"), str(xs), range(3)[1],
-        abs(-3), round(2.567, 1), divmod(7, 2), all(xs), any(xs), len(xs), hash(1), callable(len), getattr(xs, "pop")(),
-        [type(k).__name__ for k in (1, 1.0, "")], dict(zip("ab", xs)), set(xs) == {3, 5, 9}, iter(xs) is not None,
+        sorted(xs, key=lambda v: -v), min(xs), max(xs, key=lambda v: v % 5), sum(xs),
+        list(map(lambda v: v + 1, xs)),
+        list(filter(lambda v: v > 3, xs)), list(zip(xs, xs[1:])), list(enumerate(xs, 1)),
+        list(reversed(xs)),
+        functools.reduce(lambda a, b: a * b, xs), functools.partial(pow, 2)(3),
+        isinstance(xs, list), type(xs),
+        operator.itemgetter(1)(xs), operator.attrgetter("real")(3), int("12"), float("1.5"),
+        str(xs), range(3)[1],
+        abs(-3), round(2.567, 1), divmod(7, 2), all(xs), any(xs), len(xs), hash(1), callable(len),
+        getattr(xs, "pop")(),
+        [type(k).__name__ for k in (1, 1.0, "")], dict(zip("ab", xs)), set(xs) == {3, 5, 9},
+        iter(xs) is not None,
     )  # fmt: skip
 
 
@@ -1085,7 +1112,8 @@ def builtins_(xs):
 def identity(x):
     y = x
     return (
-        x is None, None is x, x is not None, x is y, x is not y, x is ..., x is True, type(x) is int,
+        x is None, None is x, x is not None, x is y, x is not y, x is ..., x is True,
+        type(x) is int,
         0 if x is None else 1, 0 if x is not y else 1, not x is y, not x is None,
     )  # fmt: skip
 
@@ -1109,7 +1137,8 @@ def nested_functions(n):
 @case((0,), (1,), (5,))
 def conditional_expressions(n):
     return (
-        (n if n else -1) + 1, (math.pi if n > 1 else LEVEL), (abs if n else len)([] if not n else n),
+        (n if n else -1) + 1, (math.pi if n > 1 else LEVEL),
+        (abs if n else len)([] if not n else n),
         [n, 1][n > 0 and n < 2], {True: "t", False: "f"}[not n], (Vector(n) if n else Vector(1)).x,
         -n if n > 3 else +n, (n or None) is None,
     )  # fmt: skip
@@ -1190,18 +1219,21 @@ def run():
     def local[S](s: S = 4):
         return s
 
-    return generic(1), decorated(3), decorated.tags, Box(4).x, Box.tags, Inner(5).get(), Inner.tags, local()
+    return generic(1), decorated(3), decorated.tags, Box(4).x, Box.tags, Inner(5).get(),
+    Inner.tags, local()
 """,
     (3, 14): """
 def run():
     name, x = "n", 3.14159
     t = t"a {name!r} b {x:.2f} {x + 1:>{len(name) + 8}} {name}"
-    return t.strings, [(i.value, i.expression, i.conversion, i.format_spec) for i in t.interpolations]
+    return t.strings,
+    [(i.value, i.expression, i.conversion, i.format_spec) for i in t.interpolations]
 """,
     (3, 15): """
 def run():
     lists = [[1, 2], [3], []]
-    return [*x for x in lists], {*x for x in lists}, {**d for d in ({"a": 1}, {"b": 2})}, tuple(*x for x in lists)
+    return [*x for x in lists], {*x for x in lists}, {**d for d in ({"a": 1}, {"b": 2})},
+    tuple(*x for x in lists)
 """,
 }  # fmt: skip
 
@@ -1231,7 +1263,8 @@ def test_twin_keeps_what_describes_the_function():
 
     t = twin(f)
     for name in (
-        "co_name", "co_qualname", "co_filename", "co_firstlineno", "co_argcount", "co_posonlyargcount",
+        "co_name", "co_qualname", "co_filename", "co_firstlineno", "co_argcount",
+        "co_posonlyargcount",
         "co_kwonlyargcount", "co_flags", "co_freevars", "co_cellvars", "co_varnames",
     ):  # fmt: skip
         assert getattr(t.__code__, name) == getattr(f.__code__, name), name
@@ -1275,7 +1308,17 @@ def test_twins_are_forgotten_with_their_last_reference():
 
 
 def test_module_code():
-    source = "a = 1\nb = a + 2\nclass C:\n    d = b\n    def m(self): return self.d + a\nc = C().m()\nimport math\nr = math.floor(2.5)\n"
+    source = textwrap.dedent("""
+        a = 1
+        b = a + 2
+        class C:
+            d = b
+            def m(self):
+                return self.d + a
+        c = C().m()
+        import math
+        r = math.floor(2.5)
+    """)
     hooks = Transparent()
     namespace = {"__name__": "m"}
     exec(instrument(compile(source, "m.py", "exec"), hooks), namespace)
@@ -1285,9 +1328,12 @@ def test_module_code():
 
 
 MODULES = (
-    "json.decoder", "json.encoder", "json.scanner", "textwrap", "statistics", "fractions", "dataclasses", "copy",
-    "heapq", "bisect", "contextlib", "functools", "collections", "string", "random", "decimal", "_pydecimal",
-    "enum", "abc", "typing", "types", "inspect", "ast", "tokenize", "argparse", "difflib", "pprint", "numbers",
+    "json.decoder", "json.encoder", "json.scanner", "textwrap", "statistics", "fractions",
+    "dataclasses", "copy",
+    "heapq", "bisect", "contextlib", "functools", "collections", "string", "random", "decimal",
+    "_pydecimal",
+    "enum", "abc", "typing", "types", "inspect", "ast", "tokenize", "argparse", "difflib",
+    "pprint", "numbers",
     "operator", "calendar", "datetime", "colorsys", "cmath", "graphlib", "reprlib", "shlex",
     "asyncio.tasks", "asyncio.base_events", "logging", "csv", "html.parser", "traceback",
     "numpy.lib", "numpy.linalg", "numpy.polynomial.polynomial", "scipy.integrate", "scipy.optimize",
@@ -1316,7 +1362,7 @@ def test_library_code_can_be_instrumented(name):
 
 
 def instrumented_module(name, blocked=()):
-    """A fresh copy of a library module, instrumented from its first line, without its C accelerators."""
+    """A fresh copy of a library module, instrumented, without its C accelerators."""
     spec = importlib.util.find_spec(name)
     module = types.ModuleType(name)
     module.__spec__, module.__file__, module.__package__ = spec, spec.origin, spec.parent
@@ -1417,6 +1463,26 @@ def test_library_modules_run_instrumented():
     assert decoder.JSONDecoder().decode(written) == document
     with pytest.raises(decoder.JSONDecodeError, match="line 1 column 2"):
         decoder.JSONDecoder().decode("[}")
+
+
+def test_assembling_the_same_instructions_gives_the_same_code():
+    def codes(code):
+        yield code
+        for value in code.co_consts:
+            if isinstance(value, types.CodeType):
+                yield from codes(value)
+
+    for module in (argparse, inspect, textwrap, typing, sys.modules[__name__]):
+        for code in codes(compile(inspect.getsource(module), module.__file__, "exec")):
+            assembler = Assembler(code)
+            instrs, regions = disassemble(code)
+            for instr in instrs:
+                assembler.mark()
+                assembler.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
+            same = assembler.assemble(regions, 0)
+            assert same.co_code == code.co_code
+            assert same.co_exceptiontable == code.co_exceptiontable
+            assert list(same.co_positions()) == list(code.co_positions())
 
 
 class Recording:
@@ -1650,7 +1716,7 @@ def test_sites_name_file_line_and_function():
 
 
 async def coroutine():
-    async with x as y:  # noqa: F821
+    async with x as y:
         return await y
 
 
