@@ -12,6 +12,7 @@ from . import (  # noqa: F401
     numpy_ufuncs,
     operators,
     python_builtins,
+    python_cmath,
     python_math,
     queries,
 )

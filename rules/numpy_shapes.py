@@ -119,6 +119,19 @@ def broadcast_arrays(*args, subok=False):
     return np.broadcast_arrays(*args, subok=subok), pullback
 
 
+@rrule(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    def pullback(dz):
+        order = [1, 0, *range(2, len(xi))] if indexing == "xy" and len(xi) > 1 else range(len(xi))
+        parts = []
+        for d, own, x in zip(dz, order, xi):
+            others = tuple(i for i in range(len(xi)) if i != own)
+            parts.append(unbroadcast(np.reshape(np.add.reduce(d, axis=others), np.shape(x)), x))
+        return tuple(parts)
+
+    return np.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing), pullback
+
+
 # -------------------------------------------------------------------------------------------------- axes
 
 

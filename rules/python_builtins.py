@@ -13,15 +13,15 @@ elementwise(pow, power_by_base, power_by_exponent)
 elementwise(float, 1)
 elementwise((float.conjugate, int.conjugate), 1)
 
-nondiff(int, bool, round, float.is_integer, float.as_integer_ratio, int.bit_length, int.bit_count)
+nondiff(int, bool, round, float.is_integer, int.bit_length, int.bit_count)
 
 
 @rrule(complex)
-def complex_(real: Operand = 0, imag: Operand = 0):
+def complex_(real: Operand = 0, imag: Operand = None):
     def pullback(dz):
-        return unbroadcast(dz, real), unbroadcast(dz * 1j, imag)
+        return unbroadcast(dz, real), None if imag is None else unbroadcast(dz * 1j, imag)
 
-    return complex(real, imag), pullback
+    return complex(real) if imag is None else complex(real, imag), pullback
 
 
 @rrule(complex.conjugate)

@@ -78,8 +78,9 @@ case(np.ediff1d, X)
 case(np.ediff1d, X, to_end=[0.6, 1.7])
 case(np.gradient, X)
 case(np.gradient, X, 0.3)
-case(np.trapezoid if hasattr(np, "trapezoid") else np.trapz, X, dx=0.3)
-case(np.trapezoid if hasattr(np, "trapezoid") else np.trapz, X, np.array([0.0, 0.3, 0.4, 1.2]))
+if hasattr(np, "trapezoid"):
+    case(np.trapezoid, X, dx=0.3)
+    case(np.trapezoid, X, np.array([0.0, 0.3, 0.4, 1.2]))
 
 # Cumulative forms
 for f in (np.cumsum, np.cumprod):

@@ -1,5 +1,6 @@
-"""The rules for Python's operators, its built-in functions, and math."""
+"""The rules for Python's operators, its built-in functions, math and cmath."""
 
+import cmath
 import math
 import operator as op
 
@@ -157,6 +158,16 @@ if hasattr(math, "fma"):
 if hasattr(math, "fmax"):
     case(math.fmax, 1.7, 0.6)
     case(math.fmin, 1.7, 0.6)
+
+# cmath
+for f in (
+    cmath.sin, cmath.cos, cmath.tan, cmath.asin, cmath.acos, cmath.atan, cmath.sinh, cmath.cosh, cmath.tanh,
+    cmath.asinh, cmath.acosh, cmath.atanh, cmath.exp, cmath.log, cmath.log10, cmath.sqrt, cmath.phase, cmath.polar,
+):  # fmt: skip
+    case(f, 0.6 - 0.4j)
+case(cmath.exp, 0.6)
+case(cmath.log, 0.6 + 0.2j, 1.7 - 0.3j)
+case(cmath.rect, 1.7, 0.6)
 
 
 @case.each
