@@ -115,7 +115,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """``obj.name = value``."""
     kind = type(obj)
     if kind in BOXES:
-        raise TraceError(f"{site.filename}:{site.lineno}: cannot set the attribute {name!r} of a traced value")
+        raise TraceError(f"{calls.blame(site)}: cannot set the attribute {name!r} of a traced value")
     if not isinstance(obj, (type, types.ModuleType)):
         custom = kind.__setattr__
         if type(custom) is types.FunctionType:
@@ -172,14 +172,19 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return record(tracer, site, np.real if name == "real" else np.imag, (box,), {})
     if name == "flat" and isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
-            raise TraceError(f"{site.filename}:{site.lineno}: .flat of an array that is not contiguous")
+            raise TraceError(f"{calls.blame(site)}: .flat of an array that is not contiguous")
         return record(tracer, site, np.reshape, (box, -1), {})
     if callable(found):
         return types.MethodType(found, box)
-    result = getattr(value, name)
-    if is_traced_array(result):  # .base, and whatever else hands out memory that is shared
-        raise TraceError(f"{site.filename}:{site.lineno}: the attribute {name!r} of a traced array")
-    return result
+    if name in OF_THE_TYPE or (name.startswith("__") and name != "__dict__" and not name.startswith("__array")):
+        return getattr(value, name)
+    raise TraceError(
+        f"{calls.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
+        "gradient could be lost"
+    )
+
+
+OF_THE_TYPE = frozenset("shape dtype ndim size itemsize nbytes strides flags device".split())
 
 
 VIEWS: dict[str, Any] = {"T": np.transpose, "mT": getattr(np, "matrix_transpose", None)}

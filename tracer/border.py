@@ -155,7 +155,7 @@ def lower(tracer: Tracer, value: Any, memo: dict[int, Any] | None = None, final:
         if kind is ArrayBox:
             tracer.exposed.append(value)
         return value.value
-    if kind in ATOMS and kind is not types.FunctionType and kind is not types.MethodType:
+    if kind in ATOMS and kind not in (types.FunctionType, types.MethodType, type):
         return value
     memo = {} if memo is None else memo
     if id(value) in memo:
@@ -285,7 +285,9 @@ def settle(tracer: Tracer) -> None:
         if isinstance(original, (tuple, frozenset)):
             continue
         memo[id(shadow)] = (shadow, original)
-        if sync(tracer, original, shadow, memo, True):
+        if not sync(tracer, original, shadow, memo, True):
+            forget_effects(tracer, original)
+        else:
             if any(o is original and s is not shadow for s, o in tracer.originals.values()):
                 raise TraceError(
                     "the same list or dict was passed in two places and then changed by the function; "
@@ -329,8 +331,13 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             "return a list or an array of them"
         )
     if is_container(value) and kind not in (set, frozenset):
+        if id(value) in memo:
+            raise TraceError(f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself")
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        return Branch(kind, {key: result_tree(tracer, x, memo) for key, x in items})
+        memo.add(id(value))
+        parts = {key: result_tree(tracer, x, memo) for key, x in items}
+        memo.discard(id(value))
+        return Branch(kind, parts)
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
         return Leaf(None, value) if is_differentiable(value) else FIXED
     if kind in ATOMS or isinstance(value, (type, np.generic)) or callable_only(value) or id(value) in memo:
@@ -341,6 +348,27 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         entry = tracer.overlay.get((id(value), key))
         parts[key] = result_tree(tracer, entry[2] if entry and entry[1] is x else x, memo)
     return Branch(kind, parts)
+
+
+def forget_effects(tracer: Tracer, original: Any) -> None:
+    """Drop the effects on a container that was left as it had been found."""
+    if any(op.kind == "effect" and External.is_of(op, original) for op in tracer.tape.ops):
+        tracer.tape.ops[:] = [x for x in tracer.tape.ops if x.kind != "effect" or not External.is_of(x, original)]
+
+
+class External:
+    """Stands on the tape for something outside, by its name."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @staticmethod
+    def is_of(op: Any, value: Any) -> bool:
+        return bool(op.args) and type(op.args[0]) is External and op.args[0].value is value
 
 
 def is_iterator(value: Any) -> bool:

@@ -112,7 +112,7 @@ def lost(box: Box, where: str) -> EscapeError:
     """The error for a box that C code wants to strip of its tape."""
     site = calls.user_site()
     return EscapeError(
-        f"{site.filename}:{site.lineno}, in {site.function}: a traced {type(box.value).__name__} reached code "
+        f"{calls.blame(site)}: a traced {type(box.value).__name__} reached code "
         f"that cannot record it (through {where}), so its gradient would be lost. Call the function that does "
         "this directly from the traced code and give it a rule with @wengert.rrule."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import operator
 import sys
 import types
@@ -279,6 +280,37 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, np.ndarray.item, (array,), {})
     return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
+
+
+@handles(np.fromiter)
+def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
+    items = calls.iterate_object(tracer, site, given["iter"])
+    count = given.get("count", -1)
+    items = list(items) if count < 0 else list(itertools.islice(items, count))
+    return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
+
+
+@handles(np.ndenumerate)
+def _ndenumerate(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    array = call(tracer, site, np.asarray, args, {})
+    return ((index, calls.get_item(tracer, site, array, index)) for index in np.ndindex(array.shape))
+
+
+@handles(np.vectorize.__call__)
+def _vectorize(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """``np.vectorize`` of a Python function of numbers: a loop over the elements."""
+    self, *arrays = args
+    if kwargs or self.signature is not None or self.excluded or self.otypes is not None:
+        raise TraceError(f"{calls.blame(site)}: only the plain form of np.vectorize can be traced; write the loop")
+    arrays = [call(tracer, site, np.asarray, (x,), {}) for x in arrays]
+    shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
+    arrays = [call(tracer, site, np.broadcast_to, (x, shape), {}) for x in arrays]
+    results = [
+        call(tracer, site, self.pyfunc, tuple([calls.get_item(tracer, site, x, i) for x in arrays]), {})
+        for i in np.ndindex(shape)
+    ]
+    return call(tracer, site, np.reshape, (call(tracer, site, np.array, (results,), {}), shape), {})
 
 
 @handles(np.ndarray.__copy__, np.ndarray.__deepcopy__)

@@ -18,6 +18,7 @@ import math
 import operator
 import os
 import sys
+import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ import numpy as np
 from ..rules import registry
 from . import rewrite
 from .arrays import commit, is_traced_array, prepare_write, write_all, write_item as write_array_item
-from .border import ATOMS, draw_all, enter, is_iterator, lower
+from .border import ATOMS, External, draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import OURS, watched
@@ -105,6 +106,9 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     if type(method) is FunctionType:
         return call(tracer, site, method, (fn, *args), kwargs)
     if kind is types.MethodWrapperType:
+        if type(fn.__self__) is types.MemberDescriptorType and args and fn.__name__ in ("__get__", "__set__"):
+            how = special[getattr if fn.__name__ == "__get__" else setattr]
+            return how(tracer, site, (args[0], fn.__self__.__name__, *args[1:][: fn.__name__ == "__set__"]), {})
         plain = getattr(fn.__objclass__, fn.__name__)
         if plain in special:
             return special[plain](tracer, site, (fn.__self__, *args), kwargs)
@@ -418,17 +422,6 @@ WRITERS = frozenset(
 )
 
 
-class External:
-    """Stands on the tape for a container outside, by its name."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple[Any, ...]) -> None:
     """Note what is done to a container outside."""
     external = External(tracer.names.get(id(shadow), ""), tracer.originals[id(shadow)][1])
@@ -514,12 +507,12 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if box.value.tobytes() != bytes_before:
             commit(box, append(tracer.tape, fn, operands, options, box.value, site))
     if value is None:
-        keeps = getattr(fn, "__self__", None)
-        if type(fn) is types.BuiltinMethodType and not isinstance(keeps, types.ModuleType | None):
-            if type(keeps).__module__ not in ("_io", "io"):
+        keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
+        if type(fn) is not FunctionType and not isinstance(keeper, types.ModuleType | None):
+            if type(keeper).__module__ not in ("_io", "io"):
                 raise TraceError(
-                    f"{site.filename}:{site.lineno}, in {site.function}: {type(keeps).__name__}.{fn.__name__} keeps a "
-                    "traced value where the tracer cannot follow it; keep it in a list or an object"
+                    f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
+                    "cannot follow it; keep it in a list or an object"
                 )
         effect(tracer, site, fn, args, kwargs)
         return None
@@ -527,7 +520,11 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
         return value
     if followed(value):
-        return finish(tracer, site, fn, operands, options, value, arrays)
+        start = len(tracer.tape.ops)
+        result = finish(tracer, site, fn, operands, options, value, arrays)
+        for op in tracer.tape.ops[start : start + 1]:
+            tracer.tape.callers[op] = blame(site)
+        return result
     raise NoRuleError(no_rule(fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"))
 
 
@@ -538,13 +535,35 @@ def followed(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, complex, np.generic)) or is_traced_array(value)
 
 
-def no_rule(fn: Any, site: Site, why: str = "has no rule") -> str:
+def blame(site: Site) -> str:
+    """A place in a program, and the line of the user's own that led there through somebody's library."""
+    text = f"{site.filename}:{site.lineno}, in {site.function}"
+    if not is_library(site.filename):
+        return text
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not is_library(name) and not name.startswith(OURS):
+            return f"{text} (called from {name}:{frame.f_lineno}, in {frame.f_code.co_name})"
+        frame = frame.f_back  # type: ignore[assignment]
+    return text
+
+
+LIBRARY = tuple({os.path.dirname(os.__file__) + os.sep, sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to the standard library or to an installed package."""
+    return filename.startswith((*LIBRARY, "<")) or filename == ""
+
+
+def no_rule(fn: Any, site: Site, why: str = "has no rule", place: str | None = None) -> str:
     """What to tell a user about a callable that cannot be differentiated."""
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", repr(fn))
     full = f"{module}.{name}" if module and module != "builtins" else name
     return (
-        f"{site.filename}:{site.lineno}, in {site.function}: {full} {why}. Write one:\n"
+        f"{place or blame(site)}: {full} {why}. Write one:\n"
         f"    @wengert.rrule({full})\n"
         f"    def rule(*args):\n"
         f"        def pullback(dy): ...  # one cotangent for each argument\n"
@@ -756,7 +775,7 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: an iterator that runs Python methods as twins."""
     method = method_of(value, "__iter__")
     if method is None:
-        if type(value) in BOXES or method_of(value, "__getitem__") is None:
+        if type(value) in BOXES or hasattr(type(value), "__iter__") or method_of(value, "__getitem__") is None:
             return value
         return sequence_iterator(tracer, site, value)
     iterator = call(tracer, site, method, (value,), {})
@@ -807,6 +826,11 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         return
     if type(container) is Box:
         container.value[key] = value  # raises what plain Python raises
+    if has_box(value) and not isinstance(container, (dict, list, deque, types.MappingProxyType)):
+        raise TraceError(
+            f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "
+            "keep it in a list, a dict or an array of numbers"
+        )
     if isinstance(container, (dict, list, deque)):
         if id(container) in tracer.originals:
             outside_effect(tracer, site, operator.setitem, container, (key, value))

@@ -64,9 +64,11 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     finally:
         sys.setprofile(before)
     if escaped:
+        from .calls import blame
+
         code = escaped[0]
         raise EscapeError(
-            f"{site.filename}:{site.lineno}, in {site.function}: {getattr(fn, '__name__', fn)} called the Python "
+            f"{blame(site)}: {getattr(fn, '__name__', fn)} called the Python "
             f"function {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which could not be traced, with "
             "a traced value. Call it directly, or write the loop in Python."
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from .arrays import VALUE_FREE, box_array, current, is_traced_array, save
 from .box import BOXES, ArrayBox, Box
+from .errors import TraceError
 from .session import Tracer
 from .tape import Effect, Guard, Op, Site, append, element, primal
 
@@ -99,7 +100,16 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
             piece = append(tracer.tape, element, (op, i), {}, part, op.site)
             parts.append(box(tracer, piece, arrays))
         return rebuilt(value, parts)
-    return value
+    if isinstance(value, (str, np.dtype)) or not any(True for _ in op.operands()):
+        return value
+    raise TraceError(
+        f"{op.site.filename}:{op.site.lineno}, in {op.site.function}: {getattr(op.fn, '__name__', op.fn)} makes a "
+        f"{describe(value)} of traced values, through which no gradient can be followed"
+    )
+
+
+def describe(value: Any) -> str:
+    return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def rebuilt(value: Any, parts: list[Any]) -> Any:

@@ -82,7 +82,7 @@ BINARY = (
     operator.getitem,
 )  # fmt: skip
 COMPARE = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
-UNARY = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "UNARY_NEGATIVE": operator.neg,
     "UNARY_POSITIVE": operator.pos,
     "UNARY_INVERT": operator.invert,

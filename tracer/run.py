@@ -11,7 +11,7 @@ from typing import Any
 
 from . import calls
 from .border import admit, enter, lower, result_tree, settle, strip_exception
-from .errors import TraceError
+from .errors import EscapeError, TraceError
 from .escape import OURS
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
@@ -74,6 +74,9 @@ def run(
     except BaseException as error:
         settle(tracer)
         strip_exception(tracer, error)
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, EscapeError) and isinstance(error, (TypeError, ValueError)):
+            raise cause from None  # NumPy wraps what a box says when it is asked for its number
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:
         depth.restore()

@@ -129,6 +129,7 @@ class Tape:
         self.site = site
         self.ops: list[Op] = []
         self.result: Any = None
+        self.callers: dict[Op, str] = {}  # of calls without a rule: where the user's program made them
 
     @property
     def inputs(self) -> list[Input]:

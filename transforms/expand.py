@@ -23,7 +23,7 @@ from ..rules import registry
 from ..rules.mutation import scatter, setitem
 from ..tracer import calls
 from ..tracer.box import BOXES
-from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import compiled
@@ -136,7 +136,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(calls.no_rule(op.fn, op.site))
+        raise NoRuleError(calls.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
     leaves, frame = leaves_of(op, rule)
     pattern = tuple([isinstance(x, Op) and x in active_leaves for x in leaves])
     shape = (op.fn, rule, frame, pattern)
@@ -145,7 +145,13 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     key = (shape, types, type_key(op.value), type_key(dz), tuple([plain(leaves[i]) for i in statics]))
     found = cache.get(key)
     if found is None:
-        found, drawn = expand(op, rule, leaves, pattern, dz)
+        try:
+            found, drawn = expand(op, rule, leaves, pattern, dz)
+        except WengertError:
+            raise
+        except Exception as error:
+            message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
+            raise NoRuleError(f"{calls.blame(op.site)}: {message}") from error
         if drawn:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
