@@ -136,7 +136,7 @@ def load_function(target: str) -> Callable[..., Any]:
             raise click.ClickException(f"{filename} has no function {name!r}") from None
     if not callable(found):
         raise click.ClickException(f"{name!r} of {filename} is {describe(found)}, not a function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def load_module(path: Path) -> ModuleType:
@@ -264,7 +264,7 @@ def show_named(name: str, value: Any) -> None:
 def text_of(value: Any) -> str:
     """A result as a person would write it: NumPy's numbers as plain numbers."""
     if isinstance(value, np.ndarray):
-        return np.array2string(value, separator=", ")
+        return np.array2string(value, separator=", ") if value.ndim else str(value)
     if isinstance(value, np.generic):
         return str(value)
     if type(value) is dict:
