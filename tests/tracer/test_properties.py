@@ -134,7 +134,7 @@ class Writer:
     def quotient(self, d):
         if self.chance(6):
             return f"({self.number(d)} {self.choice(['/', '//', '%'])} {self.number(d)})"
-        return f"({self.number(d)} / (1.5 + {self.number(d)} ** 2))"
+        return f"({self.number(d)} / (1.5 + abs({self.number(d)})))"
 
     def function(self, d):
         name = self.choice(["math.sin", "math.cos", "math.tanh", "abs", "-", "np.sin", "math.atan"])
@@ -165,7 +165,8 @@ class Writer:
         return f"(lambda z, k={self.number(d)}: z * k + a)({self.number(d)})"
 
     def power(self, d):
-        return f"{self.choice(self.numbers)} ** {self.choice(['2', '3', '0', 'n'])}"
+        # Only floats: an int raised to powers in a loop would fill the memory.
+        return f"float({self.choice(self.numbers)}) ** {self.choice(['2', '3', '0', 'n'])}"
 
     def comprehension(self, d):
         source = self.choice(["xs", "u", "d.values()", "range(3)", "(a, b)"])
@@ -349,7 +350,7 @@ class Writer:
         if self.chance(3):
             count = f"m{self.loops}"
             self.put(f"{count} = 0")
-            self.put(f"while {count} < 3 and {self.test()}:")
+            self.put(f"while {count} < 3 and ({self.test()}):")
             self.indent += 1
             self.put(f"{count} += 1")
             self.indent -= 1
