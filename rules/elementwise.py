@@ -42,9 +42,10 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
 
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
+    rule: Callable[..., Any]
     if isinstance(primitive, np.ufunc):
 
-        def rule(*operands, where: Operand = True, **options):
+        def rule(*operands: Any, where: Operand = True, **options: Any) -> Any:
             z = primitive(*operands, where=where, **options)
             xs = tuple(np.asarray(x) if is_sequence(x) else x for x in operands)
 

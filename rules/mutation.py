@@ -108,7 +108,9 @@ def _write_through(parent, view, args, kwargs, new):
     def pullback(dz):
         if by_memory(args, kwargs):
             dz = laid_out_as(dz, parent)
-        source = conj(dz) if view is np.imag else dz  # d/d(imag z) of a cotangent without conjugation
+        source = (
+            conj(dz) if view is np.imag else dz
+        )  # d/d(imag z) of a cotangent without conjugation
         dnew = None if is_integral(new) else unbroadcast(view(source, *args, **kwargs), new)
         return write_through(dz, view, args, kwargs, 0), None, None, None, dnew
 

@@ -76,7 +76,9 @@ def choose(a, choices, out=None, mode="raise"):
     def pullback(dz):
         number = within(a, len(choices), mode)
         d = [unbroadcast(np.where(np.equal(number, i), dz, 0), x) for i, x in enumerate(choices)]
-        return None, tuple(d) if isinstance(choices, tuple) else np.array(d) if isinstance(choices, np.ndarray) else d
+        return None, tuple(d) if isinstance(choices, tuple) else np.array(d) if isinstance(
+            choices, np.ndarray
+        ) else d
 
     return np.choose(a, choices, mode=mode), pullback
 

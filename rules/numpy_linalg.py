@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_complex, is_sequence, unbroadcast
+from .numpy_ufuncs import NUMPY2
 from .registry import nondiff, query, rrule
 from .zeros import conj, ratio
 
@@ -55,8 +56,9 @@ def inv(a, **options):
 
 
 @query
-def _is_vector(b: Any) -> bool:
-    return np.ndim(b) == 1
+def _is_vector(a: Any, b: Any) -> bool:
+    """Does `np.linalg.solve` take ``b`` for a vector, or (before NumPy 2) for a stack of vectors?"""
+    return np.ndim(b) == (1 if NUMPY2 else np.ndim(a) - 1)
 
 
 @rrule(np.linalg.solve)
@@ -65,7 +67,7 @@ def solve(a, b):
 
     def pullback(dz):
         at = _t(_array(a))
-        if _is_vector(b):
+        if _is_vector(a, b):
             db = np.linalg.solve(at, dz[..., None])
             return unbroadcast(-(db * z[..., None, :]), a), unbroadcast(db[..., 0], b)
         db = np.linalg.solve(at, dz)
@@ -346,7 +348,6 @@ def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -
     return np.conjugate(u @ middle @ vh + rest)
 
 
-@rrule(np.linalg._umath_linalg.svd)  # np.linalg.cond and svdvals call this one
 def svdvals(x, **options):
     def pullback(ds):
         u, _, vh = np.linalg.svd(x, full_matrices=False)
@@ -355,8 +356,8 @@ def svdvals(x, **options):
     return np.linalg.svd(x, compute_uv=False), pullback
 
 
-if hasattr(np.linalg, "svdvals"):  # new in NumPy 2
-    rrule(np.linalg.svdvals)(svdvals)
+if hasattr(np.linalg, "svdvals"):  # new in NumPy 2, where np.linalg.cond calls the inner one
+    rrule(np.linalg.svdvals, np.linalg._umath_linalg.svd)(svdvals)
 
 
 @rrule(np.linalg.qr)

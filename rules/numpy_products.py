@@ -11,7 +11,7 @@ from .broadcasting import broadcast_axes, is_sequence, settled, unbroadcast
 from .mutation import setitem
 from .numpy_ufuncs import methods
 from .registry import nondiff, query, rrule
-from .zeros import conj
+from .zeros import conj, float_dtype
 
 
 def _array(x: Any) -> Any:
@@ -191,7 +191,9 @@ if hasattr(np, "matvec"):  # new in NumPy 2.2
 
         def pullback(dz):
             da = (b @ dz[..., None])[..., 0]
-            return unbroadcast(np.conjugate(da), x1), unbroadcast(a[..., None] * dz[..., None, :], x2)
+            return unbroadcast(np.conjugate(da), x1), unbroadcast(
+                a[..., None] * dz[..., None, :], x2
+            )
 
         return z, pullback
 
@@ -204,13 +206,11 @@ def einsum(*operands, optimize=False, **options):
     z = np.einsum(*operands, optimize=optimize, **options)
 
     def pullback(dz):
+        # In einsum(x, [0, 1], y, [1, 2], [0, 2]) there are lists of labels between the operands.
+        labelled = operands
         if not isinstance(operands[0], str):
-            # einsum(x, [0, 1], y, [1, 2], [0, 2]): every second one is a list of labels
-            terms, result, positions = _einsum_plan(
-                [x if i % 2 == 0 and i < len(operands) - 1 else settled(x) for i, x in enumerate(operands)]
-            )
-        else:
-            terms, result, positions = _einsum_plan(operands)
+            labelled = [settled(x) if is_sequence(x) else x for x in operands]
+        terms, result, positions = _einsum_plan(labelled)
         cotangents: list[Any] = [None] * len(operands)
         arrays = [_array(operands[p]) for p in positions]
         for k, p in enumerate(positions):
@@ -224,13 +224,19 @@ def einsum(*operands, optimize=False, **options):
     return z, pullback
 
 
-def _einsum_pullback(dz: Any, result: str, others: Any, term: str, shape: Any, optimize: Any) -> Any:
+def _einsum_pullback(
+    dz: Any, result: str, others: Any, term: str, shape: Any, optimize: Any
+) -> Any:
     """The cotangent of the operand with the labels ``term``."""
-    plan = _cotangent_plan(result, [t for t, _ in others], term, shape)
-    labels, subscripts, insert, sizes, diagonal = plan
+    subscripts, insert, sizes, diagonal = _cotangent_plan(
+        result, [t for t, _ in others], term, shape
+    )
     d = np.einsum(subscripts, dz, *[x for _, x in others], optimize=optimize)
     if insert:  # labels that were summed over in this operand alone
-        d = np.broadcast_to(np.expand_dims(d, insert), [max(n, m) for n, m in zip(_padded(np.shape(d), insert), sizes)])
+        d = np.broadcast_to(
+            np.expand_dims(d, insert),
+            [max(n, m) for n, m in zip(_padded(np.shape(d), insert), sizes)],
+        )
     if diagonal is None:
         return d
     return setitem(np.zeros(shape, d.dtype), diagonal, d)
@@ -246,12 +252,11 @@ def _padded(shape: tuple[int, ...], insert: tuple[int, ...]) -> tuple[int, ...]:
 def _cotangent_plan(result: str, others: list[str], term: str, shape: tuple[int, ...]) -> Any:
     """How to compute the cotangent of one operand.
 
-    Returns its labels without repetitions, the subscripts that give those of them which occur elsewhere,
-    the axes to insert for the rest, the size of each label, and, if ``term`` repeats labels, the index of
-    the diagonal.
+    Returns the subscripts that give it over those labels of ``term`` which occur elsewhere, the axes to
+    insert for the rest, the size of each label, and, if ``term`` repeats labels, the index of the diagonal.
     """
     labels = list(dict.fromkeys(term))
-    size = {c: n for c, n in zip(term, shape)}
+    size = dict(zip(term, shape))
     elsewhere = set(result).union(*others)
     kept = "".join(c for c in labels if c in elsewhere)
     insert = tuple(i for i, c in enumerate(labels) if c not in elsewhere)
@@ -260,7 +265,7 @@ def _cotangent_plan(result: str, others: list[str], term: str, shape: tuple[int,
     if len(labels) < len(term):
         grid = np.ogrid[tuple(slice(size[c]) for c in labels)]
         diagonal = tuple(grid[labels.index(c)] for c in term)
-    return "".join(labels), subscripts, insert, tuple(size[c] for c in labels), diagonal
+    return subscripts, insert, tuple(size[c] for c in labels), diagonal
 
 
 @query
@@ -268,6 +273,7 @@ def _einsum_plan(operands: Any) -> tuple[list[str], str, list[int]]:
     """The labels of each operand and of the result, in letters and without dots, and where the operands are."""
     if isinstance(operands[0], str):
         inputs, arrow, result = operands[0].replace(" ", "").partition("->")
+        implicit = not arrow
         terms = inputs.split(",")
         positions = list(range(1, len(operands)))
     else:
@@ -276,12 +282,16 @@ def _einsum_plan(operands: Any) -> tuple[list[str], str, list[int]]:
         n = len(operands) // 2
         terms = [_letters(operands[2 * i + 1], letters) for i in range(n)]
         positions = [2 * i for i in range(n)]
-        arrow = len(operands) % 2 == 1
-        result = _letters(operands[-1], letters) if arrow else ""
-    free = [c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in "".join(terms)]
-    extra = [np.ndim(operands[p]) - len(t) + 3 if "..." in t else 0 for t, p in zip(terms, positions)]
+        implicit = len(operands) % 2 == 0
+        result = "" if implicit else _letters(operands[-1], letters)
+    free = [
+        c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in "".join(terms)
+    ]
+    extra = [
+        np.ndim(operands[p]) - len(t) + 3 if "..." in t else 0 for t, p in zip(terms, positions)
+    ]
     dots = "".join(free[: max(extra)])[::-1] if extra else ""
-    if not arrow:
+    if implicit:
         named = "".join(terms).replace("...", "")
         result = "..." + "".join(sorted(c for c in set(named) if named.count(c) == 1))
     terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, extra)]
@@ -385,7 +395,7 @@ def kept_start(n: int, m: int, mode: Any) -> int:
 
 def part_of(d: Any, start: int, size: int) -> Any:
     """``size`` zeros with ``d`` in the place from ``start`` on."""
-    y = np.zeros(size, np.result_type(d))
+    y = np.zeros(size, float_dtype(d))
     y[start : start + np.size(d)] = d
     return y
 

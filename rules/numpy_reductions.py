@@ -10,7 +10,7 @@ from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, 
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, nondiff, query, rrule
-from .zeros import conj, product, ratio
+from .zeros import conj, float_dtype, product, ratio
 
 
 def _array(a: Any) -> Any:
@@ -54,18 +54,41 @@ def sum_(
 
     def pullback(dz):
         da = unbroadcast(_spread(dz, a, axis, where), a)
-        return da, None, None, None, None, unbroadcast(dz, initial) if "initial" in options else None
+        return (
+            da,
+            None,
+            None,
+            None,
+            None,
+            unbroadcast(dz, initial) if "initial" in options else None,
+        )
 
     return z, pullback
 
 
 @rrule(np.add.reduce)
-def add_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+def add_reduce(
+    array,
+    axis=0,
+    dtype=None,
+    out=None,
+    keepdims=False,
+    initial: Operand = np._NoValue,
+    where: Operand = True,
+):
     return sum_(array, axis, dtype, out, keepdims, initial, where)
 
 
 @rrule(np.nansum)
-def nansum(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, initial=np._NoValue, where: Operand = np._NoValue):
+def nansum(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    keepdims=np._NoValue,
+    initial=np._NoValue,
+    where: Operand = np._NoValue,
+):
     axis = settled(axis)
     options = _options(keepdims=keepdims, initial=initial, where=where)
     z = np.nansum(a, axis=axis, dtype=dtype, **options)
@@ -118,7 +141,13 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **opti
 
 
 def _var_pullback(
-    dz: Any, a: Any, axis: Any, ddof: Any, where: Any = True, mean: Any = None, correction: Any = None
+    dz: Any,
+    a: Any,
+    axis: Any,
+    ddof: Any,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Any:
     x = _array(a)
     n = _count(x, axis, where) - (ddof if correction is None else correction)
@@ -156,7 +185,15 @@ def prod(
 
 
 @rrule(np.multiply.reduce)
-def multiply_reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+def multiply_reduce(
+    array,
+    axis=0,
+    dtype=None,
+    out=None,
+    keepdims=False,
+    initial: Operand = np._NoValue,
+    where: Operand = True,
+):
     return prod(array, axis, dtype, out, keepdims, initial, where)
 
 
@@ -190,7 +227,7 @@ def ties(a: Any, z: Any, axis: Any, where: Any = True) -> Any:
     """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally."""
     hit = np.equal(a, restore(z, a, axis)) & (where if _given(where) else True)
     count = np.add.reduce(hit, axis=axis, dtype=np.intp, keepdims=True)
-    return (hit / np.maximum(count, 1)).astype(np.result_type(z, np.float16))
+    return (hit / np.maximum(count, 1)).astype(float_dtype(z), copy=False)
 
 
 nondiff(ties)
@@ -198,7 +235,14 @@ nondiff(ties)
 
 def _extreme(fn: Any, *names: Any) -> None:
     @rrule(fn, *names)
-    def extreme(a, axis=None, out=None, keepdims=np._NoValue, initial: Operand = np._NoValue, where: Operand = np._NoValue):
+    def extreme(
+        a,
+        axis=None,
+        out=None,
+        keepdims=np._NoValue,
+        initial: Operand = np._NoValue,
+        where: Operand = np._NoValue,
+    ):
         axis = settled(axis)
         options = _options(keepdims=keepdims, initial=initial, where=where)
         z = fn(a, axis=axis, **options)
@@ -227,7 +271,15 @@ def _extreme_reduce(ufunc: np.ufunc, extreme: Any) -> None:
     rule: Any = lookup(extreme).function  # type: ignore[union-attr]
 
     @rrule(ufunc.reduce)
-    def reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial: Operand = np._NoValue, where: Operand = True):
+    def reduce(
+        array,
+        axis=0,
+        dtype=None,
+        out=None,
+        keepdims=False,
+        initial: Operand = np._NoValue,
+        where: Operand = True,
+    ):
         z, back = rule(array, axis, None, keepdims, initial, where)
 
         def pullback(dz):
@@ -333,7 +385,9 @@ def multiply_accumulate(array, axis=0, dtype=None, out=None):
 def holders(a: Any, z: Any, axis: int) -> Any:
     """The position along ``axis`` of the element that holds the running extreme ``z``, the latest of equals."""
     n = np.shape(a)[axis]
-    steps = np.reshape(np.arange(n), [n if i == axis % np.ndim(a) else 1 for i in range(np.ndim(a))])
+    steps = np.reshape(
+        np.arange(n), [n if i == axis % np.ndim(a) else 1 for i in range(np.ndim(a))]
+    )
     return np.maximum.accumulate(np.where(np.equal(a, z), steps, 0), axis=axis)
 
 
@@ -342,7 +396,7 @@ nondiff(holders)
 
 def put_along(d: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
     """Zeros of ``shape`` with ``d`` added at ``indices`` along ``axis``: the pullback of take_along_axis."""
-    y = np.zeros(shape, np.result_type(d))
+    y = np.zeros(shape, float_dtype(d))
     index = list(np.ogrid[tuple(slice(n) for n in np.shape(indices))])
     index[axis] = indices
     np.add.at(y, tuple(index), d)
@@ -363,7 +417,9 @@ def _running(ufunc: np.ufunc) -> None:
         z = ufunc.accumulate(array, axis=axis, dtype=dtype)
 
         def pullback(dz):
-            return (unbroadcast(put_along(dz, holders(array, z, axis), np.shape(array), axis), array),)
+            return (
+                unbroadcast(put_along(dz, holders(array, z, axis), np.shape(array), axis), array),
+            )
 
         return z, pullback
 
@@ -396,7 +452,9 @@ def sort(a, axis=-1, kind=None, order=None, **options):
 
     def pullback(dz):
         flat = np.ravel(a) if axis is None else _array(a)
-        d = put_along(dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis))
+        d = put_along(
+            dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis)
+        )
         return (unbroadcast(np.reshape(d, np.shape(a)), a),)
 
     return z, pullback
@@ -408,7 +466,9 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 
     def pullback(dz):
         flat = np.ravel(a) if axis is None else _array(a)
-        d = put_along(dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis))
+        d = put_along(
+            dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis)
+        )
         return unbroadcast(np.reshape(d, np.shape(a)), a), None
 
     return z, pullback
@@ -446,8 +506,12 @@ def ediff1d(ary, to_end: Operand = None, to_begin: Operand = None):
         flat = np.concatenate([zero, d]) - np.concatenate([d, zero])
         return (
             unbroadcast(np.reshape(flat, np.shape(ary)), ary),
-            None if to_end is None else unbroadcast(np.reshape(dz[stop:], np.shape(to_end)), to_end),
-            None if to_begin is None else unbroadcast(np.reshape(dz[:begin], np.shape(to_begin)), to_begin),
+            None
+            if to_end is None
+            else unbroadcast(np.reshape(dz[stop:], np.shape(to_end)), to_end),
+            None
+            if to_begin is None
+            else unbroadcast(np.reshape(dz[:begin], np.shape(to_begin)), to_begin),
         )
 
     return z, pullback

@@ -10,11 +10,12 @@ from .broadcasting import is_sequence, settled, unbroadcast
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import query, rrule
+from .zeros import float_dtype
 
 # ------------------------------------------------------------------------------------------------ shapes
 
 
-def positions(x: Any, order: str) -> Any:
+def positions(x: Any, order: Any) -> Any:
     """Where in ``x``, counted along its rows, the elements of ``np.ravel(x, order)`` come from.
 
     The orders "A" and "K" go by how ``x`` lies in memory.
@@ -24,16 +25,16 @@ def positions(x: Any, order: str) -> Any:
     return np.ravel(n, order)
 
 
-def read_out(x: Any, like: Any, order: str, shape: tuple[int, ...]) -> Any:
+def read_out(x: Any, like: Any, order: Any, shape: tuple[int, ...]) -> Any:
     """``x`` reshaped as ``np.reshape(like, shape, order=order)`` would be."""
-    fill = "F" if order == "A" and np.isfortran(like) else "C"
+    fill: Any = "F" if order == "A" and np.isfortran(like) else "C"
     return np.reshape(np.reshape(x, -1)[positions(like, order)], shape, order=fill)
 
 
-def lay_out(d: Any, like: Any, order: str) -> Any:
+def lay_out(d: Any, like: Any, order: Any) -> Any:
     """``d``, which `read_out` made, back in the shape of ``like``."""
-    fill = "F" if order == "A" and np.isfortran(like) else "C"
-    y = np.empty(np.size(like), np.result_type(d))
+    fill: Any = "F" if order == "A" and np.isfortran(like) else "C"
+    y = np.empty(np.size(like), float_dtype(d))
     y[positions(like, order)] = np.ravel(d, fill)
     return np.reshape(y, np.shape(like))
 
@@ -54,7 +55,7 @@ def _lay_out(d, like, order):
     return lay_out(d, like, order), pullback
 
 
-def _reshaped(dz: Any, x: Any, order: str) -> Any:
+def _reshaped(dz: Any, x: Any, order: Any) -> Any:
     """``dz`` back in the shape of ``x``, which was reshaped in this order."""
     if order == "C":
         return np.reshape(dz, np.shape(x))
@@ -154,7 +155,9 @@ def transpose(a, axes=None):
 
 @rrule(*methods("transpose"))
 def transpose_method(a, *axes):
-    order = axes[0] if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])) else axes or None
+    order = (
+        axes[0] if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])) else axes or None
+    )
     order = settled(order)
 
     def pullback(dz):
@@ -367,7 +370,11 @@ def insert(arr, obj, values, axis=None):
         count = np.reshape(np.arange(np.size(values)), np.shape(values))
         source = np.insert(np.full(np.shape(arr), -1), obj, count, axis)
         new = np.greater_equal(source, 0)
-        return unbroadcast(darr, arr), None, unbroadcast(_from_flat(dz[new], source[new], values), values)
+        return (
+            unbroadcast(darr, arr),
+            None,
+            unbroadcast(_from_flat(dz[new], source[new], values), values),
+        )
 
     return np.insert(arr, obj, values, axis), pullback
 
@@ -477,7 +484,7 @@ def diagonal_index(shape: tuple[int, ...], offset: int) -> tuple[Any, ...]:
 def on_diagonal(d: Any, shape: tuple[int, ...], offset: int, axis1: int = 0, axis2: int = 1) -> Any:
     """Zeros of ``shape`` with the last axis of ``d`` on a diagonal: the pullback of `np.diagonal`."""
     order = order_for_diagonal(len(shape), axis1, axis2)
-    zeros = np.zeros([shape[i] for i in order], np.result_type(d))
+    zeros = np.zeros([shape[i] for i in order], float_dtype(d))
     zeros[diagonal_index(zeros.shape, offset)] = d
     return np.transpose(zeros, inverse(order))
 

@@ -11,7 +11,9 @@ from .broadcasting import is_complex, unbroadcast
 from .elementwise import elementwise, over
 from .operators import abs_slope, power_by_base, power_by_exponent, sign
 from .registry import Operand, lookup, nondiff, rrule
-from .zeros import product, ratio
+from .zeros import float_dtype, product, ratio
+
+NUMPY2 = int(np.__version__.partition(".")[0]) >= 2
 
 
 def methods(name: str) -> tuple[Any, ...]:
@@ -27,7 +29,7 @@ def silent_sqrt(x: Any) -> Any:
 
 def share(x: Any, y: Any, z: Any) -> Any:
     """The part of ``x`` in ``z = maximum(x, y)`` or ``minimum(x, y)``: 0 or 1, and 1/2 for a tie."""
-    return np.asarray(np.equal(x, z) / (1 + np.equal(x, y))).astype(np.result_type(z, np.float16))[()]
+    return (np.equal(x, z) / (1 + np.equal(x, y))).astype(float_dtype(z), copy=False)
 
 
 def weight(x: Any, z: Any) -> Any:
@@ -45,7 +47,7 @@ def sinc_derivative(n: int, x: Any) -> Any:
     x = np.asarray(x)
     near = np.abs(x) < 1.0 + n
     s = np.where(near, x, 0.0)
-    series = np.zeros_like(s, dtype=np.result_type(x, np.float32))
+    series = np.zeros_like(s, dtype=float_dtype(x))
     for k in range((n + 1) // 2, 24 + 4 * n):
         power = 2 * k - n
         factor = (-1.0) ** k * math.pi ** (2 * k) / (math.factorial(power) * (2 * k + 1))
@@ -141,7 +143,7 @@ def sign_(x, **options):
     z = np.sign(x, **options)
 
     def pullback(dz):
-        if not is_complex(x):
+        if not is_complex(x) or not NUMPY2:
             return (None,)
         # x/r with r = |x|; along v it changes by v/r - x Re(conj(x) v)/r^3.
         r = np.absolute(x)
@@ -296,5 +298,14 @@ def outer(ufunc: np.ufunc) -> None:
     rrule(ufunc.outer)(outer_rule)
 
 
-for ufunc in (np.add, np.subtract, np.multiply, np.divide, np.power, np.maximum, np.minimum, np.hypot):
+for ufunc in (
+    np.add,
+    np.subtract,
+    np.multiply,
+    np.divide,
+    np.power,
+    np.maximum,
+    np.minimum,
+    np.hypot,
+):
     outer(ufunc)

@@ -41,7 +41,7 @@ def finite_power(x: Any, y: Any) -> Any:
     pole = np.equal(x, 0) & np.less(np.real(y), 0)
     if not pole.any():
         return x**y
-    return np.where(pole, 0, np.where(pole, 1, x) ** y)[()].astype(np.result_type(x, y), copy=False)
+    return np.where(pole, 0, np.where(pole, 1, x) ** y)[()]
 
 
 def log_or_zero(x: Any) -> Any:
@@ -51,11 +51,13 @@ def log_or_zero(x: Any) -> Any:
             return cmath.log(x) if x != 0 else 0j
         return math.log(x) if x > 0 else 0.0 if x == 0 else math.nan
     with np.errstate(all="ignore"):
-        return np.where(np.equal(x, 0), 0, np.log(x))[()].astype(np.result_type(x, np.float16), copy=False)
+        return np.where(np.equal(x, 0), 0, np.log(x))[()]
 
 
 elementwise(decrement, 1)
-elementwise(finite_power, lambda x, y, z: power_by_base(x, y, z), lambda x, y, z: power_by_exponent(x, y, z))
+elementwise(
+    finite_power, lambda x, y, z: power_by_base(x, y, z), lambda x, y, z: power_by_exponent(x, y, z)
+)
 elementwise(log_or_zero, lambda x, z: ratio(1.0, x))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def polygamma(n: int, x: float) -> float:
         # (-1)^(n-1) [(n-1)!/x^n + n!/(2 x^(n+1)) + sum of B_2k (2k+n-1)!/((2k)! x^(2k+n))]
         terms += [factor / (n * x**n), factor / (2.0 * x ** (n + 1))]
         terms += [
-            math.copysign(1.0, factor) * b * math.prod(range(k + 1, k + n)) / x ** (k + n) for k, b in BERNOULLI
+            math.copysign(1.0, factor) * b * math.prod(range(k + 1, k + n)) / x ** (k + n)
+            for k, b in BERNOULLI
         ]
     return math.fsum(terms)
 
@@ -65,7 +67,9 @@ elementwise(math.tan, lambda x, z: 1.0 + z * z)
 elementwise(math.asin, lambda x, z: quotient(1.0, math.sqrt(1.0 - x * x)))
 elementwise(math.acos, lambda x, z: quotient(-1.0, math.sqrt(1.0 - x * x)))
 elementwise(math.atan, over(lambda x, z: 1.0 + x * x))
-elementwise(math.atan2, lambda y, x, z: ratio(x, x * x + y * y), lambda y, x, z: ratio(-y, x * x + y * y))
+elementwise(
+    math.atan2, lambda y, x, z: ratio(x, x * x + y * y), lambda y, x, z: ratio(-y, x * x + y * y)
+)
 elementwise(math.sinh, lambda x, z: math.cosh(x))
 elementwise(math.cosh, lambda x, z: math.sinh(x))
 elementwise(math.tanh, lambda x, z: 1.0 - z * z)
@@ -98,13 +102,15 @@ elementwise(
 elementwise(math.exp2, lambda x, z: z * math.log(2.0))
 elementwise(math.cbrt, lambda x, z: quotient(1.0, 3.0 * z * z))
 
-if hasattr(math, "fma"):  # new in 3.13
+if sys.version_info >= (3, 13):
     elementwise(math.fma, lambda x, y, a, z: y, lambda x, y, a, z: x, 1)
-if hasattr(math, "fmax"):  # new in 3.15
+if sys.version_info >= (3, 15):
     elementwise(math.fmax, lambda x, y, z: chosen(x, y), lambda x, y, z: chosen(y, x))
-    elementwise(math.fmin, lambda x, y, z: chosen(y, x), lambda x, y, z: chosen(x, y))
+    elementwise(math.fmin, lambda x, y, z: chosen(-x, -y), lambda x, y, z: chosen(-y, -x))
 
-nondiff(math.ceil, math.floor, math.trunc, math.ulp, math.isfinite, math.isinf, math.isnan, math.isclose)
+nondiff(
+    math.ceil, math.floor, math.trunc, math.ulp, math.isfinite, math.isinf, math.isnan, math.isclose
+)
 nondiff(math.comb, math.factorial, math.gcd, math.isqrt, math.lcm, math.perm)
 for name in ("signbit", "isnormal", "issubnormal"):  # new in 3.15
     if hasattr(math, name):
@@ -198,7 +204,7 @@ def prod(numbers, *, start: Operand = 1):
     return z, pullback
 
 
-if hasattr(math, "sumprod"):  # new in 3.12
+if sys.version_info >= (3, 12):
 
     @rrule(math.sumprod)
     def sumprod(p, q):

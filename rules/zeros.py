@@ -30,6 +30,12 @@ def is_complex(x: Any) -> bool:
     return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
+def float_dtype(x: Any) -> Any:
+    """The dtype of ``x``, or float64 where it is not one of floating-point numbers."""
+    dtype = np.asarray(x).dtype
+    return dtype if dtype.kind in "fc" else np.dtype(float)
+
+
 def _finite(x: Any) -> bool:
     if isinstance(x, np.ndarray):
         if x.dtype.kind in "biu":

@@ -20,8 +20,8 @@ import zlib
 
 import numpy as np
 import pytest
-from helpers import assert_same
 
+from helpers import assert_same
 from wengert import pullback
 
 FLOATS = (float, complex, np.inexact)
@@ -89,7 +89,10 @@ def is_leaf(x):
 def tree_map(fn, x, *others):
     """``fn`` on each differentiable leaf; None in the place of everything else."""
     if isinstance(x, (list, tuple)):
-        parts = [tree_map(fn, *xs) for xs in zip(x, *(o if o is not None else [None] * len(x) for o in others))]
+        parts = [
+            tree_map(fn, *xs)
+            for xs in zip(x, *(o if o is not None else [None] * len(x) for o in others))
+        ]
         return tuple(parts) if isinstance(x, tuple) else parts
     return fn(x, *others) if is_leaf(x) else None
 
@@ -195,7 +198,9 @@ def check_single(case):
     single = back(as_kind(dz, value))
     assert_kind(single, args)
     for a, b in zip(leaves(single), leaves(double), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3 * max(1.0, np.max(np.abs(b), initial=0)))
+        np.testing.assert_allclose(
+            a, b, rtol=2e-3, atol=2e-3 * max(1.0, np.max(np.abs(b), initial=0))
+        )
 
 
 def halved(x):
@@ -213,7 +218,11 @@ def as_kind(dz, value):
         return type(dz)(as_kind(d, v) for d, v in zip(dz, value))
     if dz is None or not isinstance(value, (np.ndarray, np.generic)):
         return dz
-    return np.asarray(dz).astype(value.dtype) if isinstance(value, np.ndarray) else value.dtype.type(dz)
+    return (
+        np.asarray(dz).astype(value.dtype)
+        if isinstance(value, np.ndarray)
+        else value.dtype.type(dz)
+    )
 
 
 def assert_kind(dx, x):

@@ -197,7 +197,9 @@ def test_writing_through_a_view_of_any_layout(layout, order):
     x = np.array(M, order=layout)
     if order in "AK" or order == layout:
         new = np.arange(6.0)
-        _, back = pullback(lambda a, b: mutation.write_through(a, np.ravel, (order,), {}, b), x, new)
+        _, back = pullback(
+            lambda a, b: mutation.write_through(a, np.ravel, (order,), {}, b), x, new
+        )
         for dz in (np.array(M, order="C"), np.array(M, order="F")):
             dx, dnew = back(dz)
             np.testing.assert_array_equal(dx, 0)

@@ -50,7 +50,11 @@ case(np.linalg.solve, A, X + 0.3j)
 case(np.linalg.solve, A.tolist(), X)
 case(np.linalg.det, np.array([[0.6]]))
 case(np.linalg.det, np.array([[1.0, 2.0], [2.0, 4.0]]), case={"second": False})
-case(np.linalg.det, np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 1.0]]), case={"second": False})
+case(
+    np.linalg.det,
+    np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 1.0]]),
+    case={"second": False},
+)
 case(np.linalg.cholesky, spd(A), case=LOOSE)
 case(np.linalg.eigvalsh, symmetric(A))
 case(lambda a: (lambda w, v: (v * np.exp(w)) @ v.T)(*np.linalg.eigh(symmetric(a))), A, case=LOOSE)
@@ -59,21 +63,40 @@ case(lambda a: np.abs(np.linalg.eigvals(a)), np.array([[1.0, 2.0], [-0.9, -1.2]]
 case(np.linalg.eigvals, Z, case=LOOSE)
 case(np.linalg.eig, np.array([[1.0, 2.0], [0.3, -1.2]]), case=LOOSE)
 case(np.linalg.eig, Z, case={"tol": 1e-5, "single": False})
-case(np.linalg.eig, np.array([[1.0, 2.0, 0.3], [-0.9, -1.2, 0.4], [0.2, 0.1, 0.8]]), case={"tol": 1e-5, "single": False})
+case(
+    np.linalg.eig,
+    np.array([[1.0, 2.0, 0.3], [-0.9, -1.2, 0.4], [0.2, 0.1, 0.8]]),
+    case={"tol": 1e-5, "single": False},
+)
 case(np.roots, np.array([1.3, -0.4, -2.1]), case=LOOSE)
 for x in (TALL, WIDE, CTALL):
-    case(lambda a: (lambda u, s, vh: (np.abs(u), s, np.abs(vh)))(*np.linalg.svd(a, full_matrices=False)), x, case=LOOSE)
-    case(lambda a: (lambda u, s, vh: (u * s**2) @ vh)(*np.linalg.svd(a, full_matrices=False)), x, case=LOOSE)
+    case(
+        lambda a: (lambda u, s, vh: (np.abs(u), s, np.abs(vh)))(
+            *np.linalg.svd(a, full_matrices=False)
+        ),
+        x,
+        case=LOOSE,
+    )
+    case(
+        lambda a: (lambda u, s, vh: (u * s**2) @ vh)(*np.linalg.svd(a, full_matrices=False)),
+        x,
+        case=LOOSE,
+    )
     case(lambda a: np.linalg.svd(a)[1], x, case=LOOSE)
     case(np.linalg.pinv, x, case=LOOSE)
 for x in (A, TALL, Z, CTALL, np.stack([TALL, 2 * TALL[::-1]])):
     case(np.linalg.qr, x, case=LOOSE)
     case(np.linalg.qr, x, "r", case=LOOSE)
-case(lambda a, b: np.linalg.lstsq(a, b)[0], TALL, TALL[:, 0] ** 2, case=LOOSE)
-case(lambda a, b: np.linalg.lstsq(a, b)[0], TALL, TALL**2, case=LOOSE)
-case(lambda a, b: np.linalg.lstsq(a, b)[1], TALL, TALL[:, 0] ** 2, case=LOOSE)
-case(lambda a, b: np.linalg.lstsq(a, b)[0], WIDE, X[:2], case=LOOSE)
-case(lambda x, y: np.polyfit(x, y, 2), np.arange(5.0), np.sin(np.arange(5.0)), case={"second": False, "tol": 1e-5})
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL, TALL**2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[1], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], WIDE, X[:2], case=LOOSE)
+case(
+    lambda x, y: np.polyfit(x, y, 2),
+    np.arange(5.0),
+    np.sin(np.arange(5.0)),
+    case={"second": False, "tol": 1e-5},
+)
 
 # NumPy's own Python code
 for order in (None, 2, 1, 3, 0.5, np.inf, -np.inf):

@@ -99,7 +99,12 @@ case(np.clip, M, X - 1.5, BIG)
 case(np.clip, 0.6, 0.2, 0.5)
 case(np.clip, M, a_min=-0.8, a_max=None)
 case(np.ndarray.clip, M, -0.8, 0.9)
-case(np.nan_to_num, np.array([0.6, np.nan, np.inf]), posinf=3.0, case={"single": False, "second": False})
+case(
+    np.nan_to_num,
+    np.array([0.6, np.nan, np.inf]),
+    posinf=3.0,
+    case={"single": False, "second": False},
+)
 case(lambda x: x.conj() * x.real + x.imag, Z)
 case(lambda x: x.round(1) + x, X)
 
@@ -137,7 +142,14 @@ def test_ties_share_equally():
 
 def test_kinks_have_slope_zero():
     zero = np.zeros(3)
-    for f in (np.abs, np.fabs, np.sign, np.sqrt, lambda x: np.abs(x * 1j), lambda x: np.hypot(x, 0.0)):
+    for f in (
+        np.abs,
+        np.fabs,
+        np.sign,
+        np.sqrt,
+        lambda x: np.abs(x * 1j),
+        lambda x: np.hypot(x, 0.0),
+    ):
         np.testing.assert_array_equal(grad(total(f))(zero), 0.0)
 
 
@@ -174,7 +186,10 @@ def test_branch_not_taken_stays_out(f):
         g = grad(total(f))(x)
         h = 1e-6 * np.maximum(np.abs(x), 1)
         numeric = np.array(
-            [(total(f)(x + h * e) - total(f)(x - h * e)) / (2 * h[i]) for i, e in enumerate(np.eye(len(x)))]
+            [
+                (total(f)(x + h * e) - total(f)(x - h * e)) / (2 * h[i])
+                for i, e in enumerate(np.eye(len(x)))
+            ]
         )
     assert np.all(np.isfinite(g))
     smooth = x != 0

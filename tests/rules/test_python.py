@@ -108,7 +108,17 @@ for f in (
 ):  # fmt: skip
     case(f, 0.6)
     case(f, np.float64(0.3))
-for f in (math.tan, math.atan, math.sinh, math.tanh, math.asinh, math.exp, math.expm1, math.cbrt, math.fabs):
+for f in (
+    math.tan,
+    math.atan,
+    math.sinh,
+    math.tanh,
+    math.asinh,
+    math.exp,
+    math.expm1,
+    math.cbrt,
+    math.fabs,
+):
     case(f, -1.7)
 for f in (math.gamma, math.lgamma):
     for x in (1.0, 3.7, 0.2, -0.4, -2.6):
