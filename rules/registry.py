@@ -40,7 +40,21 @@ class Rule:
     partials: tuple[Any, ...] | None = None
 
 
-rules: dict[Hashable, Rule] = {}
+class Rules(dict[Hashable, Rule]):
+    """Rules by callable; ``changes`` counts how often one was added or taken away."""
+
+    changes = 0
+
+    def __setitem__(self, primitive: Hashable, rule: Rule) -> None:
+        self.changes += 1
+        super().__setitem__(primitive, rule)
+
+    def __delitem__(self, primitive: Hashable) -> None:
+        self.changes += 1
+        super().__delitem__(primitive)
+
+
+rules = Rules()
 
 
 def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:

@@ -17,7 +17,7 @@ from .box import BOXES, ArrayBox, Box
 from .calls import method_of
 from .record import decide
 from .session import active
-from .tape import Op, Site
+from .tape import FloatOp, Op, Signature, Site
 
 Hook = Callable[..., Any]
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
@@ -27,31 +27,48 @@ def binary(site: Site, op: Any) -> Hook:
     if op is operator.getitem:
         return subscript(site)
 
+    functional = calls.INPLACE.get(op, op)
+    two = Signature.of(functional, Op, Op)
+    by_float, by_int = Signature.of(functional, Op, float), Signature.of(functional, Op, int)
+    float_by, int_by = Signature.of(functional, float, Op), Signature.of(functional, int, Op)
+
     def hook(right: Any, left: Any) -> Any:
         kind = type(left)
         other = type(right)
         if kind is Box:
+            a = left.value
+            source = left.op
             if other is Box:
-                value = op(left.value, right.value)
-                args = (left.op, right.op)
+                b = right.value
+                args = (source, right.op)
+                signature = two
+                plain = type(b) is float is type(a)
             elif other is float or other is int:
-                value = op(left.value, right)
-                args = (left.op, right)
+                b = right
+                args = (source, right)
+                signature = by_float if other is float else by_int
+                plain = type(a) is float
             else:
                 return slow(left, right)
         elif other is Box and (kind is float or kind is int):
-            value = op(left, right.value)
-            args = (left, right.op)
+            a = left
+            b = right.value
+            source = right.op
+            args = (left, source)
+            signature = float_by if kind is float else int_by
+            plain = type(b) is float
         elif kind in PLAIN and other in PLAIN and not (kind is str and op is operator.mod):
             return op(left, right)
         else:
             return slow(left, right)
-        tape = (left if kind is Box else right).op.tape
-        made = Op(functional, args, value, site, tape)
+        value = op(a, b)
+        tape = source.tape
+        if plain and type(value) is float:
+            made: Op = FloatOp(functional, args, value, site, tape, signature)
+        else:
+            made = Op(functional, args, value, site, tape)
         tape.ops.append(made)
         return Box(value, made)
-
-    functional = calls.INPLACE.get(op, op)
 
     def slow(left: Any, right: Any) -> Any:
         tracer = active.tracer

@@ -119,13 +119,16 @@ class Writer:
             return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
         return f"{self.function(fn)}({', '.join(given)})"
 
-    def write(self, name: str) -> str:
-        arguments = []
+    def inputs(self) -> list[str]:
+        """The names of the inputs."""
         for op in self.tape.ops:
             if isinstance(op, Input):
                 self.names[op] = self.fresh(op.name)
-                arguments.append(self.names[op])
-        lines = [f"def {name}({', '.join(arguments)}):"]
+        return [self.names[op] for op in self.tape.ops if isinstance(op, Input)]
+
+    def statements(self) -> list[str]:
+        """One line for each op that is not an input."""
+        lines = []
         for op in self.tape.ops:
             if op.kind == "guard":
                 lines.append(f"    assert {self.argument(op.args[0])} == {op.value!r}  # {op.site}")
@@ -134,8 +137,18 @@ class Writer:
             elif op.kind == "call":
                 text = self.expression(op)
                 lines.append(f"    {self.name_of(op)} = {text}")
+        return lines
+
+    def write(self, name: str) -> str:
+        """The whole function."""
+        lines = [f"def {name}({', '.join(self.inputs())}):", *self.statements()]
         lines.append(f"    return {self.argument(self.tape.result)}")
         return "\n".join(lines) + "\n"
+
+    def run(self, source: str, name: str) -> Any:
+        """The function of that name which the source defines."""
+        exec(compile(source, f"<{name}>", "exec"), self.namespace)
+        return self.namespace[name]
 
 
 def source_of(tape: Tape, name: str | None = None) -> str:
@@ -147,7 +160,4 @@ def source_of(tape: Tape, name: str | None = None) -> str:
 def compiled(tape: Tape, name: str) -> Any:
     """The tape as a Python function of its inputs."""
     writer = Writer(tape)
-    source = writer.write(name)
-    scope = writer.namespace
-    exec(compile(source, f"<{name}>", "exec"), scope)
-    return scope[name]
+    return writer.run(writer.write(name), name)

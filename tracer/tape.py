@@ -73,6 +73,52 @@ class Op:
             yield from ops_in(self.kwargs)
 
 
+class Signature:
+    """The function and the operand kinds of an arithmetic operation on plain floats.
+
+    Such operations come by the million, so the sweep keeps what it needs for them here: ``pulls`` holds a compiled
+    pullback for each pattern of active operands. ``kinds`` says of each operand ``Op``, ``float`` or ``int``.
+    """
+
+    __slots__ = ("fn", "kinds", "pulls")
+    known: dict[Any, Signature] = {}
+    rules = 0  # the count of changes to the registry for which `pulls` are right
+
+    def __init__(self, fn: Any, kinds: tuple[type, ...]) -> None:
+        self.fn = fn
+        self.kinds = kinds
+        self.pulls: list[Any] = [None, None, None, None]
+
+    @classmethod
+    def of(cls, fn: Any, *kinds: type) -> Signature:
+        """The one signature of a function and operand kinds."""
+        return cls.known.setdefault((fn, kinds), cls(fn, kinds))
+
+    @classmethod
+    def renew(cls, changes: int) -> None:
+        """Forget the compiled pullbacks if a rule has changed."""
+        if cls.rules != changes:
+            cls.rules = changes
+            for signature in cls.known.values():
+                signature.pulls = [None, None, None, None]
+
+
+class FloatOp(Op):
+    """Arithmetic on two plain floats, or on one and a constant, with a float result."""
+
+    __slots__ = ("signature",)
+
+    def __init__(
+        self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape, signature: Signature
+    ) -> None:
+        self.fn = fn
+        self.args = args
+        self.value = value
+        self.site = site
+        self.tape = tape
+        self.signature = signature
+
+
 class KeywordOp(Op):
     """An op with keyword arguments (few have them, and the others need not pay for it)."""
 

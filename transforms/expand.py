@@ -26,8 +26,8 @@ from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
-from ..tracer.source import compiled
-from ..tracer.tape import NOWHERE, Input, Op, Tape, substitute
+from ..tracer.source import Writer, compiled
+from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, substitute
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -158,6 +158,28 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
         cache[key] = found
     return found, leaves
+
+
+def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any:
+    """The pullback of arithmetic on plain floats as one function ``pull(dz, op, cotangents)`` that accumulates too.
+
+    It is kept in the op's signature until a rule changes.
+    """
+    expansion, _ = expansion_of(op, active_leaves, dz)
+    assert expansion is not None
+    writer = Writer(expansion.tape)
+    dz_name, z_name, *leaves = writer.inputs()
+    lines = [f"def pull({dz_name}, op, cotangents):", "    leaves = op.args", f"    {z_name} = op.value"]
+    for i, (name, kind) in enumerate(zip(leaves, op.signature.kinds, strict=True)):
+        lines.append(f"    {name} = leaves[{i}]" + (".value" if kind is Op else ""))
+    lines += writer.statements()
+    for i, d in zip(expansion.wanted, expansion.tape.result, strict=True):
+        lines.append(f"    leaf, d = leaves[{i}], {writer.argument(d)}")
+        lines.append("    have = cotangents.get(leaf)")
+        lines.append("    cotangents[leaf] = d if have is None else have + d")
+    pull = writer.run("\n".join(lines), "pull")
+    op.signature.pulls[pattern] = pull
+    return pull
 
 
 def plain(leaf: Any) -> Any:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from ..rules import registry
+from ..rules.registry import rules
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
-from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
-from .expand import Expansion, expansion_of, leaves_of, looked_at
+from ..tracer.tape import FloatOp, Op, Signature, Site, Tape, append, element, ops_in, primal, substitute
+from .expand import Expansion, direct_pull, expansion_of
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -27,6 +27,12 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
     active = set(wrt)
     steps = []
     for op in ops:
+        if type(op) is FloatOp:
+            a, b = op.args
+            if a in active or b in active:
+                active.add(op)
+                steps.append(op)
+            continue
         if op.kind != "call":
             continue
         for x in op.args:
@@ -48,6 +54,7 @@ NESTED = (tuple, list, dict, slice)
 
 def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine: Machine) -> list[Any]:
     """The cotangents of ``wrt``, given those of some results (``seeds``); None is a zero."""
+    Signature.renew(rules.changes)
     steps, active = dependents(ops, wrt)
     cotangents = machine.cotangents
     for op, seed in seeds:
@@ -94,10 +101,6 @@ class Machine:
         raise NotImplementedError
 
 
-rules = registry.rules
-fast: dict[Any, Expansion] = {}  # the expansions of operations on plain floats, which come by the million
-
-
 class Numeric(Machine):
     """Cotangents are plain values, computed at once."""
 
@@ -118,28 +121,18 @@ class Numeric(Machine):
             self.cotangents[op] = have + d
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
-        if not op.kwargs and type(dz) is float and type(op.value) is float:
-            args = op.args
-            values = [x.value if isinstance(x, Op) else x for x in args]
-            key = (rules.get(op.fn), *[(type(v), x in active) if isinstance(x, Op) else type(v) for x, v in zip(args, values)])
-            expansion = fast.get(key)
-            if expansion is not None:
-                cotangents = self.cotangents
-                for i, d in zip(expansion.wanted, expansion.function(dz, op.value, *values)):
-                    x = args[i]
-                    have = cotangents.get(x)
-                    cotangents[x] = d if have is None else have + d
-                return
-        else:
-            key = None
+        if type(op) is FloatOp and type(dz) is float:
+            # Measured on x = r*x*(1-x): 5 times as fast as the general way below.
+            a, b = op.args
+            pattern = (a in active) + 2 * (b in active)
+            pull = op.signature.pulls[pattern] or direct_pull(op, active, dz, pattern)
+            pull(dz, op, self.cotangents)
+            return
         if isinstance(dz, Parts):
             dz = tuple([zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)])
         expansion, leaves = expansion_of(op, active, dz)
         if expansion is None:
             return
-        if key is not None and all(type(v) is float or type(v) is int for v in values) and len(leaves) == len(op.args):
-            if not any(looked for looked in statics_of(op, leaves)):
-                fast[key] = expansion
         self.run(expansion, op, leaves, dz)
 
     def run(self, expansion: Expansion, op: Op, leaves: list[Any], dz: Any) -> None:
@@ -180,13 +173,6 @@ class Numeric(Machine):
             have[index] += d
         self.cotangents[op] = have
         self.owned.add(op)
-
-
-def statics_of(op: Op, leaves: list[Any]) -> list[Any]:
-    """The integers that the rule of an op has looked at."""
-    rule = registry.lookup(op.fn)
-    assert rule is not None
-    return [i + 1 for i in looked_at.get((rule, leaves_of(op, rule)[1]), ())]
 
 
 def zero(value: Any) -> Any:
