@@ -136,7 +136,7 @@ def axis_size(shape: tuple[int, ...], axis: Any) -> int:
 def restore(d: Any, x: Any, axis: Any) -> Any:
     """What a reduction of ``x`` gave, or its cotangent, with ones where ``axis`` has been (as keepdims does)."""
     shape = kept_shape(np.shape(x), axis)
-    return d if np.shape(d) == shape else np.reshape(d, shape)
+    return d if np.shape(d) in ((), shape) else np.reshape(d, shape)
 
 
 def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:

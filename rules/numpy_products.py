@@ -35,6 +35,10 @@ def matmul(x, y, **options):
     def pullback(dz):
         if np.ndim(a) == 1 and np.ndim(b) == 1:
             return unbroadcast(dz * b, x), unbroadcast(dz * a, y)
+        if np.ndim(a) == 2 and np.ndim(b) == 1:
+            return unbroadcast(dz[:, None] * b, x), unbroadcast(dz @ a, y)
+        if np.ndim(a) == 1 and np.ndim(b) == 2:
+            return unbroadcast(b @ dz, x), unbroadcast(a[:, None] * dz, y)
         if np.ndim(a) == 1:
             d = dz[..., None]
             return (

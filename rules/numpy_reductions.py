@@ -106,7 +106,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, *, where: Ope
 
     def pullback(dz):
         n = _count(a, axis, where)
-        return (unbroadcast(_spread(restore(dz, a, axis) / n, a, axis, where), a),)
+        d = restore(dz, a, axis) / n if _given(where) else dz / n
+        return (unbroadcast(_spread(d, a, axis, where), a),)
 
     return z, pullback
 
@@ -153,7 +154,7 @@ def _var_pullback(
     n = _count(x, axis, where) - (ddof if correction is None else correction)
     options = {"where": where} if _given(where) else {}
     deviation = x - np.mean(x, axis=axis, keepdims=True, **options)
-    d = restore(dz, x, axis) * 2 / n * conj(deviation)
+    d = restore(dz, x, axis) * (2 / n) * conj(deviation)
     return unbroadcast(np.where(where, d, 0) if _given(where) else d, a)
 
 

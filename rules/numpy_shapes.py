@@ -33,6 +33,8 @@ def read_out(x: Any, like: Any, order: Any, shape: tuple[int, ...]) -> Any:
 
 def lay_out(d: Any, like: Any, order: Any) -> Any:
     """``d``, which `read_out` made, back in the shape of ``like``."""
+    if like.flags.forc:
+        return np.reshape(d, np.shape(like), order="C" if like.flags.c_contiguous else "F")
     fill: Any = "F" if order == "A" and np.isfortran(like) else "C"
     y = np.empty(np.size(like), float_dtype(d))
     y[positions(like, order)] = np.ravel(d, fill)
@@ -57,7 +59,7 @@ def _lay_out(d, like, order):
 
 def _reshaped(dz: Any, x: Any, order: Any) -> Any:
     """``dz`` back in the shape of ``x``, which was reshaped in this order."""
-    if order == "C":
+    if order == "C" or np.ndim(x) < 2:
         return np.reshape(dz, np.shape(x))
     if order == "F":
         return np.reshape(dz, np.shape(x), order="F")

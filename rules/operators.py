@@ -29,9 +29,11 @@ def abs_slope(x: Any, z: Any) -> Any:
     return ratio(conj(x), z) if is_complex(x) else sign(x)
 
 
-def decrement(y: Any) -> Any:
-    """``y - 1``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
-    return (y - 1 if y != 0 else y) if type(y) in PLAIN else np.where(np.equal(y, 0), y, y - 1)[()]
+def lowered(y: Any, k: Any) -> Any:
+    """``y - k``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
+    if type(y) in PLAIN:
+        return y - k if y != 0 else y
+    return np.where(np.equal(y, 0), y, y - k)[()]
 
 
 def finite_power(x: Any, y: Any) -> Any:
@@ -54,7 +56,7 @@ def log_or_zero(x: Any) -> Any:
         return np.where(np.equal(x, 0), 0, np.log(x))[()]
 
 
-elementwise(decrement, 1)
+elementwise(lowered, 1, None)
 elementwise(
     finite_power, lambda x, y, z: power_by_base(x, y, z), lambda x, y, z: power_by_exponent(x, y, z)
 )
@@ -69,7 +71,7 @@ def is_whole(y: Any) -> bool:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** decrement(y) if is_whole(y) else finite_power(x, decrement(y)))
+    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, lowered(y, 1)))
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

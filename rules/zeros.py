@@ -90,5 +90,7 @@ def ratio(a: Any, b: Any) -> Any:
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate, of Python's kind for Python's numbers."""
+    """The complex conjugate: a real number itself, and of Python's kind for Python's numbers."""
+    if not is_complex(x):
+        return x
     return x.conjugate() if is_plain(x) else np.conjugate(x)
