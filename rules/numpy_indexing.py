@@ -71,7 +71,7 @@ def compress_method(a, condition, axis=None, out=None):
     return z, pullback
 
 
-@rrule(np.choose)
+@rrule(np.choose, np.ndarray.choose)
 def choose(a, choices, out=None, mode="raise"):
     def pullback(dz):
         number = within(a, len(choices), mode)

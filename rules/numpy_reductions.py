@@ -79,6 +79,33 @@ def add_reduce(
     return sum_(array, axis, dtype, out, keepdims, initial, where)
 
 
+@rrule(np.add.reduceat)
+def add_reduceat(array, indices, axis=0, dtype=None, out=None):
+    z = np.add.reduceat(array, indices, axis, dtype)
+
+    def pullback(dz):
+        along = settled(axis) % np.ndim(array)
+        before = (slice(None),) * along
+        places, sums = segments(indices, np.shape(array)[along])
+        d = scatter(dz[(*before, sums)], (*before, places), np.shape(array), dz.dtype)
+        return unbroadcast(d, array), None
+
+    return z, pullback
+
+
+def segments(indices: Any, size: int) -> tuple[Any, Any]:
+    """The places that `np.add.reduceat` adds up, and the number of the sum to which each of them goes."""
+    starts = np.asarray(indices)
+    stops = np.append(starts[1:], size)
+    lengths = np.where(stops > starts, stops - starts, 1)
+    sums = np.repeat(np.arange(len(starts)), lengths)
+    offsets = np.arange(len(sums)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return starts[sums] + offsets, sums
+
+
+nondiff(segments)
+
+
 @rrule(np.nansum)
 def nansum(
     a,

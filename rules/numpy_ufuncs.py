@@ -136,6 +136,8 @@ nondiff(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_e
 nondiff(np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
 nondiff(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift)
 nondiff(np.gcd, np.lcm)
+if hasattr(np, "bitwise_count"):  # new in NumPy 2
+    nondiff(np.bitwise_count)
 
 
 @rrule(np.sign)

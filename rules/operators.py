@@ -91,7 +91,7 @@ elementwise(op.abs, abs_slope)
 
 nondiff(op.floordiv, op.ifloordiv)
 nondiff(op.lt, op.le, op.eq, op.ne, op.gt, op.ge, op.not_, op.truth, op.index)
-nondiff(op.and_, op.or_, op.xor, op.invert, op.lshift, op.rshift)
+nondiff(op.and_, op.or_, op.xor, op.invert, op.inv, op.lshift, op.rshift)
 nondiff(op.iand, op.ior, op.ixor, op.ilshift, op.irshift)
 
 

@@ -13,7 +13,7 @@ elementwise(pow, power_by_base, power_by_exponent)
 elementwise(float, 1)
 elementwise((float.conjugate, int.conjugate), 1)
 
-nondiff(int, bool, round, float.is_integer, int.bit_length, int.bit_count)
+nondiff(int, bool, round, float.is_integer, float.as_integer_ratio, int.bit_length, int.bit_count)
 
 
 @rrule(complex)

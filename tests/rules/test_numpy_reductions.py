@@ -58,6 +58,10 @@ for name in ("sum", "mean", "prod", "max", "min", "var", "std"):
 case(lambda x: (x * x).sum() * x.mean(axis=0), M)
 case(lambda x: np.float64.sum(x) * 2, np.float64(1.7))
 
+case(np.add.reduceat, X, [0, 2], case={"name": "add.reduceat"})
+case(np.add.reduceat, X, [0, 3, 1, 1], case={"name": "add.reduceat"})
+case(np.add.reduceat, M, [0, 1], axis=1, case={"name": "add.reduceat"})
+
 # NumPy's own Python code
 case(np.average, M)
 case(np.average, M, axis=1, weights=np.array([0.3, 1.2, 0.5]))
