@@ -58,3 +58,27 @@ def sum_(numbers, start: Operand = 0):
         return tuple(d) if isinstance(numbers, tuple) else d, unbroadcast(dz, start)
 
     return sum(numbers, start), pullback
+
+
+@nondiff
+def share(z, x, items):
+    """The part of a cotangent that goes to ``x``, one of the ``items`` of which ``z`` is the extremum."""
+    return 1.0 / sum(y == z for y in items) if x == z else 0.0
+
+
+def _extremum(fn):
+    def rule(*items):
+        z = fn(*items)
+
+        def pullback(dz):
+            if len(items) > 1:
+                return tuple([dz * share(z, x, items) for x in items])
+            return ([dz * share(z, x, items[0]) for x in items[0]],)
+
+        return z, pullback
+
+    rrule(fn)(rule)
+
+
+_extremum(max)
+_extremum(min)

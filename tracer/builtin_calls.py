@@ -36,7 +36,12 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 
 @handles(type)
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return type(plain_of(args[0])) if len(args) == 1 else type(*args, **kwargs)
+    if len(args) == 1:
+        return type(plain_of(args[0]))
+    made = type(*args, **kwargs)
+    if "__module__" not in args[2]:
+        made.__module__ = calls.user_frame().f_globals.get("__name__", made.__module__)
+    return made
 
 
 @handles(id)
@@ -280,6 +285,16 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, np.ndarray.item, (array,), {})
     return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
+
+
+@handles(float.as_integer_ratio)
+def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if type(args[0]) not in BOXES:
+        return args[0].as_integer_ratio()
+    raise TraceError(
+        f"{calls.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
+        "lost; convert to Fraction or Decimal outside the traced function"
+    )
 
 
 @handles(np.fromiter)

@@ -47,6 +47,7 @@ UNTRACED = frozenset(
     "weakref annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest pytest _pytest "
     "subprocess socket tqdm matplotlib".split()
 )
+ABOUT_STRUCTURE = frozenset("importlib warnings typing inspect enum abc types weakref annotationlib _weakrefset".split())
 CREATORS = frozenset(("namedtuple", "dataclass", "_process_class", "total_ordering", "make_dataclass"))
 
 special: dict[Any, Callable[..., Any]] = {}
@@ -84,7 +85,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return record(tracer, site, fn, args, kwargs)
     if handler is not None:
         return handler(tracer, site, args, kwargs)
-    if rule is not None and tracer.primitives is None:
+    if rule is not None and tracer.primitives is None and fn is not max and fn is not min:
         return primitive(tracer, site, fn, rule, args, kwargs)
     kind = type(fn)
     if kind is FunctionType:
@@ -210,7 +211,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         return known[1](*args, **kwargs)
     root = (fn.__module__ or "").partition(".")[0]
     if root in UNTRACED or fn.__name__ in CREATORS:
-        if fn.__module__ == "warnings" or fn.__name__ in CREATORS:
+        if fn.__name__ in ("namedtuple", "make_dataclass") and "module" in inspect.signature(fn).parameters:
+            kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
+        if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
             return fn(*args, **kwargs)
         return opaque(tracer, site, fn, args, kwargs)
     return twin_of(tracer, fn)(*args, **kwargs)
@@ -401,6 +404,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
     if fn in (min, max) if known else False:
         items = args if len(args) > 1 else list(iterate_object(tracer, site, args[0]))
+        if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
+            return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
         if any(map(is_object, items)):
             kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
         args = args if len(args) > 1 else (items,)
@@ -414,6 +419,11 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         outside_effect(tracer, site, getattr(type(owner), fn.__name__), owner, args)
     return watched(fn, args, kwargs, site)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, traced or not."""
+    return isinstance(plain_of(value), (int, float, np.number))
 
 
 WRITERS = frozenset(
@@ -443,9 +453,11 @@ class Ordered:
         self.compare = compare
         self.value = value
 
+    @intrinsic
     def __lt__(self, other: Ordered) -> bool:
         return self.compare(operator.lt, self.value, other.value)
 
+    @intrinsic
     def __gt__(self, other: Ordered) -> bool:
         return self.compare(operator.gt, self.value, other.value)
 
@@ -764,9 +776,11 @@ class ObjectIterator:
     def __init__(self, tracer: Tracer, site: Site, iterator: Any) -> None:
         self.step = lambda: call(tracer, site, type(iterator).__next__, (iterator,), {})
 
+    @intrinsic
     def __iter__(self) -> ObjectIterator:
         return self
 
+    @intrinsic
     def __next__(self) -> Any:
         return self.step()
 

@@ -298,9 +298,11 @@ class Context:
     def __init__(self, site: Site, manager: Any, enter: Any, leave: Any) -> None:
         self.site, self.manager, self.enter, self.leave = site, manager, enter, leave
 
+    @calls.intrinsic
     def __enter__(self) -> Any:
         return calls.call(active.tracer, self.site, self.enter, (self.manager,), {})  # type: ignore[arg-type]
 
+    @calls.intrinsic
     def __exit__(self, *error: Any) -> Any:
         result = calls.call(active.tracer, self.site, self.leave, (self.manager, *error), {})  # type: ignore[arg-type]
         return calls.plain_key(result)
@@ -369,6 +371,7 @@ class Formatted:
     def __init__(self, run: Hook, value: Any) -> None:
         self.run, self.value = run, value
 
+    @calls.intrinsic
     def __format__(self, spec: str) -> str:
         if method_of(self.value, "__format__"):
             return self.run("__format__", self.value, spec)
@@ -376,11 +379,13 @@ class Formatted:
             self.value, spec
         )
 
+    @calls.intrinsic
     def __str__(self) -> str:
         if method_of(self.value, "__str__"):
             return self.run("__str__", self.value)
         return repr(self) if type(self.value).__str__ is object.__str__ else str(self.value)
 
+    @calls.intrinsic
     def __repr__(self) -> str:
         return self.run("__repr__", self.value) if method_of(self.value, "__repr__") else repr(self.value)
 

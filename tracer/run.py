@@ -6,10 +6,11 @@ import inspect
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import calls
+from . import calls, record
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import EscapeError, TraceError
 from .escape import OURS
@@ -62,7 +63,7 @@ def run(
         keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument")
     before = active.tracer
     active.tracer = tracer
-    depth.deepen()
+    surroundings.enter()
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         done.result = result_tree(tracer, result)
@@ -79,34 +80,53 @@ def run(
             raise cause from None  # NumPy wraps what a box says when it is asked for its number
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:
-        depth.restore()
+        surroundings.leave()
         active.tracer = before
     return done
 
 
-class _Depth:
-    """Room for the frames of hooks, so that recursion goes as deep as in plain Python."""
+class _Surroundings:
+    """What hooks would disturb, put right while any function is being traced.
+
+    Recursion goes as deep as in plain Python though every call has a hook's frames beside it, and a warning that
+    NumPy gives is shown at the user's line, not at the line of ours that called NumPy.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.runs = 0
         self.limit = 0
+        self.show: Any = None
 
-    def deepen(self) -> None:
+    def enter(self) -> None:
         with self.lock:
-            if self.runs == 0:
+            self.runs += 1
+            if self.runs == 1:
                 self.limit = sys.getrecursionlimit()
                 sys.setrecursionlimit(self.limit + min(4 * self.limit, 40_000))
-            self.runs += 1
+                self.show, warnings.showwarning = warnings.showwarning, self.show_at_user
+                vars(record).pop("__warningregistry__", None)
 
-    def restore(self) -> None:
+    def leave(self) -> None:
         with self.lock:
             self.runs -= 1
             if self.runs == 0:
                 sys.setrecursionlimit(self.limit)
+                if warnings.showwarning == self.show_at_user:
+                    warnings.showwarning = self.show
+
+    def show_at_user(
+        self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if filename.startswith(OURS):
+            frame = sys._getframe(1)
+            while frame.f_back is not None and not calls.rewrite.is_twin(frame.f_code):
+                frame = frame.f_back
+            filename, lineno = frame.f_code.co_filename, frame.f_lineno
+        self.show(message, category, filename, lineno, file, line)
 
 
-depth = _Depth()
+surroundings = _Surroundings()
 
 
 def keep_values(tracer: Tracer) -> None:

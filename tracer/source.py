@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .tape import Input, Op, Tape, element
+from ..rules.mutation import may_repeat, scatter, setitem
+from .tape import Input, Op, Tape, element, primal
 
 INFIX = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
@@ -135,9 +136,47 @@ class Writer:
             elif op.kind == "effect":
                 lines.append(f"    {self.expression(op)}")
             elif op.kind == "call":
-                text = self.expression(op)
-                lines.append(f"    {self.name_of(op)} = {text}")
+                lines += self.statement(op)
         return lines
+
+    def statement(self, op: Op) -> list[str]:
+        """The lines of one call; pure writes are spelled out as a copy that is written to."""
+        fn, args = op.fn, op.args
+        if fn is setitem and not op.kwargs:
+            copied, index, value = self.operand(args[0]), self.index(args[1]), self.argument(args[2])
+            name = self.name_of(op)
+            return [f"    {name} = {copied}.copy()", f"    {name}[{index}] = {value}"]
+        if fn is scatter and not op.kwargs:
+            d, shape = self.argument(args[0]), self.argument(args[2])
+            name = self.name_of(op)
+            made = f"    {name} = np.zeros({shape}, {str(args[3])!r})"
+            if may_repeat(primal(args[1])):
+                return [made, f"    np.add.at({name}, {self.argument(args[1])}, {d})"]
+            return [made, f"    {name}[{self.index(args[1])}] = {d}"]
+        text = self.expression(op)
+        return [f"    {self.name_of(op)} = {text}"]
+
+    def header(self, body: str) -> str:
+        """The imports and constants that a function needs beside NumPy and ``math``."""
+        lines = []
+        for name, value in self.namespace.items():
+            if name in ("np", "math") or not re.search(rf"\b{name}\b", body):
+                continue
+            module = getattr(value, "__module__", None)
+            real = getattr(value, "__qualname__", "")
+            if callable(value) and module and getattr(sys.modules.get(module), real, None) is value:
+                lines.append(f"from {module} import {real}" + ("" if real == name else f" as {name}"))
+            elif isinstance(value, np.ndarray):
+                lines.append(f"{name} = np.array({value.tolist()!r}, dtype={str(value.dtype)!r}).reshape({value.shape})")
+            elif isinstance(value, np.dtype):
+                lines.append(f"{name} = np.dtype({str(value)!r})")
+            elif isinstance(value, (float, complex)):
+                lines.append(f"{name} = {type(value).__name__}({str(complex(value) if isinstance(value, complex) else float(value))!r})")
+            elif isinstance(value, np.generic):
+                lines.append(f"{name} = np.{value.dtype}({value.item()!r})")
+            else:
+                lines.append(f"# {name} is {value!r}")
+        return "\n".join(lines) + ("\n\n\n" if lines else "")
 
     def write(self, name: str) -> str:
         """The whole function."""
@@ -154,7 +193,9 @@ class Writer:
 def source_of(tape: Tape, name: str | None = None) -> str:
     """The tape as the source text of a function."""
     wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
-    return Writer(tape).write(wanted)
+    writer = Writer(tape)
+    body = writer.write(wanted + "_" if keyword.iskeyword(wanted) else wanted)
+    return writer.header(body) + body
 
 
 def compiled(tape: Tape, name: str) -> Any:

@@ -250,7 +250,7 @@ def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None =
     machine = Recorded(out, NOWHERE)
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
     for i, op in enumerate(results):
-        if seed and len(results) == 1 and type(op.value) is float:
+        if seed and len(results) == 1 and isinstance(op.value, float):
             seeds.append((op, 1.0))
         else:
             dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", np.ones_like(op.value)[()], out)
@@ -261,7 +261,7 @@ def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None =
     found = sweep(tape.ops, wrt, seeds, machine)
     gradients = tuple([_zero(x) if d is None else d for x, d in zip(wrt, found, strict=True)])
     out.result = (tape.result, gradients) if value else gradients
-    return pruned(simplified(out, keep=tape.ops))
+    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
 
 
 def _zero(op: Op) -> Any:
@@ -289,7 +289,7 @@ def inner_pullback(
 ) -> tuple[Any, Any]:
     """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
     done = Run(tracer.tape)
-    seen: set[int] = set()
+    seen = Copies()
     if wrt_self:
         raise TraceError("wrt_self=True is not supported inside a traced function; pass the object as an argument")
     boxed = []
@@ -302,6 +302,7 @@ def inner_pullback(
         named[name], done.kwargs[name] = as_variables(tracer, x, seen)
     start = len(tracer.tape.ops)
     value = calls.call(tracer, calls.user_site(), f, tuple(boxed), named)
+    seen.settle()
     done.result = result_tree(tracer, value)
     done.value = value
     return value, InnerPullback(done, tracer, start, len(tracer.tape.ops))
@@ -356,7 +357,7 @@ def box_of(tracer: Tracer, op: Op) -> Box:
     return ArrayBox(own.value, own, memory)
 
 
-def as_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]:
+def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     """Give each leaf of an argument a variable of its own on the running tape."""
     kind = type(value)
     if kind in BOXES or kind in (float, int, complex) or isinstance(value, np.inexact):
@@ -378,19 +379,42 @@ def as_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]
     inner = [x for x, _ in pairs.values()]
     if isinstance(value, tuple):
         return value._make(inner) if hasattr(value, "_make") else tuple(inner), tree  # type: ignore[attr-defined]
-    if id(value) in seen:
-        value = value.copy()
-    seen.add(id(value))
+    copy = value.copy()
     for key, x in zip(pairs, inner, strict=True):
-        value[key] = x
-    return value, tree
+        copy[key] = x
+    seen.containers.append((value, copy, {id(new): old for new, old in zip(inner, elements(value), strict=True)}))
+    return copy, tree
 
 
-def as_object_variables(tracer: Tracer, value: Any, seen: set[int]) -> tuple[Any, Tree]:
+def elements(container: Any) -> list[Any]:
+    return list(container.values() if isinstance(container, dict) else container)
+
+
+class Copies:
+    """The containers among the arguments of an inner pullback: the function sees copies with variables in them."""
+
+    def __init__(self) -> None:
+        self.containers: list[tuple[Any, Any, dict[int, Any]]] = []
+        self.objects: set[int] = set()
+
+    def settle(self) -> None:
+        """Carry over what the function did to the copies."""
+        for original, copy, before in self.containers:
+            now = [before.get(id(x), x) for x in elements(copy)]
+            if isinstance(original, dict):
+                if list(copy) != list(original) or any(a is not b for a, b in zip(now, original.values(), strict=True)):
+                    original.clear()
+                    original.update(zip(copy, now, strict=True))
+            elif len(now) != len(original) or any(a is not b for a, b in zip(now, original, strict=True)):
+                original.clear()
+                original.extend(now)
+
+
+def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
-    if type(value) in ATOMS or callable(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen:
+    if type(value) in ATOMS or callable(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen.objects:
         return value, FIXED
-    seen.add(id(value))
+    seen.objects.add(id(value))
     parts: dict[Any, Tree] = {}
     for name, x in attributes(value).items():
         entry = tracer.overlay.get((id(value), name))

@@ -166,7 +166,8 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
     It is kept in the op's signature until a rule changes.
     """
     expansion, _ = expansion_of(op, active_leaves, dz)
-    assert expansion is not None
+    if expansion is None:  # no derivative, as of ``//``
+        expansion = Expansion(constant_tape(op), [], [])
     writer = Writer(expansion.tape)
     dz_name, z_name, *leaves = writer.inputs()
     lines = [f"def pull({dz_name}, op, cotangents):", "    leaves = op.args", f"    {z_name} = op.value"]
@@ -180,6 +181,14 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
     pull = writer.run("\n".join(lines), "pull")
     op.signature.pulls[pattern] = pull
     return pull
+
+
+def constant_tape(op: FloatOp) -> Tape:
+    """The tape of a pullback that gives nothing."""
+    tape = Tape()
+    tape.ops = [Input(name, None, tape) for name in ("dz", "z", "x0", "x1")]
+    tape.result = []
+    return tape
 
 
 def plain(leaf: Any) -> Any:
