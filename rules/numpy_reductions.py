@@ -9,8 +9,8 @@ import numpy as np
 from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, settled, unbroadcast
 from .mutation import scatter
 from .numpy_ufuncs import methods
-from .registry import Operand, nondiff, query, rrule
-from .zeros import conj, float_dtype, product, ratio
+from .registry import Operand, lookup, nondiff, query, rrule
+from .zeros import conj, float_dtype, ratio
 
 
 def _array(a: Any) -> Any:
@@ -282,7 +282,7 @@ def _extreme(fn: Any, *names: Any) -> None:
             if "initial" in options:
                 left = 1 - np.add.reduce(share, axis=axis, keepdims=True)
                 dinitial = unbroadcast(d * left, initial)
-            return unbroadcast(product(d, share), a), None, None, None, dinitial
+            return unbroadcast(d * share, a), None, None, None, dinitial
 
         return z, pullback
 
@@ -294,8 +294,6 @@ _extreme(np.nanmin)
 
 
 def _extreme_reduce(ufunc: np.ufunc, extreme: Any) -> None:
-    from .registry import lookup
-
     rule: Any = lookup(extreme).function  # type: ignore[union-attr]
 
     @rrule(ufunc.reduce)

@@ -256,10 +256,10 @@ def clip(
             y = np.maximum(a, low)
         dy = dz
         if high is not None:
-            dy, dhigh = product(dz, share(y, high, z)), product(dz, share(high, y, z))
+            dy, dhigh = dz * share(y, high, z), dz * share(high, y, z)
         da = dy
         if low is not None:
-            da, dlow = product(dy, share(a, low, y)), product(dy, share(low, a, y))
+            da, dlow = dy * share(a, low, y), dy * share(low, a, y)
         da, dlow, dhigh = unbroadcast(da, a), unbroadcast(dlow, low), unbroadcast(dhigh, high)
         return (
             da,
