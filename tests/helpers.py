@@ -232,6 +232,22 @@ def inner(c, x):
     return sum(inner(item, getattr(x, name)) for name, item in c.items())
 
 
+NOTHING = (  # what never has a gradient
+    type(None),
+    str,
+    bytes,
+    range,
+    set,
+    frozenset,
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.ModuleType,
+    functools.partial,
+)
+
+
 def direction(x, rng):
     """A random step with the structure of a gradient of `x`; None where there is nothing to move."""
     if isinstance(x, bool | int):  # ints count, index and repeat: they stay where they are
@@ -253,7 +269,7 @@ def direction(x, rng):
         return {key: direction(item, rng) for key, item in x.items()}
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return with_fields(x, {k: direction(v, rng) for k, v in state(x).items()})
-    if x is None or isinstance(x, str | bytes | range | set | frozenset) or callable(x):
+    if isinstance(x, NOTHING):
         return None
     return {name: direction(item, rng) for name, item in state(x).items()}
 
@@ -316,7 +332,7 @@ def assert_structure(g, x, path="gradient"):
         for field in dataclasses.fields(x):
             name = field.name
             assert_structure(getattr(g, name), getattr(x, name), f"{path}.{name}")
-    elif not callable(x) and state(x) and not isinstance(x, deque | set | frozenset):
+    elif not isinstance(x, (*NOTHING, deque)) and state(x):
         if g is None:
             g = {}
         assert isinstance(g, dict), f"{path} is {g!r}"

@@ -10,8 +10,8 @@ import types
 
 import numpy as np
 import pytest
-from helpers import assert_close, assert_plain, assert_same, check
 
+from helpers import assert_close, assert_plain, assert_same, check
 from wengert import grad, pullback, trace, value_and_grad
 
 RATE = 2.0
@@ -96,7 +96,9 @@ def test_reading(f):
 def test_a_global_that_is_also_an_argument():
     v = WEIGHTS
     value, back = pullback(lambda w: w @ WEIGHTS, v)
-    assert_close(back(1.0), (WEIGHTS,))  # the argument's own partial derivative, not the global's as well
+    assert_close(
+        back(1.0), (WEIGHTS,)
+    )  # the argument's own partial derivative, not the global's as well
 
 
 def test_outside_floats_are_inputs_of_the_tape():
@@ -407,7 +409,9 @@ def remembered(x):
 def test_caches_of_the_outside_hold_no_boxes():
     assert grad(lambda x: remembered(x) * x)(3.0) == 27.0
     assert_same(remembered(3.0), 9.0)
-    assert grad(lambda x: remembered(x) * x)(3.0) == 27.0  # and a plain value kept there is not a constant
+    assert (
+        grad(lambda x: remembered(x) * x)(3.0) == 27.0
+    )  # and a plain value kept there is not a constant
 
 
 MEMO = {}
@@ -433,7 +437,12 @@ def test_memo_in_a_global_dict():
 def test_functions_of_the_outside_are_not_changed():
     before = (helper.__code__, helper.__closure__, helper.__defaults__, dict(helper.__dict__))
     assert grad(lambda x: helper(x))(1.0) == RATE
-    assert (helper.__code__, helper.__closure__, helper.__defaults__, dict(helper.__dict__)) == before
+    assert (
+        helper.__code__,
+        helper.__closure__,
+        helper.__defaults__,
+        dict(helper.__dict__),
+    ) == before
     assert type(helper) is types.FunctionType
     assert helper(2.0) == 2 * RATE
 

@@ -10,8 +10,8 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import assert_plain, assert_same, check_raises
 
+from helpers import assert_plain, assert_same, check_raises
 from wengert import grad, pullback, trace, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
@@ -117,7 +117,9 @@ def test_deleted_and_replaced():
         return sum(items) * table.pop("b") + thing.y
 
     value, back = pullback(f, 1.5)
-    assert_same((value, table, items, vars(thing)), (6.0 * 2 + 7.5, {}, [1.5, 1.5, 3.0], {"y": 7.5}))
+    assert_same(
+        (value, table, items, vars(thing)), (6.0 * 2 + 7.5, {}, [1.5, 1.5, 3.0], {"y": 7.5})
+    )
     assert back(1.0) == (9.0,)
 
 

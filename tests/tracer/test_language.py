@@ -20,8 +20,8 @@ from collections import ChainMap, Counter, OrderedDict, defaultdict, deque, name
 
 import numpy as np
 import pytest
-from helpers import Cases, check, check_raises
 
+from helpers import Cases, check, check_raises
 from wengert import grad, pullback, trace
 
 case = Cases()
@@ -105,7 +105,14 @@ def identity_tests(x, y):
 
 @case(2.3)
 def builtin_numbers(x):
-    return abs(-x), round(x * 1.234, 2) * 0 + x, float(x) * 3, complex(x, 1).real, int(x) * x, bool(x)
+    return (
+        abs(-x),
+        round(x * 1.234, 2) * 0 + x,
+        float(x) * 3,
+        complex(x, 1).real,
+        int(x) * x,
+        bool(x),
+    )
 
 
 @case(2.3)
@@ -497,7 +504,11 @@ def summing(x):
 
 @case(0.65)
 def generators(x):
-    return sum(geometric(x, 6)), list(chained(x)), [a - b for a, b in zip(geometric(x, 3), chained(x))]
+    return (
+        sum(geometric(x, 6)),
+        list(chained(x)),
+        [a - b for a, b in zip(geometric(x, 3), chained(x))],
+    )
 
 
 @case(0.6)
@@ -924,7 +935,9 @@ def attributes_by_name(x):
     thing = Thing()
     setattr(thing, "a", x)
     thing.__dict__["b"] = x * 2
-    total = getattr(thing, "a") * getattr(thing, "missing", x) + hasattr(thing, "b") * vars(thing)["b"]
+    total = (
+        getattr(thing, "a") * getattr(thing, "missing", x) + hasattr(thing, "b") * vars(thing)["b"]
+    )
     delattr(thing, "a")
     return total, hasattr(thing, "a"), sorted(vars(thing))
 
@@ -1165,7 +1178,14 @@ class Both(Left, Right):
 def inheritance(x):
     b = Both(x)
     missing = getattr(b, "other", x)
-    return b.value(), Left(x).value(), Right(x, x).value(), b.times_3 * x, missing, isinstance(b, Right)
+    return (
+        b.value(),
+        Left(x).value(),
+        Right(x, x).value(),
+        b.times_3 * x,
+        missing,
+        isinstance(b, Right),
+    )
 
 
 class Slotted:
@@ -1455,7 +1475,15 @@ def copies(x, y):
     shallow["a"] = [x]
     point = copy.copy(original["p"])
     point.y = 0.0
-    return deep["a"], original["a"], deep["p"].x, original["p"].x, deep["v"], original["v"] * 2, point.x
+    return (
+        deep["a"],
+        original["a"],
+        deep["p"].x,
+        original["p"].x,
+        deep["v"],
+        original["v"] * 2,
+        point.x,
+    )
 
 
 @case(0.6, 1.4)
@@ -1469,7 +1497,14 @@ def heaps_and_bisection(x, y):
     bisect.insort(knots, x * 2)
     items = [y, x, 3.0]
     heapq.heapify(items)
-    return first, heapq.nlargest(2, [x, y, 1.0]), heapq.nsmallest(1, items), knots[i] * x, knots, items
+    return (
+        first,
+        heapq.nlargest(2, [x, y, 1.0]),
+        heapq.nsmallest(1, items),
+        knots[i] * x,
+        knots,
+        items,
+    )
 
 
 @case(0.6, 1.4)
@@ -1627,7 +1662,7 @@ def raises_unbound(x):
 
 def raises_unpack(x):
     a, b = [x, x, x]
-    return a
+    return a * b
 
 
 def raises_stop(x):

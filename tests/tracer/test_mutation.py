@@ -5,8 +5,8 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import Cases, assert_close, assert_same, check, numeric_grad
 
+from helpers import Cases, assert_close, assert_same, check, numeric_grad
 from wengert import grad, pullback
 
 case = Cases()

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from helpers import assert_plain, assert_same, difference, direction, inner, moved
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from helpers import assert_plain, assert_same, difference, direction, inner, moved
 from wengert import pullback
 
 # --------------------------------------------------------------------------------------- the comparison
@@ -31,7 +31,13 @@ class Run:
         with np.errstate(all="ignore"):
             try:
                 self.value, self.back = call(scope["f"], *self.args)
-            except (ArithmeticError, LookupError, ValueError, TypeError, UnboundLocalError) as error:
+            except (
+                ArithmeticError,
+                LookupError,
+                ValueError,
+                TypeError,
+                UnboundLocalError,
+            ) as error:
                 self.error = error
 
     @property
@@ -157,7 +163,9 @@ class Writer:
         return self.choice(["u[0]", "u[-1]", "u[n % 4]", "w[0]", "float(u[1])", "u[1:3][1]"])
 
     def reduced(self, d):
-        return self.choice(["u.sum()", "(u * u).sum()", "sum(xs)", "u @ u", "np.max(u)", "sum(d.values())"])
+        return self.choice(
+            ["u.sum()", "(u * u).sum()", "sum(xs)", "u @ u", "np.max(u)", "sum(d.values())"]
+        )
 
     def called(self, d):
         if self.functions:
@@ -233,7 +241,9 @@ class Writer:
         self.put(self.choice(["a, b = b, a", "b, c = c * a, b", "xs[0], xs[-1] = xs[-1], xs[0]"]))
 
     def do_unpack(self):
-        self.put(self.choice(["a, *xs = [a, b, c, *xs][:5]", "(a, b), c = (b, a), xs[0]", "*_, c = xs"]))
+        self.put(
+            self.choice(["a, *xs = [a, b, c, *xs][:5]", "(a, b), c = (b, a), xs[0]", "*_, c = xs"])
+        )
 
     def do_items(self):
         e = self.number()
@@ -267,9 +277,9 @@ class Writer:
                     f'd["{key}"] += {e}',
                     f'c = d.pop("{key}", {e})',
                     f'd.setdefault("{key}", {e})',
-                    f'd.update({key}={e})',
+                    f"d.update({key}={e})",
                     f'del d["{key}"]',
-                    f'd = {{k: z * {e} for k, z in d.items()}}',
+                    f"d = {{k: z * {e} for k, z in d.items()}}",
                 ]
             )
         )
@@ -299,8 +309,21 @@ class Writer:
         e = self.number(1)
         self.put(
             self.choice(
-                ["w = u[1:]", "w = u[::-1]", "w = u", "w = w[:2]", "w = u.reshape(2, 2)[0]", "w = u.T[2:]"]
-                + [f"w[0] = {e}", f"w *= {e}", "w[:] = w[::-1].copy()", f"w[-1] += {e}", "w = u[:2] * 1.0"]
+                [
+                    "w = u[1:]",
+                    "w = u[::-1]",
+                    "w = u",
+                    "w = w[:2]",
+                    "w = u.reshape(2, 2)[0]",
+                    "w = u.T[2:]",
+                ]
+                + [
+                    f"w[0] = {e}",
+                    f"w *= {e}",
+                    "w[:] = w[::-1].copy()",
+                    f"w[-1] += {e}",
+                    "w = u[:2] * 1.0",
+                ]
             )
         )
 
@@ -370,10 +393,14 @@ class Writer:
         self.put("try:")
         self.inside(2)
         if self.chance(3):
-            self.put(f"    {self.choice(['xs[9]', 'd[0]', '1 / 0', 'math.sqrt(-1 - a * a)', 'a.missing'])}")
+            self.put(
+                f"    {self.choice(['xs[9]', 'd[0]', '1 / 0', 'math.sqrt(-1 - a * a)', 'a.missing'])}"
+            )
         errors = "(ArithmeticError, LookupError, ValueError, AttributeError, TypeError)"
         self.put(f"except {errors} as error:")
-        self.put(f"    {self.choice(['log.append(repr(error))', 'a = b', 'log.append(error.args)'])}")
+        self.put(
+            f"    {self.choice(['log.append(repr(error))', 'a = b', 'log.append(error.args)'])}"
+        )
         if self.chance(3):
             self.put("else:")
             self.inside(1)
@@ -417,7 +444,9 @@ class Writer:
     def do_fail(self):
         if self.chance(3):
             self.put(f"if {self.test()}:")
-            self.put(f"    raise {self.choice(['ValueError(a, [b])', 'KeyError(c)', 'IndexError'])}")
+            self.put(
+                f"    raise {self.choice(['ValueError(a, [b])', 'KeyError(c)', 'IndexError'])}"
+            )
 
     def program(self):
         self.put("c, w, n, ys = a * b, u[:2], int(n), None")
@@ -457,7 +486,9 @@ class ArrayWriter:
         """An operand that broadcasts to a shape."""
         same = [name for name, array in self.arrays.items() if array.shape == shape]
         choices = ["x", "0.5", "x * 1.5"]
-        choices += [f"{self.random.choice(same)} * {self.random.choice(['x', '0.7'])}"] * 2 if same else []
+        choices += (
+            [f"{self.random.choice(same)} * {self.random.choice(['x', '0.7'])}"] * 2 if same else []
+        )
         choices += [self.random.choice(same)] if same else []
         if shape:
             last = [n for n, array in self.arrays.items() if array.shape == shape[-1:]]
@@ -470,7 +501,14 @@ class ArrayWriter:
         for size in shape:
             parts.append(
                 self.random.choice(
-                    [":", "::-1", f"{self.random.randrange(size)}", f":{max(1, size - 1)}", "::2", "-1:"]
+                    [
+                        ":",
+                        "::-1",
+                        f"{self.random.randrange(size)}",
+                        f":{max(1, size - 1)}",
+                        "::2",
+                        "-1:",
+                    ]
                 )
                 if size
                 else ":"
@@ -485,12 +523,16 @@ class ArrayWriter:
         if not shape or not shape[0]:
             return "..."
         rows = [self.random.randrange(shape[0]) for _ in range(2)]
-        return self.random.choice([str(rows), f"{self.random.choice(['m', 'u'])} > 9 if 0 else ...", "..."])
+        return self.random.choice(
+            [str(rows), f"{self.random.choice(['m', 'u'])} > 9 if 0 else ...", "..."]
+        )
 
     def statement(self):
         name = self.pick()
         array = self.arrays[name]
-        kind = self.random.choice("view view write write write augment augment fancy new out shape".split())
+        kind = self.random.choice(
+            "view view write write write augment augment fancy new out shape".split()
+        )
         if kind == "view":
             index = self.index(array.shape)
             self.define(f"{name}[{index}]")
@@ -513,13 +555,22 @@ class ArrayWriter:
             else:
                 self.put(f"np.add.at({name}, {self.fancy(array.shape)}, x)")
         elif kind == "new":
-            how = self.random.choice(["np.sin({})", "{} * x", "{}.copy()", "np.where({0} > 0, {0}, x)"])
+            how = self.random.choice(
+                ["np.sin({})", "{} * x", "{}.copy()", "np.where({0} > 0, {0}, x)"]
+            )
             self.define(how.format(name))
         elif kind == "out":
             self.put(f"np.multiply({name}, {self.like(array.shape)}, out={name})")
         else:
             how = self.random.choice(
-                ["{}.T", "{}.reshape(-1)", "{}.ravel()", "{}[None]", "np.atleast_2d({})", "{}.flatten()"]
+                [
+                    "{}.T",
+                    "{}.reshape(-1)",
+                    "{}.ravel()",
+                    "{}[None]",
+                    "np.atleast_2d({})",
+                    "{}.flatten()",
+                ]
             )
             self.define(how.format(name))
 
@@ -538,7 +589,9 @@ class ArrayWriter:
         for _ in range(self.random.randint(3, 14)):
             self.statement()
         names = ", ".join(self.arrays)
-        return f"def f(u, m, t, x):\n    u *= x\n" + "\n".join(self.lines) + f"\n    return {names}\n"
+        return (
+            "def f(u, m, t, x):\n    u *= x\n" + "\n".join(self.lines) + f"\n    return {names}\n"
+        )
 
 
 @settings(max_examples=150)
@@ -558,7 +611,9 @@ leaves = st.one_of(
     st.booleans(),
     st.none(),
     st.sampled_from(["text", "p"]),
-    st.sampled_from([np.array([0.5, -1.5]), np.zeros((2, 0)), np.arange(3), np.float32(0.5), 1.5 + 2j]),
+    st.sampled_from(
+        [np.array([0.5, -1.5]), np.zeros((2, 0)), np.arange(3), np.float32(0.5), 1.5 + 2j]
+    ),
 )
 trees = st.recursive(
     leaves,
@@ -604,7 +659,20 @@ special = st.one_of(
 
 
 def arithmetic(x, y):
-    results = [x + y, x - y, x * y, -x, +y, abs(x), x < y, x <= y, x == y, x != y, min(x, y), max(x, y)]
+    results = [
+        x + y,
+        x - y,
+        x * y,
+        -x,
+        +y,
+        abs(x),
+        x < y,
+        x <= y,
+        x == y,
+        x != y,
+        min(x, y),
+        max(x, y),
+    ]
     for action in (
         lambda: x / y,
         lambda: x // y,
@@ -631,10 +699,30 @@ def arithmetic(x, y):
 def on_arrays(x, y):
     a, b = np.array([x, y, 1.0]), np.array([y, x, -0.0])
     with np.errstate(all="ignore"):
-        results = [a + b, a * b, a / b, a // b, a % b, a**b, np.minimum(a, b), np.sqrt(a), np.log(b), a < b]
+        results = [
+            a + b,
+            a * b,
+            a / b,
+            a // b,
+            a % b,
+            a**b,
+            np.minimum(a, b),
+            np.sqrt(a),
+            np.log(b),
+            a < b,
+        ]
         a += b
         a *= np.float64(2.0)
-        return [*results, a, a.sum(), a.max(), np.where(a > b, a, b), np.sort(a), np.cumsum(b), a @ b]
+        return [
+            *results,
+            a,
+            a.sum(),
+            a.max(),
+            np.where(a > b, a, b),
+            np.sort(a),
+            np.cumsum(b),
+            a @ b,
+        ]
 
 
 @settings(max_examples=100)

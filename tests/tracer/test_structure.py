@@ -9,8 +9,8 @@ from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
 import pytest
-from helpers import Cases, assert_close, assert_plain, assert_same, check
 
+from helpers import Cases, assert_close, assert_plain, assert_same, check
 from wengert import grad, pullback
 
 case = Cases()
@@ -306,7 +306,9 @@ def test_tied_weights_are_told_apart():
     shared = V.copy()
     (gradient,) = grad_of(lambda p: (p["in"] * 2) @ p["out"], {"in": shared, "out": shared})
     assert_close(gradient, {"in": 2 * V, "out": 2 * V})
-    (gradient,) = grad_of(lambda p: (p["in"] * 3).sum() + p["out"][0], {"in": shared, "out": shared})
+    (gradient,) = grad_of(
+        lambda p: (p["in"] * 3).sum() + p["out"][0], {"in": shared, "out": shared}
+    )
     assert_close(gradient, {"in": np.full(3, 3.0), "out": np.array([1.0, 0.0, 0.0])})
 
 

@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from helpers import assert_close, assert_same, check, complex_step, derivative, numeric_grad
 
 import wengert
+from helpers import assert_close, assert_same, check, complex_step, derivative, numeric_grad
 from wengert import grad, pullback, value_and_grad, vjp
 
 V = np.array([0.5, -1.2, 2.0])

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from helpers import assert_close, assert_plain, assert_same, check, derivative, numeric_grad
 
+from helpers import assert_close, assert_plain, assert_same, check, derivative, numeric_grad
 from wengert import grad, pullback, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
@@ -145,7 +145,12 @@ def rosenbrock(v):
 
 
 def hessian_by_differences(f, v):
-    return np.array([[derivative(lambda t: grad(f)(v + t * row)[i]) for i in range(len(v))] for row in np.eye(len(v))])
+    return np.array(
+        [
+            [derivative(lambda t: grad(f)(v + t * row)[i]) for i in range(len(v))]
+            for row in np.eye(len(v))
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +163,9 @@ def hessian_by_differences(f, v):
         lambda v: sum(math.sin(a * b) for a in v for b in v),
         lambda v: np.tanh(np.outer(v, v)).sum() + np.cumsum(v)[1] ** 2,
         lambda v: (v[[0, 1, 1]] * v[v > 0].sum()).max() ** 2,
-        lambda v: np.linalg.det(np.outer(v, v) + np.eye(3)) + np.linalg.inv(np.diag(v**2) + 1.0)[0, 1],
+        lambda v: (
+            np.linalg.det(np.outer(v, v) + np.eye(3)) + np.linalg.inv(np.diag(v**2) + 1.0)[0, 1]
+        ),
     ],
 )
 def test_hessian(f):
@@ -192,7 +199,10 @@ def test_mixed_partial_derivatives():
     f = lambda x, y: x**2 * y**3
     assert grad(grad(f, argnums=1), argnums=0)(2.0, 3.0) == 2 * 2.0 * 3 * 9.0
     assert grad(grad(f, argnums=0), argnums=1)(2.0, 3.0) == 2 * 2.0 * 3 * 9.0
-    assert grad(lambda x, y: sum(grad(f, argnums=(0, 1))(x, y)))(2.0, 3.0) == 2 * 27.0 + 2 * 2.0 * 3 * 9
+    assert (
+        grad(lambda x, y: sum(grad(f, argnums=(0, 1))(x, y)))(2.0, 3.0)
+        == 2 * 27.0 + 2 * 2.0 * 3 * 9
+    )
 
 
 def test_structured_arguments():

@@ -11,8 +11,8 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import assert_close, calls, names
 
+from helpers import assert_close, calls, names
 from wengert import grad, pullback, reverse, trace
 
 V = np.array([0.5, -1.2, 2.0])
@@ -61,7 +61,7 @@ def busy(v, x, table):
     total = 0.0
     for i, item in enumerate(v):
         if item > 0:
-            total += item * RATE ** i
+            total += item * RATE**i
     a = v.copy()
     a[1:] *= x
     a[0] = total
@@ -79,7 +79,16 @@ def test_each_line_has_its_form(capsys):
     assert lines[-1].lstrip().startswith("return {'a': %")
     for line in map(str.strip, lines[1:-1]):
         assert any(form.match(line) for form in (CALL, INPUT, GUARD, EFFECT)), line
-    for part in ("float64[3]", "guard", "effect", "print", "axis=0", "keepdims=True", "RATE", "True"):
+    for part in (
+        "float64[3]",
+        "guard",
+        "effect",
+        "print",
+        "axis=0",
+        "keepdims=True",
+        "RATE",
+        "True",
+    ):
         assert part in text
     assert "0x" not in text
     assert "Box" not in text
@@ -153,11 +162,7 @@ def only_function(source):
 
 def test_source_reads_as_written_by_hand():
     assert trace(f, 2.0, 3.0).source() == (
-        "def f(x1, x2):\n"
-        "    t3 = x1 * x2\n"
-        "    t4 = math.sin(x1)\n"
-        "    t5 = t3 + t4\n"
-        "    return t5\n"
+        "def f(x1, x2):\n    t3 = x1 * x2\n    t4 = math.sin(x1)\n    t5 = t3 + t4\n    return t5\n"
     )
     assert trace(f, 2.0, 3.0).source("other").startswith("def other(x1, x2):")
     assert "math.cos(x1)" in reverse(trace(f, 2.0, 3.0)).source()
@@ -171,7 +176,9 @@ def loops(x, y):
 
 def arrays(v, m):
     h = np.tanh(m @ v + 0.1)
-    return (h * h).sum(axis=0) + np.exp(h[0]) * m[1:, 0].mean() + np.max(v) + np.concatenate([v, h])[2]
+    return (
+        (h * h).sum(axis=0) + np.exp(h[0]) * m[1:, 0].mean() + np.max(v) + np.concatenate([v, h])[2]
+    )
 
 
 def in_place(v, x):
@@ -258,7 +265,11 @@ def test_operations():
     assert list(total.args) == [product, sine]
     assert [op.value for op in tape] == [2.0, 3.0, 6.0, math.sin(2.0), 6.0 + math.sin(2.0)]
     assert {str(op.type) for op in tape} == {"float"}
-    assert (product.site.filename, product.site.lineno, product.site.function) == (__file__, first(g) + 1, "g")
+    assert (product.site.filename, product.site.lineno, product.site.function) == (
+        __file__,
+        first(g) + 1,
+        "g",
+    )
     assert sine.site.function == "h"
 
 
@@ -323,6 +334,7 @@ def test_types_and_values():
 
 
 def test_lines_of_one_statement_over_several():
+    # fmt: off
     def f(x):
         y = (
             x
@@ -331,6 +343,7 @@ def test_lines_of_one_statement_over_several():
         return math.sin(
             y
         )
+    # fmt: on
 
     tape = trace(f, 1.0)
     lines = [op.site.lineno - first(f) for op in tape if op.kind == "call"]
@@ -365,7 +378,14 @@ def test_the_caller_decides_what_is_a_primitive():
     assert calls(same).count(operator.truediv) == 2
 
 
-COSTS = {operator.mul: 1, operator.add: 1, operator.sub: 1, operator.truediv: 4, math.sin: 20, math.sqrt: 10}
+COSTS = {
+    operator.mul: 1,
+    operator.add: 1,
+    operator.sub: 1,
+    operator.truediv: 4,
+    math.sin: 20,
+    math.sqrt: 10,
+}
 
 
 def count_operations(f, *args):
@@ -389,7 +409,10 @@ def test_operation_counter():
             x = (w @ x) * 0.5
         return x
 
-    assert count_operations(layers, np.ones((4, 2)), np.ones((4, 4))) == {"matmul": 3 * 64, "mul": 3 * 8}
+    assert count_operations(layers, np.ones((4, 2)), np.ones((4, 4))) == {
+        "matmul": 3 * 64,
+        "mul": 3 * 8,
+    }
 
 
 def depends_on(f, *args):

@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import assert_close, calls, names
 
+from helpers import assert_close, calls, names
 from wengert import grad, pullback, reverse, trace, value_and_grad
 
 
@@ -192,7 +192,9 @@ def test_no_zero_arrays_and_no_multiplication_by_one():
     tape = reverse(trace(f, np.ones(3), np.ones(3)))
     for op in tape.ops:
         if op.kind == "call":
-            assert not (op.fn is operator.mul and 1.0 in [arg for arg in op.args if type(arg) is float])
+            assert not (
+                op.fn is operator.mul and 1.0 in [arg for arg in op.args if type(arg) is float]
+            )
 
 
 def test_common_parts_are_computed_once():
@@ -252,7 +254,11 @@ def test_accumulation_does_not_disturb_shared_cotangents():
 
 def test_accumulation_into_slices():
     def f(v):
-        return sum(v[i] * v[i + 1 :].sum() for i in range(3)) + (v[:2] * v[2:]).sum() + v[[0, 0, 1]].sum()
+        return (
+            sum(v[i] * v[i + 1 :].sum() for i in range(3))
+            + (v[:2] * v[2:]).sum()
+            + v[[0, 0, 1]].sum()
+        )
 
     v = np.array([0.5, 1.5, -1.0, 2.0])
     total = v.sum()
