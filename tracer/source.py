@@ -59,6 +59,8 @@ class Writer:
         for name, known in self.namespace.items():
             if known is value:
                 return name
+        if value is np._NoValue:
+            return "np._NoValue"
         name = self.fresh(hint)
         self.namespace[name] = value
         return name

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.zeros import product
 from ..tracer.tape import Op, Tape, append, ops_in, substitute
 
 NUMBERS = (int, float)
 SHARED = frozenset(
-    (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, operator.getitem)
+    (product, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, operator.getitem)
     + (np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.multiply, np.add, np.subtract, np.negative)
 )
 
@@ -87,7 +88,7 @@ def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     x, y = args
     if type(x) in NUMBERS and type(y) in NUMBERS and type(op.value) in NUMBERS:
         return (op.value,)
-    if fn is operator.mul or fn is np.multiply:
+    if fn is operator.mul or fn is np.multiply or fn is product:
         if type(y) in NUMBERS and y == 1 and same_type(x, op):
             return (x,)
         if type(x) in NUMBERS and x == 1 and same_type(y, op):

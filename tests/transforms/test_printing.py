@@ -308,7 +308,6 @@ def test_guards_name_the_decision():
         (lambda x: {2.5: x}[x], 2.5),
         (lambda x: x if bool(x) else 0.0, True),
         (lambda x: sorted([x, 1.0]), None),
-        (lambda x: max(x, 1.0), None),
         (lambda x: [x for _ in range(round(x))], None),
     ],
 )
