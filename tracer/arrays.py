@@ -25,21 +25,20 @@ from .box import ArrayBox
 from .errors import TraceError
 from .tape import Op, Site, append, primal
 
-# The pullbacks of these use no values of their array operands, only shapes and types.
-VALUE_FREE = frozenset(
-    (operator.getitem, operator.add, operator.sub, operator.iadd, operator.isub, operator.neg)
-    + (setitem, scatter, scatter_add, write_through, cast)
-)
+# The pullbacks of these use no values of their operands, or of their first operand, only shapes and types.
+LINEAR = frozenset((operator.add, operator.sub, operator.neg, cast))
+VALUE_FREE = LINEAR | {operator.getitem, setitem, scatter, scatter_add, write_through}
 
 
 class Memory:
     """The storage that one or several array boxes share."""
 
-    __slots__ = ("boxes", "owner", "saved", "writes")
+    __slots__ = ("boxes", "owner", "saved", "viewed", "writes")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.writes = 0
+        self.viewed = False
         self.saved: list[Op] = []
         self.boxes: list[ArrayBox] = []  # those that came from outside: they may alias one another
 
@@ -83,6 +82,7 @@ def box_array(op: Op, operands: list[ArrayBox], fresh: bool) -> ArrayBox:
         owner = owner_of(value)
         for parent in operands:
             if parent.memory.owner is owner:
+                parent.memory.viewed = True
                 simple = bool(op.args) and op.args[0] is parent.op
                 view = (parent, op.fn, op.args[1:], op.kwargs) if simple else None
                 return ArrayBox(value, op, parent.memory, view)

@@ -17,12 +17,12 @@ import numpy as np
 from . import calls
 from .arrays import is_traced_array
 from .border import ATOMS, enter, lower
-from .box import BOXES, Box
+from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .record import effect, record
 from .session import Tracer
 from .structure import is_container
-from .tape import Site
+from .tape import Site, append
 
 PLAIN = frozenset(
     (int, float, complex, bool, str, bytes, type(None), list, dict, tuple, set, frozenset, np.ufunc, slice, range)
@@ -114,6 +114,14 @@ def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:
 def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """``obj.name = value``."""
     kind = type(obj)
+    if kind is ArrayBox and name in ("real", "imag"):
+        part = load_box(tracer, site, obj, name)
+        calls.set_item(tracer, site, part, Ellipsis, value)
+        return
+    if kind is ArrayBox and name == "shape" and obj.view is None and not obj.memory.viewed:
+        obj.value.shape = calls.drawn(tracer, value)
+        obj.op = append(tracer.tape, np.reshape, (obj.op, obj.value.shape), {}, obj.value, site)
+        return
     if kind in BOXES:
         raise TraceError(f"{calls.blame(site)}: cannot set the attribute {name!r} of a traced value")
     if not isinstance(obj, (type, types.ModuleType)):

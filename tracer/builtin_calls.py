@@ -283,7 +283,7 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if type(array) not in BOXES:
         return array.tolist()
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
-        return call(tracer, site, np.ndarray.item, (array,), {})
+        return call(tracer, site, type(array.value).item, (array,), {})
     return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
 
 
@@ -304,6 +304,41 @@ def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     count = given.get("count", -1)
     items = list(items) if count < 0 else list(itertools.islice(items, count))
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
+
+
+@handles(getattr(np._core.multiarray, "_array_converter", None) if hasattr(np, "_core") else None)
+def _array_converter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return Converter(tracer, site, args)
+
+
+class Converter:
+    """Stands for NumPy's own helper of that job, which is written in C: arguments as arrays, and results as they."""
+
+    @calls.intrinsic
+    def __init__(self, tracer: Tracer, site: Site, args: Any) -> None:
+        self.arrays = tuple([call(tracer, site, np.asarray, (x,), {}) for x in args])
+        self.scalar_input = tuple([not isinstance(plain_of(x), np.ndarray) and np.ndim(plain_of(x)) == 0 for x in args])
+
+    @calls.intrinsic
+    def __getitem__(self, i: int) -> Any:
+        return self.arrays[i]
+
+    @calls.intrinsic
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    @calls.intrinsic
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert_if_no_array") -> Any:
+        return self.arrays
+
+    @calls.intrinsic
+    def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> Any:
+        types = [plain_of(x).dtype for x in self.arrays] + ([] if extra_dtype is None else [extra_dtype])
+        return np.result_type(*types, *([1.0] if ensure_inexact else []))
+
+    @calls.intrinsic
+    def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
+        return array
 
 
 @handles(np.ndenumerate)

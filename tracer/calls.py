@@ -28,7 +28,7 @@ import numpy as np
 
 from ..rules import registry
 from . import rewrite
-from .arrays import commit, is_traced_array, prepare_write, write_all, write_item as write_array_item
+from .arrays import commit, is_traced_array, prepare_write, save, write_all, write_item as write_array_item
 from .border import ATOMS, External, draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
@@ -131,7 +131,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
 
 def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any) -> Any:
     """Record a callable that the registry knows."""
-    if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
+    if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(map(is_numeric, args)):
         return apply(tracer, site, fn, args, kwargs)
@@ -157,12 +157,19 @@ def is_foreign(value: Any) -> bool:
     return type(value).__module__ not in ("builtins", "numpy", "collections")
 
 
+def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call of a NumPy function says where to write its result."""
+    return kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin)
+
+
 def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """A function with ``out=``: compute the value, then write it where it belongs."""
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
     if type(fn) is np.ufunc and len(args) > fn.nin:
         args, out = args[: fn.nin], args[fn.nin :]
+    if out is Ellipsis:
+        return call(tracer, site, np.asarray, (call(tracer, site, fn, args, kwargs),), {})
     targets = out if isinstance(out, tuple) else (out,)
     mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
@@ -501,6 +508,8 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
 
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
+    if type(fn) is np.ufunc and has_out(fn, args, kwargs):
+        return call_with_out(tracer, site, fn, args, kwargs)
     if not (has_box(args) or has_box(kwargs)):
         plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
         pure = isinstance(fn, np.ufunc) or getattr(fn, "__module__", None) in ("math", "cmath", "_operator")
@@ -515,8 +524,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     before = [box.value.tobytes() for box in writable]
     value = watched(fn, [lower(tracer, x) for x in args], {k: lower(tracer, x) for k, x in kwargs.items()}, site)
     refresh(tracer, args)
+    targets = [plain_of(x) for x in (value, kwargs.get("out"))]
     for box, bytes_before in zip(writable, before, strict=True):
-        if box.value.tobytes() != bytes_before:
+        if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
             commit(box, append(tracer.tape, fn, operands, options, box.value, site))
     if value is None:
         keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
@@ -829,7 +839,9 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     """``container[key] = value``."""
     if type(container) is ArrayBox:
         arrays: list[ArrayBox] = []
-        write_array_item(container, operand(key, arrays), operand(value, arrays), site)
+        index = operand(key, arrays)
+        save(arrays)
+        write_array_item(container, index, operand(value, []), site)
         return
     if is_traced_array(container):
         set_item(tracer, site, enter(tracer, container, "array"), key, value)

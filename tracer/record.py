@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import VALUE_FREE, box_array, current, is_traced_array, save
+from .arrays import LINEAR, VALUE_FREE, box_array, current, is_traced_array, save
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .session import Tracer
@@ -79,9 +79,14 @@ def finish(
         return value
     op = append(tracer.tape, fn, args, kwargs, value, site)
     result = box(tracer, op, arrays)
-    if arrays and fn not in VALUE_FREE and not (type(result) is ArrayBox and result.view is not None):
-        save(arrays)
+    if arrays and not (type(result) is ArrayBox and result.view is not None):
+        save(arrays if fn not in VALUE_FREE else needed_values(fn, args, arrays))
     return result
+
+
+def needed_values(fn: Any, args: Any, arrays: list[ArrayBox]) -> list[ArrayBox]:
+    """The operands of a value-free function whose values its pullback will ask for all the same: indices."""
+    return [] if fn in LINEAR else [x for x in arrays if x.op is not args[0]]
 
 
 def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:

@@ -38,13 +38,17 @@ class Expansion:
 
     ``tape`` has the inputs ``dz``, ``z`` and the leaves; ``wanted`` lists the leaves that get a cotangent, and
     ``tape.result`` holds these cotangents. ``forms`` says of each how it is to be accumulated: ``None`` (add it),
-    or ``scatter`` and ``zeroed`` for what only touches the elements at an index.
+    or ``scatter`` and ``zeroed`` for what only touches the elements at an index. An expansion that ``reads_outside``
+    holds the values of the rule's globals of this moment, and is not kept.
     """
 
-    __slots__ = ("forms", "function", "tape", "wanted")
+    __slots__ = ("forms", "function", "reads_outside", "tape", "wanted")
 
-    def __init__(self, tape: Tape, wanted: list[int], forms: list[str | None]) -> None:
+    def __init__(
+        self, tape: Tape, wanted: list[int], forms: list[str | None], reads_outside: bool = False
+    ) -> None:
         self.tape = tape
+        self.reads_outside = reads_outside
         self.wanted = wanted
         self.forms = forms
         self.function = compiled(tape, "pullback")
@@ -156,7 +160,8 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
             key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
-        cache[key] = found
+        if not found.reads_outside:
+            cache[key] = found
     return found, leaves
 
 
@@ -179,7 +184,8 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
         lines.append("    have = cotangents.get(leaf)")
         lines.append("    cotangents[leaf] = d if have is None else have + d")
     pull = writer.run("\n".join(lines), "pull")
-    op.signature.pulls[pattern] = pull
+    if not expansion.reads_outside:
+        op.signature.pulls[pattern] = pull
     return pull
 
 
@@ -235,7 +241,10 @@ def expand(
         outputs.append(out)
         forms.append(form)
     tape.result = [out.args if form else out for out, form in zip(outputs, forms, strict=True)]
-    return Expansion(pruned(simplified(tape)), wanted, forms), drawn
+    outside = {x: x.value for x in tape.inputs if x.role == "outside"}
+    if outside:
+        fix(tape, outside)
+    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside)), drawn
 
 
 def op_of(value: Any) -> Any:
@@ -249,6 +258,16 @@ def box_of(tracer: Tracer, name: str, value: Any) -> Any:
         tracer.tape.ops.append(op)
         return box(tracer, op, [])
     return tracer.input(name, value, "argument") if value is not None else None
+
+
+def fix(tape: Tape, values: dict[Any, Any]) -> None:
+    """Put constants in the place of inputs."""
+    tape.ops = [op for op in tape.ops if op not in values]
+    for op in tape.ops:
+        op.args = substitute(op.args, lambda x: values.get(x, x))
+        if op.kwargs:
+            op.kwargs = substitute(op.kwargs, lambda x: values.get(x, x))
+    tape.result = substitute(tape.result, lambda x: values.get(x, x))
 
 
 def replace_value(tape: Tape, value: Any, z: Input) -> None:
@@ -265,11 +284,10 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
             source = sources.pop()
             if isinstance(source, Op) and source.kind == "call":
                 swap[source] = z
-    if swap:
-        for op in tape.ops:
-            op.args = substitute(op.args, lambda x: swap.get(x, x))
-            if op.kwargs:
-                op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))
+    for op in tape.ops if swap else ():
+        op.args = substitute(op.args, lambda x: swap.get(x, x))
+        if op.kwargs:
+            op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))
 
 
 def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -60,6 +60,14 @@ def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine
     for op, seed in seeds:
         if seed is not None:
             machine.accumulate(op, seed)
+    with np.errstate(all="ignore"):  # what overflows or is undefined here is no warning about the user's program
+        run_steps(steps, active, machine)
+    return [cotangents.get(op) for op in wrt]
+
+
+def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
+    """The loop of the sweep: each op hands its cotangent on to its operands."""
+    cotangents = machine.cotangents
     for op in reversed(steps):
         dz = cotangents.pop(op, None)
         if dz is not None:
@@ -67,7 +75,6 @@ def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine
                 machine.accumulate_part(op.args[0], op.args[1], dz)
             else:
                 machine.pull(op, dz, active)
-    return [cotangents.get(op) for op in wrt]
 
 
 class Parts:
@@ -209,6 +216,9 @@ class Recorded(Machine):
         for x in expansion.tape.ops:
             if x.kind == "call":
                 args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
+                if x.fn is element and not isinstance(args[0], Op):
+                    known[x] = args[0][args[1]]
+                    continue
                 value = x.fn(*primal(args), **primal(kwargs))
                 known[x] = append(self.tape, x.fn, args, kwargs, value, op.site)
         for i, form, d in zip(expansion.wanted, expansion.forms, expansion.tape.result, strict=True):

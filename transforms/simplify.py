@@ -81,6 +81,8 @@ def share_key(fn: Any, args: Any) -> Hashable | None:
 
 def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     """What an op in a reverse sweep comes down to, or None."""
+    if type(op.value) in NUMBERS and not any(True for _ in ops_in(args)):
+        return (op.value,)
     if len(args) == 1 and fn is operator.neg and isinstance(args[0], Op) and args[0].fn is operator.neg:
         return (args[0].args[0],)
     if len(args) != 2:
