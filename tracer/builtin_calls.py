@@ -306,7 +306,7 @@ def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
 
 
-@handles(getattr(np._core.multiarray, "_array_converter", None) if hasattr(np, "_core") else None)
+@handles(getattr(getattr(getattr(np, "_core", None), "_multiarray_umath", None), "_array_converter", Tracer))
 def _array_converter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return Converter(tracer, site, args)
 
@@ -361,6 +361,11 @@ def _vectorize(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         for i in np.ndindex(shape)
     ]
     return call(tracer, site, np.reshape, (call(tracer, site, np.array, (results,), {}), shape), {})
+
+
+@handles(np.ndarray.__array_wrap__)
+def _array_wrap(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return args[1]
 
 
 @handles(np.ndarray.__copy__, np.ndarray.__deepcopy__)

@@ -135,6 +135,8 @@ def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: An
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(map(is_numeric, args)):
         return apply(tracer, site, fn, args, kwargs)
+    if fn.__class__ is types.BuiltinFunctionType and fn.__module__ == "math":
+        args = tuple([list(iterate_object(tracer, site, x)) if is_iterable(x) else x for x in args])
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
@@ -145,6 +147,11 @@ def primitive(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: An
         arrays: list[ArrayBox] = []
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
     return record(tracer, site, fn, args, kwargs)
+
+
+def is_iterable(value: Any) -> bool:
+    """Whether a value is an iterator, or an object whose class makes it iterable."""
+    return type(value) is types.GeneratorType or is_iterator(value) or method_of(value, "__iter__") is not None
 
 
 def is_numeric(value: Any) -> bool:
@@ -547,6 +554,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         for op in tracer.tape.ops[start : start + 1]:
             tracer.tape.callers[op] = blame(site)
         return result
+    boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
+    if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
+        draw_all(tracer, boxes)
+        return value
     raise NoRuleError(no_rule(fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"))
 
 

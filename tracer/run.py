@@ -76,7 +76,7 @@ def run(
         settle(tracer)
         strip_exception(tracer, error)
         cause = error.__cause__ or error.__context__
-        if isinstance(cause, EscapeError) and isinstance(error, (TypeError, ValueError)):
+        if isinstance(cause, EscapeError) and isinstance(error, (TypeError, ValueError, SystemError)):
             raise cause from None  # NumPy wraps what a box says when it is asked for its number
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:

@@ -12,7 +12,7 @@ from ..rules.registry import rrule
 from ..tracer import calls
 from ..tracer.attributes import write
 from ..tracer.arrays import Memory, is_traced_array
-from ..tracer.border import ATOMS, result_tree
+from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.record import operand
@@ -412,7 +412,7 @@ class Copies:
 
 def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
-    if type(value) in ATOMS or callable(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen.objects:
+    if type(value) in ATOMS or callable_only(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen.objects:
         return value, FIXED
     seen.objects.add(id(value))
     parts: dict[Any, Tree] = {}
