@@ -250,7 +250,7 @@ NOTHING = (  # what never has a gradient
 
 def direction(x, rng):
     """A random step with the structure of a gradient of `x`; None where there is nothing to move."""
-    if isinstance(x, bool | int):  # ints count, index and repeat: they stay where they are
+    if isinstance(x, bool | int | np.bool_ | np.integer):  # ints count and index: they stay
         return None
     if isinstance(x, float | complex | np.floating | np.complexfloating | np.ndarray):
         array = np.asarray(x)
