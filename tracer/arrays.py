@@ -122,7 +122,9 @@ def commit(box: ArrayBox, op: Op) -> None:
         if fn is operator.getitem:
             new = append(tape, setitem, (parent.op, args[0], root.op), {}, parent.value, site)
         else:
-            new = append(tape, write_through, (parent.op, fn, args, kwargs, root.op), {}, parent.value, site)
+            new = append(
+                tape, write_through, (parent.op, fn, args, kwargs, root.op), {}, parent.value, site
+            )
         before, parent.op, parent.seen = parent.op, new, memory.writes
         root = parent
     for alias in memory.boxes:
@@ -154,7 +156,9 @@ def addresses(array: Any) -> Any:
 
 def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
     """Let the elements that two outside arrays share, and that were written through one, come from it."""
-    _, here, there = np.intersect1d(addresses(alias.value), addresses(written.value), return_indices=True)
+    _, here, there = np.intersect1d(
+        addresses(alias.value), addresses(written.value), return_indices=True
+    )
     if alias.value.dtype != written.value.dtype:
         return  # its next use raises
     tape, site = written.op.tape, written.op.site
@@ -187,7 +191,10 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
     """Write the whole value of ``new``, just recorded, into the array, as ``out=`` and ``+=`` do."""
     op = prepare_write(box)
     np.copyto(box.value, new.value, casting="same_kind")
-    if getattr(new.value, "dtype", None) == box.value.dtype and np.shape(new.value) == box.value.shape:
+    if (
+        getattr(new.value, "dtype", None) == box.value.dtype
+        and np.shape(new.value) == box.value.shape
+    ):
         new.value = box.value
         commit(box, new)
         box.memory.saved.append(new)

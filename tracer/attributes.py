@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import calls
+from . import calls, places, protocols
 from .arrays import is_traced_array
 from .border import ATOMS, enter, lower
 from .box import BOXES, ArrayBox, Box
@@ -25,9 +25,37 @@ from .structure import is_container
 from .tape import Site, append
 
 PLAIN = frozenset(
-    (int, float, complex, bool, str, bytes, type(None), list, dict, tuple, set, frozenset, np.ufunc, slice, range)
-    + (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GeneratorType)
-    + (types.CodeType, types.FrameType, types.TracebackType, property, types.MappingProxyType, np.dtype)
+    (
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        bytes,
+        type(None),
+        list,
+        dict,
+        tuple,
+        set,
+        frozenset,
+        np.ufunc,
+        slice,
+        range,
+    )
+    + (
+        types.BuiltinFunctionType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.GeneratorType,
+    )
+    + (
+        types.CodeType,
+        types.FrameType,
+        types.TracebackType,
+        property,
+        types.MappingProxyType,
+        np.dtype,
+    )
 )
 CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtins", "os", "string"))
 MISSING: Any = object()
@@ -116,14 +144,16 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     kind = type(obj)
     if kind is ArrayBox and name in ("real", "imag"):
         part = load_box(tracer, site, obj, name)
-        calls.set_item(tracer, site, part, Ellipsis, value)
+        protocols.set_item(tracer, site, part, Ellipsis, value)
         return
     if kind is ArrayBox and name == "shape" and obj.view is None and not obj.memory.viewed:
-        obj.value.shape = calls.drawn(tracer, value)
+        obj.value.shape = protocols.drawn(tracer, value)
         obj.op = append(tracer.tape, np.reshape, (obj.op, obj.value.shape), {}, obj.value, site)
         return
     if kind in BOXES:
-        raise TraceError(f"{calls.blame(site)}: cannot set the attribute {name!r} of a traced value")
+        raise TraceError(
+            f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
+        )
     if not isinstance(obj, (type, types.ModuleType)):
         custom = kind.__setattr__
         if type(custom) is types.FunctionType:
@@ -152,7 +182,10 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 
 def put(obj: Any, name: str, value: Any) -> None:
-    if isinstance(obj, (type, types.ModuleType)) or type(type(obj).__setattr__) is not types.FunctionType:
+    if (
+        isinstance(obj, (type, types.ModuleType))
+        or type(type(obj).__setattr__) is not types.FunctionType
+    ):
         setattr(obj, name, value)
     else:
         object.__setattr__(obj, name, value)
@@ -180,14 +213,16 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return record(tracer, site, np.real if name == "real" else np.imag, (box,), {})
     if name == "flat" and isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
-            raise TraceError(f"{calls.blame(site)}: .flat of an array that is not contiguous")
+            raise TraceError(f"{places.blame(site)}: .flat of an array that is not contiguous")
         return record(tracer, site, np.reshape, (box, -1), {})
     if callable(found):
         return types.MethodType(found, box)
-    if name in OF_THE_TYPE or (name.startswith("__") and name != "__dict__" and not name.startswith("__array")):
+    if name in OF_THE_TYPE or (
+        name.startswith("__") and name != "__dict__" and not name.startswith("__array")
+    ):
         return getattr(value, name)
     raise TraceError(
-        f"{calls.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
+        f"{places.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
         "gradient could be lost"
     )
 

@@ -30,9 +30,26 @@ from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
 
 ATOMS = frozenset(
-    (int, bool, str, bytes, type(None), type, np.ufunc, np.dtype, type(Ellipsis), type(NotImplemented), range)
+    (
+        int,
+        bool,
+        str,
+        bytes,
+        type(None),
+        type,
+        np.ufunc,
+        np.dtype,
+        type(Ellipsis),
+        type(NotImplemented),
+        range,
+    )
     + (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.MethodDescriptorType)
-    + (types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType, types.MethodType)
+    + (
+        types.WrapperDescriptorType,
+        types.MethodWrapperType,
+        types.ClassMethodDescriptorType,
+        types.MethodType,
+    )
     + (types.CodeType, types.GeneratorType, slice, property, staticmethod, classmethod)
 )
 
@@ -49,9 +66,9 @@ def enter(tracer: Tracer, value: Any, name: str) -> Any:
         if known is not None:
             return known
     if is_container(value):
-        known = tracer.shadows.get(id(value))
-        if known is not None:
-            return known[1]
+        shadow = tracer.shadows.get(id(value))
+        if shadow is not None:
+            return shadow[1]
     return admit(tracer, value, name, "outside")[0]
 
 
@@ -71,7 +88,11 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
         return value, FIXED
     if is_container(value):
         return admit_container(tracer, value, name, role)
-    if kind in ATOMS or isinstance(value, (type, BaseException, np.generic)) or callable_only(value):
+    if (
+        kind in ATOMS
+        or isinstance(value, (type, BaseException, np.generic))
+        or callable_only(value)
+    ):
         return value, FIXED
     if role != "argument":
         tracer.outside[id(value)] = value
@@ -91,7 +112,9 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
         for x in value:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
                 enter(tracer, x, f"{name}[…]")
-        return (value if kind is frozenset else remember(tracer, value, set(value), name, role)), FIXED
+        return (
+            value if kind is frozenset else remember(tracer, value, set(value), name, role)
+        ), FIXED
     if isinstance(value, tuple):
         pairs = [admit(tracer, x, f"{name}[{i}]", role) for i, x in enumerate(value)]
         inner = [x for x, _ in pairs]
@@ -116,7 +139,9 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
     return copy, branch
 
 
-def remember(tracer: Tracer, original: Any, shadow: Any, name: str = "", role: str = "outside") -> Any:
+def remember(
+    tracer: Tracer, original: Any, shadow: Any, name: str = "", role: str = "outside"
+) -> Any:
     """Pair a shadow with its original. What is read from outside is the same object each time it is read."""
     if role == "outside":
         tracer.shadows.setdefault(id(original), (original, shadow))
@@ -128,7 +153,9 @@ def remember(tracer: Tracer, original: Any, shadow: Any, name: str = "", role: s
 def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
     """Box the float and array attributes of an argument that is an object, in the overlay."""
     if id(instance) in tracer.outside:
-        return tracer.trees.get(id(instance), FIXED)  # on a cycle, where it is not known yet, it stands once
+        return tracer.trees.get(
+            id(instance), FIXED
+        )  # on a cycle, where it is not known yet, it stands once
     tracer.outside[id(instance)] = instance
     parts: dict[Any, Tree] = {}
     for key, value in attributes(instance).items():
@@ -144,7 +171,9 @@ def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
 # ------------------------------------------------------------------------------------------------ lowering
 
 
-def lower(tracer: Tracer, value: Any, memo: dict[int, Any] | None = None, final: bool = False) -> Any:
+def lower(
+    tracer: Tracer, value: Any, memo: dict[int, Any] | None = None, final: bool = False
+) -> Any:
     """The plain value behind a traced one.
 
     While the run goes on (``final`` is false), containers that hold boxes get a plain copy, their original from
@@ -212,9 +241,12 @@ def _empty_like(value: Any) -> Any:
 def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final: bool) -> bool:
     """Make an original hold the plain contents of its shadow; says whether it had to be changed."""
     if isinstance(original, (dict, OrderedDict)):
-        plain = {lower(tracer, k, memo, final): lower(tracer, v, memo, final) for k, v in shadow.items()}
+        plain = {
+            lower(tracer, k, memo, final): lower(tracer, v, memo, final) for k, v in shadow.items()
+        }
         same = len(plain) == len(original) and all(
-            a is b and x is y for (a, x), (b, y) in zip(plain.items(), original.items(), strict=True)
+            a is b and x is y
+            for (a, x), (b, y) in zip(plain.items(), original.items(), strict=True)
         )
         if not same:
             original.clear()
@@ -222,12 +254,18 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         return not same
     contents = [lower(tracer, x, memo, final) for x in shadow]
     if isinstance(original, set):
-        if original is not shadow and len(contents) == len(original) and all(x in original for x in contents):
+        if (
+            original is not shadow
+            and len(contents) == len(original)
+            and all(x in original for x in contents)
+        ):
             return False
         original.clear()
         original.update(contents)
         return True
-    if len(contents) == len(original) and all(a is b for a, b in zip(contents, original, strict=True)):
+    if len(contents) == len(original) and all(
+        a is b for a, b in zip(contents, original, strict=True)
+    ):
         return False
     original.clear()
     original.extend(contents)
@@ -250,7 +288,9 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
     if fn.__defaults__:
         fn.__defaults__ = tuple(lower(tracer, x, memo, final) for x in fn.__defaults__)
     if fn.__kwdefaults__:
-        fn.__kwdefaults__.update({k: lower(tracer, x, memo, final) for k, x in fn.__kwdefaults__.items()})
+        fn.__kwdefaults__.update(
+            {k: lower(tracer, x, memo, final) for k, x in fn.__kwdefaults__.items()}
+        )
     fn.__code__ = rewrite.original(fn.__code__)
 
 
@@ -332,7 +372,9 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         )
     if is_container(value) and kind not in (set, frozenset):
         if id(value) in memo:
-            raise TraceError(f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself")
+            raise TraceError(
+                f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself"
+            )
         items = value.items() if isinstance(value, dict) else enumerate(value)
         memo.add(id(value))
         parts = {key: result_tree(tracer, x, memo) for key, x in items}
@@ -340,7 +382,12 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return Branch(kind, parts)
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
         return Leaf(None, value) if is_differentiable(value) else FIXED
-    if kind in ATOMS or isinstance(value, (type, np.generic)) or callable_only(value) or id(value) in memo:
+    if (
+        kind in ATOMS
+        or isinstance(value, (type, np.generic))
+        or callable_only(value)
+        or id(value) in memo
+    ):
         return FIXED
     memo.add(id(value))
     parts = {}
@@ -353,7 +400,9 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
 def forget_effects(tracer: Tracer, original: Any) -> None:
     """Drop the effects on a container that was left as it had been found."""
     if any(op.kind == "effect" and External.is_of(op, original) for op in tracer.tape.ops):
-        tracer.tape.ops[:] = [x for x in tracer.tape.ops if x.kind != "effect" or not External.is_of(x, original)]
+        tracer.tape.ops[:] = [
+            x for x in tracer.tape.ops if x.kind != "effect" or not External.is_of(x, original)
+        ]
 
 
 class External:
@@ -374,7 +423,12 @@ class External:
 def is_iterator(value: Any) -> bool:
     """Whether a value is one of the iterators of Python itself."""
     cls = type(value)
-    return cls.__module__ in ("builtins", "itertools", "collections", "_collections_abc") and hasattr(cls, "__next__")
+    return cls.__module__ in (
+        "builtins",
+        "itertools",
+        "collections",
+        "_collections_abc",
+    ) and hasattr(cls, "__next__")
 
 
 def current_op(box: Box) -> Any:

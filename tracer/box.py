@@ -32,43 +32,45 @@ class Box:
 
     # What draws a plain value out is a decision of the program, and a guard on the tape.
     def __bool__(self) -> bool:
-        return calls.draw(self, bool)
+        return protocols.draw(self, bool)
 
     def __index__(self) -> int:
-        return calls.draw(self, operator.index)
+        return protocols.draw(self, operator.index)
 
     def __hash__(self) -> int:
-        return calls.draw(self, hash)
+        return protocols.draw(self, hash)
 
     def __str__(self) -> str:
-        return calls.draw(self, str)
+        return protocols.draw(self, str)
 
     def __repr__(self) -> str:
-        return calls.draw(self, repr)
+        return protocols.draw(self, repr)
 
     def __format__(self, spec: str) -> str:
-        return calls.draw(self, lambda value: format(value, spec))
+        return protocols.draw(self, lambda value: format(value, spec))
 
     def __len__(self) -> int:
         return len(self.value)
 
     def __iter__(self) -> Any:
-        return calls.iterate(self)
+        return protocols.iterate(self)
 
     def __contains__(self, item: Any) -> bool:
-        return calls.operate(operator.contains, (self, item))
+        return protocols.operate(operator.contains, (self, item))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        calls.write_item(self, key, value)
+        protocols.write_item(self, key, value)
 
     def __getattr__(self, name: str) -> Any:
-        return calls.box_attribute(self, name)
+        return protocols.box_attribute(self, name)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        return calls.operate(ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs)
+        return protocols.operate(
+            ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs
+        )
 
     def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return calls.operate(fn, args, kwargs)
+        return protocols.operate(fn, args, kwargs)
 
     # What would hand the bare value to code that records nothing is refused.
     def __float__(self) -> float:
@@ -110,9 +112,9 @@ BOXES = frozenset((Box, ArrayBox))
 
 def lost(box: Box, where: str) -> EscapeError:
     """The error for a box that C code wants to strip of its tape."""
-    site = calls.user_site()
+    site = places.user_site()
     return EscapeError(
-        f"{calls.blame(site)}: a traced {type(box.value).__name__} reached code "
+        f"{places.blame(site)}: a traced {type(box.value).__name__} reached code "
         f"that cannot record it (through {where}), so its gradient would be lost. Call the function that does "
         "this directly from the traced code and give it a rule with @wengert.rrule."
     )
@@ -120,16 +122,16 @@ def lost(box: Box, where: str) -> EscapeError:
 
 def _binary(op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def forward(self: Box, other: Any) -> Any:
-        return calls.operate(op, (self, other))
+        return protocols.operate(op, (self, other))
 
     def reflected(self: Box, other: Any) -> Any:
-        return calls.operate(op, (other, self))
+        return protocols.operate(op, (other, self))
 
     return forward, reflected
 
 
 def _unary(op: Callable[[Any], Any]) -> Any:
-    return lambda self, *rest: calls.operate(op, (self, *rest))
+    return lambda self, *rest: protocols.operate(op, (self, *rest))
 
 
 for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
@@ -138,12 +140,13 @@ for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshi
     setattr(Box, f"__{_name}__", _forward)
     setattr(Box, f"__r{_name}__", _reflected)
     setattr(ArrayBox, f"__i{_name}__", _binary(getattr(operator, f"__i{_name}__"))[0])
-Box.__divmod__, Box.__rdivmod__ = _binary(divmod)  # type: ignore[attr-defined]
+for _name, _method in zip(("__divmod__", "__rdivmod__"), _binary(divmod), strict=True):
+    setattr(Box, _name, _method)
 for _name in "lt le eq ne gt ge".split():
     setattr(Box, f"__{_name}__", _binary(getattr(operator, f"__{_name}__"))[0])
 for _name in "neg pos invert abs".split():
     setattr(Box, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
-Box.__getitem__ = _binary(operator.getitem)[0]  # type: ignore[attr-defined]
+setattr(Box, "__getitem__", _binary(operator.getitem)[0])  # noqa: B010  (mypy takes the plain form for generics)
 Box.__round__ = _unary(round)  # type: ignore[attr-defined]
 
-from . import calls  # noqa: E402  (boxes and calls need each other; boxes come first)
+from . import places, protocols  # noqa: E402  (boxes and what uses them need each other; boxes come first)

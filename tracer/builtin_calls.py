@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import attributes, calls
+from . import attributes, calls, places, protocols
 from .border import lower
 from .box import BOXES
-from .calls import call, handles, method_of, plain_of, structural
+from .calls import call, handles
 from .errors import TraceError
+from .foreign import callback, structural
+from .protocols import method_of, plain_of
 from .record import NUMBERS, effect, has_box, record
-from .session import Tracer
+from .session import Tracer, intrinsic
 from .tape import Site
 
 
@@ -40,7 +42,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return type(plain_of(args[0]))
     made = type(*args, **kwargs)
     if "__module__" not in args[2]:
-        made.__module__ = calls.user_frame().f_globals.get("__name__", made.__module__)
+        made.__module__ = places.user_frame().f_globals.get("__name__", made.__module__)
     return made
 
 
@@ -58,7 +60,7 @@ def by_method(tracer: Tracer, site: Site, fn: Any, name: str, args: Any) -> Any:
     """A builtin that asks a special method, run as a twin where that is a Python function."""
     method = method_of(args[0], name) if args else None
     if method is not None:
-        return calls.plain_key(call(tracer, site, method, args, {}))
+        return protocols.plain_key(call(tracer, site, method, args, {}))
     return structural(tracer, site, fn, args, {})
 
 
@@ -70,7 +72,9 @@ for _fn, _name in (
     (operator.length_hint, "__length_hint__"),
 ):
 
-    def _by_name(tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _fn, name: str = _name) -> Any:
+    def _by_name(
+        tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _fn, name: str = _name
+    ) -> Any:
         if kwargs or not args:
             return structural(tracer, site, fn, args, kwargs)
         method = method_of(args[0], name)
@@ -83,12 +87,12 @@ for _fn, _name in (
 
 @handles(bool, operator.truth)
 def _bool(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
-    return calls.truth(tracer, site, args[0]) if args else False
+    return protocols.truth(tracer, site, args[0]) if args else False
 
 
 @handles(operator.not_)
 def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
-    return not calls.truth(tracer, site, args[0])
+    return not protocols.truth(tracer, site, args[0])
 
 
 def _number(cls: type, name: str) -> Any:
@@ -111,7 +115,7 @@ for _cls in (float, int, complex):
 def _iter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 2:
         return structural(tracer, site, iter, args, kwargs)
-    return iter(calls.iterate_object(tracer, site, args[0]))
+    return iter(protocols.iterate_object(tracer, site, args[0]))
 
 
 @handles(next)
@@ -129,9 +133,9 @@ def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(sum)
 def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    items = list(calls.iterate_object(tracer, site, args[0]))
+    items = list(protocols.iterate_object(tracer, site, args[0]))
     start = args[1:] or tuple(kwargs.values())
-    if not has_box(items) and not has_box(start) and not any(map(calls.is_object, items)):
+    if not has_box(items) and not has_box(start) and not any(map(protocols.is_object, items)):
         return sum(items, *start)
     if all(isinstance(plain_of(x), (NUMBERS, bool, np.ndarray)) for x in (*items, *start)):
         return record(tracer, site, sum, (items, *start), {})
@@ -143,8 +147,13 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 def hooks_binary(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
-    if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right):
-        return calls.apply(tracer, site, op, (left, right), {})
+    if (
+        type(left) in BOXES
+        or type(right) in BOXES
+        or protocols.is_object(left)
+        or protocols.is_object(right)
+    ):
+        return protocols.apply(tracer, site, op, (left, right), {})
     return op(left, right)
 
 
@@ -161,7 +170,9 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(object.__getattribute__)
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj, name = args
-    return attributes.leaf(tracer, obj, name, object.__getattribute__(obj, name), id(obj) in tracer.outside)
+    return attributes.leaf(
+        tracer, obj, name, object.__getattribute__(obj, name), id(obj) in tracer.outside
+    )
 
 
 @handles(hasattr)
@@ -181,7 +192,10 @@ def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(object.__setattr__)
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args
-    if type(getattr(type(obj), "__setattr__", None)) is types.FunctionType or id(obj) not in tracer.outside:
+    if (
+        type(getattr(type(obj), "__setattr__", None)) is types.FunctionType
+        or id(obj) not in tracer.outside
+    ):
         if id(obj) not in tracer.outside:
             object.__setattr__(obj, name, value)
             return
@@ -199,23 +213,23 @@ def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(vars)
 def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args:
-        return calls.user_frame().f_locals
+        return places.user_frame().f_locals
     return attributes.load(tracer, site, args[0], "__dict__")
 
 
 @handles(locals)
 def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return calls.user_frame().f_locals
+    return places.user_frame().f_locals
 
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return calls.user_frame().f_globals
+    return places.user_frame().f_globals
 
 
 @handles(dir)
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return dir(plain_of(args[0])) if args else sorted(calls.user_frame().f_locals)
+    return dir(plain_of(args[0])) if args else sorted(places.user_frame().f_locals)
 
 
 @handles(eval, exec)
@@ -230,17 +244,17 @@ def _eval(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if args:
         return super(*args)  # type: ignore[misc]
-    frame = calls.user_frame()
+    frame = places.user_frame()
     first = frame.f_locals[frame.f_code.co_varnames[0]]
     return super(frame.f_locals["__class__"], first)
 
 
 @handles(sys._getframe)
 def _getframe(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    frame = calls.user_frame()
+    frame = places.user_frame()
     for _ in range(args[0] if args else 0):
         frame = frame.f_back
-        while frame.f_code.co_filename.startswith(calls.HERE):
+        while frame.f_code.co_filename.startswith(places.HERE):
             frame = frame.f_back
     return frame
 
@@ -248,7 +262,10 @@ def _getframe(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, print, args, kwargs)
-    texts = [call(tracer, site, str, (x,), {}) if calls.is_object(x) else lower(tracer, x) for x in args]
+    texts = [
+        call(tracer, site, str, (x,), {}) if protocols.is_object(x) else lower(tracer, x)
+        for x in args
+    ]
     print(*texts, **{k: lower(tracer, x) for k, x in kwargs.items()})
 
 
@@ -284,7 +301,10 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return array.tolist()
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, type(array.value).item, (array,), {})
-    return [_tolist(tracer, site, (calls.get_item(tracer, site, array, i),), {}) for i in range(len(array.value))]
+    return [
+        _tolist(tracer, site, (protocols.get_item(tracer, site, array, i),), {})
+        for i in range(len(array.value))
+    ]
 
 
 @handles(float.as_integer_ratio)
@@ -292,7 +312,7 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
     if type(args[0]) not in BOXES:
         return args[0].as_integer_ratio()
     raise TraceError(
-        f"{calls.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
+        f"{places.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
         "lost; convert to Fraction or Decimal outside the traced function"
     )
 
@@ -300,13 +320,17 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 @handles(np.fromiter)
 def _fromiter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     given = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
-    items = calls.iterate_object(tracer, site, given["iter"])
+    items = protocols.iterate_object(tracer, site, given["iter"])
     count = given.get("count", -1)
     items = list(items) if count < 0 else list(itertools.islice(items, count))
     return call(tracer, site, np.array, (items,), {"dtype": given["dtype"]})
 
 
-@handles(getattr(getattr(getattr(np, "_core", None), "_multiarray_umath", None), "_array_converter", Tracer))
+@handles(
+    getattr(
+        getattr(getattr(np, "_core", None), "_multiarray_umath", None), "_array_converter", Tracer
+    )
+)
 def _array_converter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return Converter(tracer, site, args)
 
@@ -314,29 +338,33 @@ def _array_converter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 class Converter:
     """Stands for NumPy's own helper of that job, which is written in C: arguments as arrays, and results as they."""
 
-    @calls.intrinsic
+    @intrinsic
     def __init__(self, tracer: Tracer, site: Site, args: Any) -> None:
         self.arrays = tuple([call(tracer, site, np.asarray, (x,), {}) for x in args])
-        self.scalar_input = tuple([not isinstance(plain_of(x), np.ndarray) and np.ndim(plain_of(x)) == 0 for x in args])
+        self.scalar_input = tuple(
+            [not isinstance(plain_of(x), np.ndarray) and np.ndim(plain_of(x)) == 0 for x in args]
+        )
 
-    @calls.intrinsic
+    @intrinsic
     def __getitem__(self, i: int) -> Any:
         return self.arrays[i]
 
-    @calls.intrinsic
+    @intrinsic
     def __len__(self) -> int:
         return len(self.arrays)
 
-    @calls.intrinsic
+    @intrinsic
     def as_arrays(self, subok: bool = True, pyscalars: str = "convert_if_no_array") -> Any:
         return self.arrays
 
-    @calls.intrinsic
+    @intrinsic
     def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> Any:
-        types = [plain_of(x).dtype for x in self.arrays] + ([] if extra_dtype is None else [extra_dtype])
+        types = [plain_of(x).dtype for x in self.arrays] + (
+            [] if extra_dtype is None else [extra_dtype]
+        )
         return np.result_type(*types, *([1.0] if ensure_inexact else []))
 
-    @calls.intrinsic
+    @intrinsic
     def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
         return array
 
@@ -344,7 +372,9 @@ class Converter:
 @handles(np.ndenumerate)
 def _ndenumerate(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = call(tracer, site, np.asarray, args, {})
-    return ((index, calls.get_item(tracer, site, array, index)) for index in np.ndindex(array.shape))
+    return (
+        (index, protocols.get_item(tracer, site, array, index)) for index in np.ndindex(array.shape)
+    )
 
 
 @handles(np.vectorize.__call__)
@@ -352,12 +382,20 @@ def _vectorize(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     """``np.vectorize`` of a Python function of numbers: a loop over the elements."""
     self, *arrays = args
     if kwargs or self.signature is not None or self.excluded or self.otypes is not None:
-        raise TraceError(f"{calls.blame(site)}: only the plain form of np.vectorize can be traced; write the loop")
+        raise TraceError(
+            f"{places.blame(site)}: only the plain form of np.vectorize can be traced; write the loop"
+        )
     arrays = [call(tracer, site, np.asarray, (x,), {}) for x in arrays]
     shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
     arrays = [call(tracer, site, np.broadcast_to, (x, shape), {}) for x in arrays]
     results = [
-        call(tracer, site, self.pyfunc, tuple([calls.get_item(tracer, site, x, i) for x in arrays]), {})
+        call(
+            tracer,
+            site,
+            self.pyfunc,
+            tuple([protocols.get_item(tracer, site, x, i) for x in arrays]),
+            {},
+        )
         for i in np.ndindex(shape)
     ]
     return call(tracer, site, np.reshape, (call(tracer, site, np.array, (results,), {}), shape), {})
@@ -375,17 +413,17 @@ def _array_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(np.ndarray.__setitem__)
 def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    calls.set_item(tracer, site, *args)
+    protocols.set_item(tracer, site, *args)
 
 
 @handles(operator.getitem, np.ndarray.__getitem__)
 def _operator_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return calls.get_item(tracer, site, *args)
+    return protocols.get_item(tracer, site, *args)
 
 
 @handles(operator.setitem)
 def _operator_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    calls.set_item(tracer, site, *args)
+    protocols.set_item(tracer, site, *args)
 
 
 def _dunder_operator(op: Any) -> Any:
@@ -395,22 +433,28 @@ def _dunder_operator(op: Any) -> Any:
     return handler
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge".split():
-    for _cls in (np.ndarray, np.float64, float):
-        if _name != "matmul" or _cls is np.ndarray:
-            handles(getattr(_cls, f"__{_name}__", None))(_dunder_operator(getattr(operator, f"__{_name}__")))
+for _name in (
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge".split()
+):
+    for _owner in (np.ndarray, np.float64, float):
+        if _name != "matmul" or _owner is np.ndarray:
+            handles(getattr(_owner, f"__{_name}__", None))(
+                _dunder_operator(getattr(operator, f"__{_name}__"))
+            )
     if hasattr(np.ndarray, f"__i{_name}__"):
-        handles(getattr(np.ndarray, f"__i{_name}__"))(_dunder_operator(getattr(operator, f"__i{_name}__")))
+        handles(getattr(np.ndarray, f"__i{_name}__"))(
+            _dunder_operator(getattr(operator, f"__i{_name}__"))
+        )
 
 
-for _op in [*calls.BINARY, *calls.COMPARE, *calls.INPLACE]:
-    if _op is not divmod and (_op not in registry.rules or _op in calls.INPLACE):
+for _op in [*protocols.BINARY, *protocols.COMPARE, *protocols.INPLACE]:
+    if _op is not divmod and (_op not in registry.rules or _op in protocols.INPLACE):
         handles(_op)(_dunder_operator(_op))
 
 
 @handles(functools.cmp_to_key)
 def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return functools.cmp_to_key(calls.callback(tracer, site, args[0]))
+    return functools.cmp_to_key(callback(tracer, site, args[0]))
 
 
 @handles(object.__reduce_ex__)

@@ -20,12 +20,31 @@ from .box import BOXES
 from .errors import EscapeError
 from .tape import Site
 
-HARMLESS = frozenset(
-    (int, float, complex, bool, str, bytes, type(None), slice, range, type(Ellipsis), np.ndarray, np.dtype, np.ufunc)
-    + (types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
-) | BOXES
+HARMLESS = (
+    frozenset(
+        (
+            int,
+            float,
+            complex,
+            bool,
+            str,
+            bytes,
+            type(None),
+            slice,
+            range,
+            type(Ellipsis),
+            np.ndarray,
+            np.dtype,
+            np.ufunc,
+        )
+        + (types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
+    )
+    | BOXES
+)
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
-OURS = tuple(os.path.dirname(PACKAGE) + os.sep + part for part in ("tracer", "transforms", "rules", "face"))
+OURS = tuple(
+    os.path.dirname(PACKAGE) + os.sep + part for part in ("tracer", "transforms", "rules", "face")
+)
 
 
 def may_call_back(value: Any, depth: int = 2) -> bool:
@@ -64,7 +83,7 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     finally:
         sys.setprofile(before)
     if escaped:
-        from .calls import blame
+        from .places import blame
 
         code = escaped[0]
         raise EscapeError(
@@ -84,5 +103,9 @@ def holds_box(value: Any) -> bool:
         return any(type(x) in BOXES for x in value)
     if kind is dict:
         return any(type(x) in BOXES for x in value.values())
-    own = getattr(value, "__dict__", None) if not isinstance(value, (type, types.ModuleType)) else None
+    own = (
+        getattr(value, "__dict__", None)
+        if not isinstance(value, (type, types.ModuleType))
+        else None
+    )
     return type(own) is dict and any(type(x) in BOXES for x in own.values())

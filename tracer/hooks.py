@@ -7,16 +7,17 @@ Python does where there is none (a function made inside a traced one may live on
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from . import attributes, calls
+from . import attributes, calls, protocols
 from .border import ATOMS, enter, lower
 from .box import BOXES, ArrayBox, Box
-from .calls import method_of
-from .record import decide
-from .session import active
+from .protocols import method_of
+from .record import decide, effect
+from .session import active, intrinsic
 from .tape import FloatOp, Op, Signature, Site
 
 Hook = Callable[..., Any]
@@ -27,7 +28,7 @@ def binary(site: Site, op: Any) -> Hook:
     if op is operator.getitem:
         return subscript(site)
 
-    functional = calls.INPLACE.get(op, op)
+    functional = protocols.INPLACE.get(op, op)
     two = Signature.of(functional, Op, Op)
     by_float, by_int = Signature.of(functional, Op, float), Signature.of(functional, Op, int)
     float_by, int_by = Signature.of(functional, float, Op), Signature.of(functional, int, Op)
@@ -74,8 +75,16 @@ def binary(site: Site, op: Any) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return op(left, right)
-        if type(left) in BOXES or type(right) in BOXES or calls.is_object(left) or calls.is_object(right) or type(left) is str:
-            return calls.apply(tracer, site, op if type(left) is not Box else functional, (left, right), {})
+        if (
+            type(left) in BOXES
+            or type(right) in BOXES
+            or protocols.is_object(left)
+            or protocols.is_object(right)
+            or type(left) is str
+        ):
+            return protocols.apply(
+                tracer, site, op if type(left) is not Box else functional, (left, right), {}
+            )
         return op(left, right)
 
     return hook
@@ -89,7 +98,7 @@ def subscript(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return container[key]
-        return calls.get_item(tracer, site, container, key)
+        return protocols.get_item(tracer, site, container, key)
 
     return hook
 
@@ -103,8 +112,13 @@ def compare(site: Site, op: Any) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return op(left, right)
-        if kind in BOXES or other in BOXES or calls.is_object(left) or calls.is_object(right):
-            return calls.apply(tracer, site, op, (left, right), {})
+        if (
+            kind in BOXES
+            or other in BOXES
+            or protocols.is_object(left)
+            or protocols.is_object(right)
+        ):
+            return protocols.apply(tracer, site, op, (left, right), {})
         return op(left, right)
 
     return hook
@@ -116,8 +130,8 @@ def unary(site: Site, op: Any) -> Hook:
         if tracer is None or type(x) in PLAIN:
             return op(x)
         if op is operator.not_:
-            return not calls.truth(tracer, site, x)
-        return calls.apply(tracer, site, op, (x,), {})
+            return not protocols.truth(tracer, site, x)
+        return protocols.apply(tracer, site, op, (x,), {})
 
     return hook
 
@@ -129,14 +143,19 @@ def contains(site: Site, negate: bool) -> Hook:
             return (item in container) is not negate
         method = method_of(container, "__contains__")
         if method is not None:
-            found = calls.truth(tracer, site, calls.call(tracer, site, method, (container, item), {}))
+            found = protocols.truth(
+                tracer, site, calls.call(tracer, site, method, (container, item), {})
+            )
         elif type(container) is ArrayBox:
-            equal = calls.apply(tracer, site, operator.eq, (container, item), {})
-            found = calls.truth(tracer, site, calls.call(tracer, site, equal.any, (), {}))
+            equal = protocols.apply(tracer, site, operator.eq, (container, item), {})
+            found = protocols.truth(tracer, site, calls.call(tracer, site, equal.any, (), {}))
         elif method_of(container, "__iter__") is not None:
             found = any(
-                x is item or calls.truth(tracer, site, calls.apply(tracer, site, operator.eq, (x, item), {}))
-                for x in calls.iterate_object(tracer, site, container)
+                x is item
+                or protocols.truth(
+                    tracer, site, protocols.apply(tracer, site, operator.eq, (x, item), {})
+                )
+                for x in protocols.iterate_object(tracer, site, container)
             )
         else:
             found = item in container
@@ -159,7 +178,7 @@ def truth(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None or x is True or x is False:
             return bool(x)
-        return calls.truth(tracer, site, x)
+        return protocols.truth(tracer, site, x)
 
     return hook
 
@@ -179,13 +198,13 @@ def call_ex(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return fn(*args, **(kwargs or {}))
-        args = tuple(calls.iterate_object(tracer, site, args))
+        args = tuple(protocols.iterate_object(tracer, site, args))
         return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
 
     return hook
 
 
-def getattr(site: Site, name: str) -> Hook:  # noqa: A001  (named as the operation it stands for)
+def getattr(site: Site, name: str) -> Hook:
     get = operator.attrgetter(name)
 
     def hook(obj: Any) -> Any:
@@ -197,22 +216,22 @@ def getattr(site: Site, name: str) -> Hook:  # noqa: A001  (named as the operati
     return hook
 
 
-def setattr(site: Site, name: str) -> Hook:  # noqa: A001
+def setattr(site: Site, name: str) -> Hook:
     def hook(obj: Any, value: Any) -> None:
         tracer = active.tracer
         if tracer is None:
-            builtin_setattr(obj, name, value)
+            builtins.setattr(obj, name, value)
         else:
             attributes.store(tracer, site, obj, name, value)
 
     return hook
 
 
-def delattr(site: Site, name: str) -> Hook:  # noqa: A001
+def delattr(site: Site, name: str) -> Hook:
     def hook(obj: Any) -> None:
         tracer = active.tracer
         if tracer is None:
-            builtin_delattr(obj, name)
+            builtins.delattr(obj, name)
         else:
             attributes.delete(tracer, site, obj, name)
 
@@ -222,10 +241,12 @@ def delattr(site: Site, name: str) -> Hook:  # noqa: A001
 def setitem(site: Site) -> Hook:
     def hook(container: Any, key: Any, value: Any) -> None:
         tracer = active.tracer
-        if tracer is None or (type(container) is list and type(key) is int and id(container) not in tracer.originals):
+        if tracer is None or (
+            type(container) is list and type(key) is int and id(container) not in tracer.originals
+        ):
             container[key] = value
         else:
-            calls.set_item(tracer, site, container, key, value)
+            protocols.set_item(tracer, site, container, key, value)
 
     return hook
 
@@ -237,7 +258,7 @@ def delitem(site: Site) -> Hook:
         if tracer is not None and method is not None:
             calls.call(tracer, site, method, (container, key), {})
         else:
-            del container[calls.plain_key(key)]
+            del container[protocols.plain_key(key)]
 
     return hook
 
@@ -250,11 +271,11 @@ def load_global(site: Site, name: str) -> Hook:
         tracer = active.tracer
         if tracer is None or value.__class__ is type:
             return value
-        entry = tracer.overlay.get((site.filename, name))  # type: ignore[call-overload]
+        entry = tracer.overlay.get((site.filename, name))
         if entry is not None and entry[1] is value:
             return entry[2]
         traced = enter(tracer, value, name)
-        tracer.overlay[site.filename, name] = (value, value, traced)  # type: ignore[index]
+        tracer.overlay[site.filename, name] = (value, value, traced)
         return traced
 
     return hook
@@ -275,19 +296,19 @@ def store_global(site: Site, name: str) -> Hook:
         if tracer is None:
             return value
         plain = lower(tracer, value)
-        tracer.overlay[site.filename, name] = (plain, plain, value)  # type: ignore[index]
-        calls.effect(tracer, site, operator.setitem, ("globals", name, value), {})
+        tracer.overlay[site.filename, name] = (plain, plain, value)
+        effect(tracer, site, operator.setitem, ("globals", name, value), {})
         return plain
 
     return hook
 
 
-def iter(site: Site) -> Hook:  # noqa: A001
+def iter(site: Site) -> Hook:
     def hook(obj: Any) -> Any:
         tracer = active.tracer
         if tracer is None:
-            return builtin_iter(obj)
-        return builtin_iter(calls.iterate_object(tracer, site, obj))
+            return builtins.iter(obj)
+        return builtins.iter(protocols.iterate_object(tracer, site, obj))
 
     return hook
 
@@ -298,14 +319,14 @@ class Context:
     def __init__(self, site: Site, manager: Any, enter: Any, leave: Any) -> None:
         self.site, self.manager, self.enter, self.leave = site, manager, enter, leave
 
-    @calls.intrinsic
+    @intrinsic
     def __enter__(self) -> Any:
         return calls.call(active.tracer, self.site, self.enter, (self.manager,), {})  # type: ignore[arg-type]
 
-    @calls.intrinsic
+    @intrinsic
     def __exit__(self, *error: Any) -> Any:
         result = calls.call(active.tracer, self.site, self.leave, (self.manager, *error), {})  # type: ignore[arg-type]
-        return calls.plain_key(result)
+        return protocols.plain_key(result)
 
 
 def context(site: Site) -> Hook:
@@ -328,7 +349,9 @@ def match_class(site: Site) -> Hook:
             selves = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
             if not hasattr(cls, "__match_args__") and issubclass(cls, selves):
                 if count > 1:
-                    raise TypeError(f"{cls.__name__}() accepts 1 positional sub-pattern ({count} given)")
+                    raise TypeError(
+                        f"{cls.__name__}() accepts 1 positional sub-pattern ({count} given)"
+                    )
                 found.append(subject)
             else:
                 fields = cls.__match_args__ if hasattr(cls, "__match_args__") else ()
@@ -342,7 +365,11 @@ def match_class(site: Site) -> Hook:
         for name in names:
             try:
                 tracer = active.tracer
-                found.append(operator.attrgetter(name)(subject) if tracer is None else get(tracer, site, subject, name))
+                found.append(
+                    operator.attrgetter(name)(subject)
+                    if tracer is None
+                    else get(tracer, site, subject, name)
+                )
             except AttributeError:
                 return None
         return tuple(found)
@@ -350,7 +377,7 @@ def match_class(site: Site) -> Hook:
     return hook
 
 
-def format(site: Site) -> Hook:  # noqa: A001
+def format(site: Site) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
         if tracer is None or type(value) in PLAIN:
@@ -358,8 +385,11 @@ def format(site: Site) -> Hook:  # noqa: A001
         if type(value) in BOXES:
             decide(tracer, value.op, value.value) if type(value) is Box else None
             return value.value
-        if calls.is_object(value):
-            return Formatted(lambda name, *args: calls.call(tracer, site, method_of(value, name), args, {}), value)
+        if protocols.is_object(value):
+            return Formatted(
+                lambda name, *args: calls.call(tracer, site, method_of(value, name), args, {}),
+                value,
+            )
         return value
 
     return hook
@@ -371,28 +401,26 @@ class Formatted:
     def __init__(self, run: Hook, value: Any) -> None:
         self.run, self.value = run, value
 
-    @calls.intrinsic
+    @intrinsic
     def __format__(self, spec: str) -> str:
         if method_of(self.value, "__format__"):
             return self.run("__format__", self.value, spec)
-        return builtin_format(str(self), spec) if type(self.value).__format__ is object.__format__ else builtin_format(
-            self.value, spec
+        return (
+            builtins.format(str(self), spec)
+            if type(self.value).__format__ is object.__format__
+            else builtins.format(self.value, spec)
         )
 
-    @calls.intrinsic
+    @intrinsic
     def __str__(self) -> str:
         if method_of(self.value, "__str__"):
             return self.run("__str__", self.value)
         return repr(self) if type(self.value).__str__ is object.__str__ else str(self.value)
 
-    @calls.intrinsic
+    @intrinsic
     def __repr__(self) -> str:
-        return self.run("__repr__", self.value) if method_of(self.value, "__repr__") else repr(self.value)
-
-
-from builtins import (  # noqa: E402  (the factories above shadow these names in the module)
-    delattr as builtin_delattr,
-    format as builtin_format,
-    iter as builtin_iter,
-    setattr as builtin_setattr,
-)
+        return (
+            self.run("__repr__", self.value)
+            if method_of(self.value, "__repr__")
+            else repr(self.value)
+        )

@@ -58,7 +58,9 @@ def has_box(value: Any) -> bool:
     return isinstance(value, tuple) and any(map(has_box, value))
 
 
-def record(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def record(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Call the primitive ``fn`` on the values of its arguments, note it on the tape, and box the result."""
     arrays: list[ArrayBox] = []
     operands = operand(args, arrays)
@@ -98,7 +100,9 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if isinstance(value, NUMBERS) or isinstance(value, np.bool_):
         return Box(value, op)
     if is_traced_array(value):
-        return box_array(op, arrays, fresh=op.fn in VALUE_FREE or not any(True for _ in op.operands()))
+        return box_array(
+            op, arrays, fresh=op.fn in VALUE_FREE or not any(True for _ in op.operands())
+        )
     if isinstance(value, (tuple, list)):
         parts = []
         for i, part in enumerate(value):
@@ -114,7 +118,11 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
 
 
 def describe(value: Any) -> str:
-    return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+    return (
+        f"{type(value).__name__} of dtype {value.dtype}"
+        if isinstance(value, np.ndarray)
+        else type(value).__name__
+    )
 
 
 def rebuilt(value: Any, parts: list[Any]) -> Any:
@@ -126,16 +134,22 @@ def rebuilt(value: Any, parts: list[Any]) -> Any:
     return type(value)(parts)
 
 
-def born(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, pure: bool) -> Any:
+def born(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, pure: bool
+) -> Any:
     """The result of a call that no traced value went into."""
     kind = type(value)
     if is_traced_array(value):
         known = tracer.arrays.get(id(value))
         if known is not None and known.value is value:
             return known
-        return box(tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), [])
+        return box(
+            tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
+        )
     if not pure and (kind is float or kind is complex or isinstance(value, np.inexact)):
-        return box(tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), [])
+        return box(
+            tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
+        )
     if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_make")):
         parts = [born(tracer, site, element, (value, i), {}, x, pure) for i, x in enumerate(value)]
         changed = any(a is not b for a, b in zip(parts, value, strict=True))
@@ -156,7 +170,9 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
         ops.append(Guard(operator.eq, (op,), value, op.site, tracer.tape))
 
 
-def effect(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def effect(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """Note something that was done to the outside."""
     arrays: list[ArrayBox] = []
     operands = operand(args, arrays)

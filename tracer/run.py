@@ -67,7 +67,9 @@ def run(
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         done.result = result_tree(tracer, result)
-        tape.result = rebuild(done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value)
+        tape.result = rebuild(
+            done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
+        )
         settle(tracer)
         done.value = lower(tracer, result, {}, final=True)
         if protect:
@@ -76,7 +78,9 @@ def run(
         settle(tracer)
         strip_exception(tracer, error)
         cause = error.__cause__ or error.__context__
-        if isinstance(cause, EscapeError) and isinstance(error, (TypeError, ValueError, SystemError)):
+        if isinstance(cause, EscapeError) and isinstance(
+            error, (TypeError, ValueError, SystemError)
+        ):
             raise cause from None  # NumPy wraps what a box says when it is asked for its number
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:
@@ -116,7 +120,13 @@ class _Surroundings:
                     warnings.showwarning = self.show
 
     def show_at_user(
-        self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+        self,
+        message: Any,
+        category: Any,
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: Any = None,
     ) -> None:
         if filename.startswith(OURS):
             frame = sys._getframe(1)
@@ -131,7 +141,10 @@ surroundings = _Surroundings()
 
 def keep_values(tracer: Tracer) -> None:
     """Move the values that the reverse sweep may need out of the arrays that somebody outside can write to."""
-    for box in [*tracer.exposed, *[box for memory in tracer.memories.values() for box in memory.boxes]]:
+    for box in [
+        *tracer.exposed,
+        *[box for memory in tracer.memories.values() for box in memory.boxes],
+    ]:
         for op in box.memory.saved:
             op.value = op.value.copy("K")
         box.memory.saved.clear()
@@ -140,7 +153,9 @@ def keep_values(tracer: Tracer) -> None:
 def describe(f: Any) -> tuple[str, Site]:
     """The name and the place of a callable."""
     if not callable(f):
-        raise TraceError(f"the first argument must be a function or another callable, not a {type(f).__name__}")
+        raise TraceError(
+            f"the first argument must be a function or another callable, not a {type(f).__name__}"
+        )
     inner = getattr(f, "__func__", f)
     code = getattr(inner, "__code__", None)
     name = getattr(f, "__name__", type(f).__name__)

@@ -25,13 +25,19 @@ class Tracer:
     def __init__(self, tape: Tape, primitives: Callable[[Any], bool] | None = None) -> None:
         self.tape = tape
         self.primitives = primitives
-        self.twins: dict[int, tuple[Any, Any]] = {}  # id of an outside function: the function, its twin
+        self.twins: dict[
+            int, tuple[Any, Any]
+        ] = {}  # id of an outside function: the function, its twin
         self.cells: dict[int, tuple[Any, Any]] = {}  # id of an outside cell: the cell, its shadow
         self.arrays: dict[int, ArrayBox] = {}  # id of an outside array: its box
         self.memories: dict[int, Memory] = {}  # id of the owner of some storage
         self.shadows: dict[int, tuple[Any, Any]] = {}  # id of an outside container: it, its shadow
-        self.originals: dict[int, tuple[Any, Any]] = {}  # id of a shadow: the shadow, the outside container
-        self.overlay: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}  # (id, name): owner, plain, traced
+        self.originals: dict[
+            int, tuple[Any, Any]
+        ] = {}  # id of a shadow: the shadow, the outside container
+        self.overlay: dict[
+            tuple[int, Any], tuple[Any, Any, Any]
+        ] = {}  # (id, name): owner, plain, traced
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
@@ -62,3 +68,12 @@ class _Active(threading.local):
 
 
 active = _Active()
+
+
+intrinsics: set[Any] = set()
+
+
+def intrinsic(fn: Any) -> Any:
+    """Mark a function of Wengert's own that deals with boxes itself."""
+    intrinsics.add(fn)
+    return fn

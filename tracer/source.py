@@ -75,7 +75,9 @@ class Writer:
         if type(tree) is dict:
             return "{" + ", ".join(f"{k!r}: {self.argument(v)}" for k, v in tree.items()) + "}"
         if type(tree) is slice:
-            return "slice(" + ", ".join(map(self.argument, (tree.start, tree.stop, tree.step))) + ")"
+            return (
+                "slice(" + ", ".join(map(self.argument, (tree.start, tree.stop, tree.step))) + ")"
+            )
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
             return f"{self.function(type(tree))}(" + ", ".join(map(self.argument, tree)) + ")"
         return self.function(tree) if callable(tree) else self.constant(tree, "c1")
@@ -88,7 +90,12 @@ class Writer:
             return f"np.{owner.__name__}.{name}"
         if BUILTINS.get(name) is fn:
             return name
-        for module, prefix in ((math, "math"), (np, "np"), (np.linalg, "np.linalg"), (np.ndarray, "np.ndarray")):
+        for module, prefix in (
+            (math, "math"),
+            (np, "np"),
+            (np.linalg, "np.linalg"),
+            (np.ndarray, "np.ndarray"),
+        ):
             if getattr(module, name, None) is fn:
                 return f"{prefix}.{name}"
         return self.constant(fn, name)
@@ -96,7 +103,9 @@ class Writer:
     def index(self, tree: Any) -> str:
         """An index as it stands between brackets."""
         if type(tree) is slice:
-            start, stop, step = ("" if x is None else self.argument(x) for x in (tree.start, tree.stop, tree.step))
+            start, stop, step = (
+                "" if x is None else self.argument(x) for x in (tree.start, tree.stop, tree.step)
+            )
             return f"{start}:{stop}" + (f":{step}" if step else "")
         if type(tree) is tuple and tree:
             return ", ".join(map(self.index, tree)) + ("," if len(tree) == 1 else "")
@@ -116,7 +125,9 @@ class Writer:
                 return f"{PREFIX[fn]}{self.operand(args[0])}"
             if (fn is operator.getitem or fn is element) and len(args) == 2:
                 return f"{self.operand(args[0])}[{self.index(args[1])}]"
-        given = [self.argument(x) for x in args] + [f"{k}={self.argument(x)}" for k, x in op.kwargs.items()]
+        given = [self.argument(x) for x in args] + [
+            f"{k}={self.argument(x)}" for k, x in op.kwargs.items()
+        ]
         objclass = getattr(fn, "__objclass__", None)
         if objclass is not None and args and objclass is np.ndarray:
             return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
@@ -145,7 +156,11 @@ class Writer:
         """The lines of one call; pure writes are spelled out as a copy that is written to."""
         fn, args = op.fn, op.args
         if fn is setitem and not op.kwargs:
-            copied, index, value = self.operand(args[0]), self.index(args[1]), self.argument(args[2])
+            copied, index, value = (
+                self.operand(args[0]),
+                self.index(args[1]),
+                self.argument(args[2]),
+            )
             name = self.name_of(op)
             return [f"    {name} = {copied}.copy()", f"    {name}[{index}] = {value}"]
         if fn is scatter and not op.kwargs:
@@ -167,13 +182,17 @@ class Writer:
             module = getattr(value, "__module__", None)
             real = getattr(value, "__qualname__", "")
             if callable(value) and module and getattr(sys.modules.get(module), real, None) is value:
-                lines.append(f"from {module} import {real}" + ("" if real == name else f" as {name}"))
+                lines.append(
+                    f"from {module} import {real}" + ("" if real == name else f" as {name}")
+                )
             elif isinstance(value, np.ndarray):
-                lines.append(f"{name} = np.array({value.tolist()!r}, dtype={str(value.dtype)!r}).reshape({value.shape})")
+                lines.append(
+                    f"{name} = np.array({value.tolist()!r}, dtype={str(value.dtype)!r}).reshape({value.shape})"
+                )
             elif isinstance(value, np.dtype):
                 lines.append(f"{name} = np.dtype({str(value)!r})")
-            elif isinstance(value, (float, complex)):
-                lines.append(f"{name} = {type(value).__name__}({str(complex(value) if isinstance(value, complex) else float(value))!r})")
+            elif type(value) in (float, complex):  # inf and nan, and complex numbers
+                lines.append(f"{name} = {type(value).__name__}({str(value)!r})")
             elif isinstance(value, np.generic):
                 lines.append(f"{name} = np.{value.dtype}({value.item()!r})")
             else:

@@ -106,7 +106,7 @@ def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
 
 def rebuild_dataclass(kind: type, parts: dict[Any, Any]) -> Any:
     """A dataclass that holds gradients; it is made without running its ``__init__``."""
-    instance = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     for name, part in parts.items():
         object.__setattr__(instance, name, part)
     return instance

@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Op:
 
     __slots__ = ("args", "fn", "site", "tape", "value")
     kind = "call"
-    kwargs: dict[str, Any] = {}
+    kwargs: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape) -> None:
         self.fn = fn
@@ -81,7 +81,7 @@ class Signature:
     """
 
     __slots__ = ("fn", "kinds", "pulls")
-    known: dict[Any, Signature] = {}
+    known: ClassVar[dict[Any, Signature]] = {}
     rules = 0  # the count of changes to the registry for which `pulls` are right
 
     def __init__(self, fn: Any, kinds: tuple[type, ...]) -> None:
@@ -109,7 +109,13 @@ class FloatOp(Op):
     __slots__ = ("signature",)
 
     def __init__(
-        self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape, signature: Signature
+        self,
+        fn: Any,
+        args: tuple[Any, ...],
+        value: Any,
+        site: Site,
+        tape: Tape,
+        signature: Signature,
     ) -> None:
         self.fn = fn
         self.args = args
@@ -125,10 +131,16 @@ class KeywordOp(Op):
     __slots__ = ("kwargs",)
 
     def __init__(
-        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site, tape: Tape
+        self,
+        fn: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        value: Any,
+        site: Site,
+        tape: Tape,
     ) -> None:
         super().__init__(fn, args, value, site, tape)
-        self.kwargs = kwargs
+        self.kwargs = kwargs  # type: ignore[misc]  # a slot here, shared by the class where there are none
 
 
 class Input(Op):
@@ -175,7 +187,9 @@ class Tape:
         self.site = site
         self.ops: list[Op] = []
         self.result: Any = None
-        self.callers: dict[Op, str] = {}  # of calls without a rule: where the user's program made them
+        self.callers: dict[
+            Op, str
+        ] = {}  # of calls without a rule: where the user's program made them
 
     @property
     def inputs(self) -> list[Input]:
@@ -199,9 +213,15 @@ class Tape:
         return source_of(self, name)
 
 
-def append(tape: Tape, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site) -> Op:
+def append(
+    tape: Tape, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site
+) -> Op:
     """Add a call to the tape."""
-    op = KeywordOp(fn, args, kwargs, value, site, tape) if kwargs else Op(fn, args, value, site, tape)
+    op = (
+        KeywordOp(fn, args, kwargs, value, site, tape)
+        if kwargs
+        else Op(fn, args, value, site, tape)
+    )
     tape.ops.append(op)
     return op
 

@@ -9,24 +9,36 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import rrule
-from ..tracer import calls
-from ..tracer.attributes import write
+from ..tracer import calls, places
 from ..tracer.arrays import Memory, is_traced_array
+from ..tracer.attributes import write
 from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.record import operand
 from ..tracer.run import Run, run
-from ..tracer.session import Tracer, active
-from ..tracer.structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable, leaves, rebuild
+from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.structure import (
+    FIXED,
+    Branch,
+    Leaf,
+    Tree,
+    attributes,
+    is_container,
+    is_differentiable,
+    leaves,
+    rebuild,
+)
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal, type_name
 from .cotangents import seeds_of, shaped
 from .reverse import Numeric, Recorded, sweep
 from .simplify import pruned, simplified
 
 
-@calls.intrinsic
-def pullback(f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any) -> tuple[Any, Pullback]:
+@intrinsic
+def pullback(
+    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
+) -> tuple[Any, Pullback]:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
 
     Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
@@ -70,8 +82,10 @@ class Pullback:
         if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
             return record_sweep(active.tracer, done, done.tape.ops, seeds)
         wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
-        found = dict(zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True))
-        return arranged(done, lambda leaf: shaped(leaf, found[leaf.op]))
+        found: dict[Op | None, Any] = dict(
+            zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True)
+        )
+        return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
 
     @property
     def tape(self) -> Tape:
@@ -82,7 +96,7 @@ class Pullback:
         return self.tape.source("back")
 
 
-calls.intrinsic(Pullback.__call__)
+intrinsic(Pullback.__call__)
 
 
 def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
@@ -91,7 +105,9 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         return seeds_of(done.result, dy)
     except CotangentError as error:
         tape = done.tape
-        raise CotangentError(f"pullback of {tape.name} ({tape.site.filename}:{tape.site.lineno}): {error}") from None
+        raise CotangentError(
+            f"pullback of {tape.name} ({tape.site.filename}:{tape.site.lineno}): {error}"
+        ) from None
 
 
 def trees_of(done: Run) -> list[Tree]:
@@ -117,9 +133,15 @@ class Gradient:
         self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
     ) -> None:
         if not callable(f):
-            raise TraceError(f"the first argument must be a function or another callable, not a {type(f).__name__}")
+            raise TraceError(
+                f"the first argument must be a function or another callable, not a {type(f).__name__}"
+            )
         numbers = (argnums,) if isinstance(argnums, int) else argnums
-        if isinstance(numbers, str) or not isinstance(numbers, Collection) or not all(type(i) is int for i in numbers):
+        if (
+            isinstance(numbers, str)
+            or not isinstance(numbers, Collection)
+            or not all(type(i) is int for i in numbers)
+        ):
             raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
         self.f = f
         self.argnums = argnums
@@ -154,7 +176,7 @@ class Gradient:
         return (chosen, value[1]) if self.has_aux else chosen
 
 
-calls.intrinsic(Gradient.__call__)
+intrinsic(Gradient.__call__)
 
 
 def name_of(f: Any) -> str:
@@ -174,16 +196,26 @@ def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
 def one(f: Any, tree: Tree) -> Any:
     """The cotangent 1 for a result that must be a real number."""
     if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
-        kind = "a structure" if not isinstance(tree, Leaf) else f"of type {Input('', tree.value, Tape()).type}"
+        kind = (
+            "a structure"
+            if not isinstance(tree, Leaf)
+            else f"of type {Input('', tree.value, Tape()).type}"
+        )
         raise CotangentError(
             f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
             "use pullback, and give it a cotangent"
         )
     value = tree.value
-    return value.dtype.type(1) if isinstance(value, np.generic) else np.ones((), getattr(value, "dtype", float))[()]
+    return (
+        value.dtype.type(1)
+        if isinstance(value, np.generic)
+        else np.ones((), getattr(value, "dtype", float))[()]
+    )
 
 
-def grad(f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False) -> Gradient:
+def grad(
+    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+) -> Gradient:
     """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
 
     ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
@@ -230,11 +262,11 @@ def trace(
         chosen = primitives  # type: ignore[assignment]
     else:
         members = list(primitives)
-        chosen = lambda fn: any(fn is x or fn == x for x in members)  # noqa: E731
+        chosen = lambda fn: any(fn is x or fn == x for x in members)
     return run(f, args, kwargs, primitives=chosen).tape
 
 
-calls.intrinsic(trace)
+intrinsic(trace)
 
 
 def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None = None) -> Tape:
@@ -291,7 +323,9 @@ def inner_pullback(
     done = Run(tracer.tape)
     seen = Copies()
     if wrt_self:
-        raise TraceError("wrt_self=True is not supported inside a traced function; pass the object as an argument")
+        raise TraceError(
+            "wrt_self=True is not supported inside a traced function; pass the object as an argument"
+        )
     boxed = []
     for x in args:
         traced, tree = as_variables(tracer, x, seen)
@@ -301,7 +335,7 @@ def inner_pullback(
     for name, x in kwargs.items():
         named[name], done.kwargs[name] = as_variables(tracer, x, seen)
     start = len(tracer.tape.ops)
-    value = calls.call(tracer, calls.user_site(), f, tuple(boxed), named)
+    value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
     seen.settle()
     done.result = result_tree(tracer, value)
     done.value = value
@@ -320,21 +354,27 @@ class InnerPullback:
     def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
         if active.tracer is not self.tracer:
             raise TraceError("this pullback was made inside a traced function whose run has ended")
-        return record_sweep(self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds)
+        return record_sweep(
+            self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds
+        )
 
 
-calls.intrinsic(InnerPullback.__call__)
+intrinsic(InnerPullback.__call__)
 
 
-def record_sweep(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
+def record_sweep(
+    tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
+) -> tuple[Any, ...]:
     """Run the reverse sweep on the active tape."""
-    site = calls.user_site()
+    site = places.user_site()
     wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
     seeds = [(op, operand(d, [])) for op, d in seeds]
-    found = dict(zip(wrt, sweep(ops, wrt, seeds, Recorded(tracer.tape, site)), strict=True))
+    found: dict[Op | None, Any] = dict(
+        zip(wrt, sweep(ops, wrt, seeds, Recorded(tracer.tape, site)), strict=True)
+    )
 
     def gradient(leaf: Leaf) -> Any:
-        d = found[leaf.op]
+        d = found.get(leaf.op)
         if d is None:
             return shaped(leaf, None)
         if isinstance(d, Op):
@@ -363,7 +403,7 @@ def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     if kind in BOXES or kind in (float, int, complex) or isinstance(value, np.inexact):
         source = operand(value, [])
         plain = primal(source)
-        op = append(tracer.tape, variable, (source,), {}, plain, calls.user_site())
+        op = append(tracer.tape, variable, (source,), {}, plain, places.user_site())
         if kind is ArrayBox:
             box: Box = ArrayBox(plain, op, value.memory, (value, variable, (), {}))
         else:
@@ -382,7 +422,9 @@ def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     copy = value.copy()
     for key, x in zip(pairs, inner, strict=True):
         copy[key] = x
-    seen.containers.append((value, copy, {id(new): old for new, old in zip(inner, elements(value), strict=True)}))
+    seen.containers.append(
+        (value, copy, {id(new): old for new, old in zip(inner, elements(value), strict=True)})
+    )
     return copy, tree
 
 
@@ -402,17 +444,26 @@ class Copies:
         for original, copy, before in self.containers:
             now = [before.get(id(x), x) for x in elements(copy)]
             if isinstance(original, dict):
-                if list(copy) != list(original) or any(a is not b for a, b in zip(now, original.values(), strict=True)):
+                if list(copy) != list(original) or any(
+                    a is not b for a, b in zip(now, original.values(), strict=True)
+                ):
                     original.clear()
                     original.update(zip(copy, now, strict=True))
-            elif len(now) != len(original) or any(a is not b for a, b in zip(now, original, strict=True)):
+            elif len(now) != len(original) or any(
+                a is not b for a, b in zip(now, original, strict=True)
+            ):
                 original.clear()
                 original.extend(now)
 
 
 def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
-    if type(value) in ATOMS or callable_only(value) or isinstance(value, (type, types.ModuleType)) or id(value) in seen.objects:
+    if (
+        type(value) in ATOMS
+        or callable_only(value)
+        or isinstance(value, (type, types.ModuleType))
+        or id(value) in seen.objects
+    ):
         return value, FIXED
     seen.objects.add(id(value))
     parts: dict[Any, Tree] = {}
@@ -423,4 +474,3 @@ def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, 
         if traced is not x:
             write(tracer, NOWHERE, value, name, traced)
     return value, Branch(type(value), parts)
-

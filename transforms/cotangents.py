@@ -36,8 +36,14 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
             raise CotangentError(f"{path} must be a dict with the keys {list(tree.parts)}, or None")
         return dy.get(key)
     if issubclass(kind, (list, tuple, deque)):
-        like = isinstance(dy, (list, tuple, deque)) and (isinstance(dy, tuple) == issubclass(kind, tuple))
-        if not like or len(dy) != len(tree.parts) or (is_namedtuple(kind) and type(dy) not in (kind, tuple)):
+        like = isinstance(dy, (list, tuple, deque)) and (
+            isinstance(dy, tuple) == issubclass(kind, tuple)
+        )
+        if (
+            not like
+            or len(dy) != len(tree.parts)
+            or (is_namedtuple(kind) and type(dy) not in (kind, tuple))
+        ):
             raise CotangentError(
                 f"{path} must be a {kind.__name__} of length {len(tree.parts)}, not {type_of(dy)}"
             )

@@ -21,13 +21,13 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.mutation import scatter, setitem
-from ..tracer import calls
+from ..tracer import calls, places, protocols
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import Writer, compiled
-from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, substitute
+from ..tracer.tape import NOWHERE, FloatOp, Input, KeywordOp, Op, Tape, substitute
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -58,7 +58,7 @@ cache: dict[Hashable, Expansion] = {}
 looked_at: dict[Hashable, set[int]] = {}
 
 
-def type_key(value: Any) -> Hashable:
+def type_key(value: Any) -> Any:
     """The type of a value as far as an expansion may depend on it."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape
@@ -103,7 +103,9 @@ def skeleton(tree: Any, leaves: list[Any], dynamic: bool) -> Hashable:
     if kind is tuple or kind is list:
         return kind, tuple([skeleton(x, leaves, dynamic) for x in tree])
     if kind is slice:
-        return kind, tuple([skeleton(x, leaves, dynamic) for x in (tree.start, tree.stop, tree.step)])
+        return kind, tuple(
+            [skeleton(x, leaves, dynamic) for x in (tree.start, tree.stop, tree.step)]
+        )
     if kind is dict:
         return kind, tuple([(k, skeleton(x, leaves, dynamic)) for k, x in tree.items()])
     if isinstance(tree, tuple):
@@ -140,13 +142,19 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(calls.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
+        raise NoRuleError(places.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
     leaves, frame = leaves_of(op, rule)
     pattern = tuple([isinstance(x, Op) and x in active_leaves for x in leaves])
     shape = (op.fn, rule, frame, pattern)
     types = tuple([type_key(x.value if isinstance(x, Op) else x) for x in leaves])
     statics = looked_at.get((rule, frame), ())
-    key = (shape, types, type_key(op.value), type_key(dz), tuple([plain(leaves[i]) for i in statics]))
+    key = (
+        shape,
+        types,
+        type_key(op.value),
+        type_key(dz),
+        tuple([plain(leaves[i]) for i in statics]),
+    )
     found = cache.get(key)
     if found is None:
         try:
@@ -155,7 +163,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             raise
         except Exception as error:
             message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
-            raise NoRuleError(f"{calls.blame(op.site)}: {message}") from error
+            raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
         if drawn:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
@@ -175,7 +183,11 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
         expansion = Expansion(constant_tape(op), [], [])
     writer = Writer(expansion.tape)
     dz_name, z_name, *leaves = writer.inputs()
-    lines = [f"def pull({dz_name}, op, cotangents):", "    leaves = op.args", f"    {z_name} = op.value"]
+    lines = [
+        f"def pull({dz_name}, op, cotangents):",
+        "    leaves = op.args",
+        f"    {z_name} = op.value",
+    ]
     for i, (name, kind) in enumerate(zip(leaves, op.signature.kinds, strict=True)):
         lines.append(f"    {name} = leaves[{i}]" + (".value" if kind is Op else ""))
     lines += writer.statements()
@@ -225,7 +237,9 @@ def expand(
     drawn = {inputs.index(g.args[0]) for g in tape.ops if g.kind == "guard" and g.args[0] in inputs}
     replace_value(tape, value, z)
     if not isinstance(result, tuple):
-        raise TraceError(f"the pullback of the rule of {op.fn} must return a tuple, one cotangent an argument")
+        raise TraceError(
+            f"the pullback of the rule of {op.fn} must return a tuple, one cotangent an argument"
+        )
     cotangents = collect(bound(op, rule, result), op, rule, pattern)
     wanted, outputs, forms = [], [], []
     for i, d in cotangents:
@@ -235,7 +249,12 @@ def expand(
         form = None
         if isinstance(out, Op) and out.fn is scatter:
             form = "scatter"
-        elif isinstance(out, Op) and out.fn is setitem and out.args[0] is op_of(cotangent) and len(out.args) == 3:
+        elif (
+            isinstance(out, Op)
+            and out.fn is setitem
+            and out.args[0] is op_of(cotangent)
+            and len(out.args) == 3
+        ):
             form = "zeroed" if type(out.args[2]) in (int, float) and out.args[2] == 0 else None
         wanted.append(i)
         outputs.append(out)
@@ -265,7 +284,7 @@ def fix(tape: Tape, values: dict[Any, Any]) -> None:
     tape.ops = [op for op in tape.ops if op not in values]
     for op in tape.ops:
         op.args = substitute(op.args, lambda x: values.get(x, x))
-        if op.kwargs:
+        if isinstance(op, KeywordOp):
             op.kwargs = substitute(op.kwargs, lambda x: values.get(x, x))
     tape.result = substitute(tape.result, lambda x: values.get(x, x))
 
@@ -286,7 +305,7 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
                 swap[source] = z
     for op in tape.ops if swap else ():
         op.args = substitute(op.args, lambda x: swap.get(x, x))
-        if op.kwargs:
+        if isinstance(op, KeywordOp):
             op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))
 
 
@@ -303,7 +322,9 @@ def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ..
     return tuple(positional)
 
 
-def collect(cotangents: Any, op: Op, rule: registry.Rule, pattern: tuple[bool, ...]) -> list[tuple[int, Any]]:
+def collect(
+    cotangents: Any, op: Op, rule: registry.Rule, pattern: tuple[bool, ...]
+) -> list[tuple[int, Any]]:
     """The cotangent of each active leaf, by the leaf's number."""
     found: list[tuple[int, Any]] = []
     position = [0]
@@ -324,11 +345,10 @@ def collect(cotangents: Any, op: Op, rule: registry.Rule, pattern: tuple[bool, .
         elif isinstance(tree, (tuple, list)):
             for i, part in enumerate(tree):
                 if type(d) in BOXES:
-                    walk(part, calls.operate_index(d, i), dynamic)
+                    walk(part, protocols.operate_index(d, i), dynamic)
                 else:
                     walk(part, None if d is None or i >= len(d) else d[i], dynamic)
 
     for i, (tree, d) in enumerate(zip((*op.args, *op.kwargs.values()), cotangents, strict=True)):
         walk(tree, d, i < count and i < len(op.args))
     return found
-

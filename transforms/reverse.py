@@ -16,16 +16,27 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import rules
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
-from ..tracer.tape import FloatOp, Op, Signature, Site, Tape, append, element, ops_in, primal, substitute
+from ..rules.registry import rules
+from ..tracer.tape import (
+    FloatOp,
+    Op,
+    Signature,
+    Site,
+    Tape,
+    append,
+    element,
+    ops_in,
+    primal,
+    substitute,
+)
 from .expand import Expansion, direct_pull, expansion_of
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
     """The calls among ``ops`` that depend on ``wrt``, and the set of all active variables."""
     active = set(wrt)
-    steps = []
+    steps: list[Op] = []
     for op in ops:
         if type(op) is FloatOp:
             a, b = op.args
@@ -52,7 +63,9 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
 NESTED = (tuple, list, dict, slice)
 
 
-def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine: Machine) -> list[Any]:
+def sweep(
+    ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine: Machine
+) -> list[Any]:
     """The cotangents of ``wrt``, given those of some results (``seeds``); None is a zero."""
     Signature.renew(rules.changes)
     steps, active = dependents(ops, wrt)
@@ -60,7 +73,9 @@ def sweep(ops: Iterable[Op], wrt: list[Op], seeds: list[tuple[Op, Any]], machine
     for op, seed in seeds:
         if seed is not None:
             machine.accumulate(op, seed)
-    with np.errstate(all="ignore"):  # what overflows or is undefined here is no warning about the user's program
+    with np.errstate(
+        all="ignore"
+    ):  # what overflows or is undefined here is no warning about the user's program
         run_steps(steps, active, machine)
     return [cotangents.get(op) for op in wrt]
 
@@ -119,7 +134,12 @@ class Numeric(Machine):
         if have is None:
             self.cotangents[op] = d
         elif type(have) is np.ndarray and have.ndim:
-            if op in self.owned and type(d) is np.ndarray and d.shape == have.shape and d.dtype == have.dtype:
+            if (
+                op in self.owned
+                and type(d) is np.ndarray
+                and d.shape == have.shape
+                and d.dtype == have.dtype
+            ):
                 np.add(have, d, out=have)
             else:
                 self.cotangents[op] = have + d
@@ -136,7 +156,9 @@ class Numeric(Machine):
             pull(dz, op, self.cotangents)
             return
         if isinstance(dz, Parts):
-            dz = tuple([zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)])
+            dz = tuple(
+                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+            )
         expansion, leaves = expansion_of(op, active, dz)
         if expansion is None:
             return
@@ -203,7 +225,9 @@ class Recorded(Machine):
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
         if isinstance(dz, Parts):
-            dz = tuple([zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)])
+            dz = tuple(
+                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+            )
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
             return
@@ -221,7 +245,9 @@ class Recorded(Machine):
                     continue
                 value = x.fn(*primal(args), **primal(kwargs))
                 known[x] = append(self.tape, x.fn, args, kwargs, value, op.site)
-        for i, form, d in zip(expansion.wanted, expansion.forms, expansion.tape.result, strict=True):
+        for i, form, d in zip(
+            expansion.wanted, expansion.forms, expansion.tape.result, strict=True
+        ):
             d = substitute(d, now)
             have = self.cotangents.get(leaves[i])
             if form == "scatter" and have is not None:
@@ -234,4 +260,3 @@ class Recorded(Machine):
 
     def call(self, fn: Any, args: tuple[Any, ...]) -> Op:
         return append(self.tape, fn, args, {}, fn(*primal(args)), self.site)
-

@@ -17,8 +17,28 @@ from ..tracer.tape import Op, Tape, append, ops_in, substitute
 
 NUMBERS = (int, float)
 SHARED = frozenset(
-    (product, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow, operator.getitem)
-    + (np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.multiply, np.add, np.subtract, np.negative)
+    (
+        product,
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.truediv,
+        operator.neg,
+        operator.pow,
+        operator.getitem,
+    )
+    + (
+        np.sin,
+        np.cos,
+        np.exp,
+        np.log,
+        np.sqrt,
+        np.square,
+        np.multiply,
+        np.add,
+        np.subtract,
+        np.negative,
+    )
 )
 
 
@@ -83,7 +103,12 @@ def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     """What an op in a reverse sweep comes down to, or None."""
     if type(op.value) in NUMBERS and not any(True for _ in ops_in(args)):
         return (op.value,)
-    if len(args) == 1 and fn is operator.neg and isinstance(args[0], Op) and args[0].fn is operator.neg:
+    if (
+        len(args) == 1
+        and fn is operator.neg
+        and isinstance(args[0], Op)
+        and args[0].fn is operator.neg
+    ):
         return (args[0].args[0],)
     if len(args) != 2:
         return None
@@ -95,7 +120,12 @@ def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
             return (x,)
         if type(x) in NUMBERS and x == 1 and same_type(y, op):
             return (y,)
-    if (fn is operator.truediv or fn is operator.pow) and type(y) in NUMBERS and y == 1 and same_type(x, op):
+    if (
+        (fn is operator.truediv or fn is operator.pow)
+        and type(y) in NUMBERS
+        and y == 1
+        and same_type(x, op)
+    ):
         return (x,)
     if fn is operator.add or fn is np.add:
         if type(y) in NUMBERS and y == 0 and same_type(x, op):
@@ -112,7 +142,9 @@ def same_type(x: Any, op: Op) -> bool:
     value = x.value if isinstance(x, Op) else x
     if type(value) is not type(op.value):
         return False
-    return not isinstance(value, np.ndarray) or (value.dtype == op.value.dtype and value.shape == op.value.shape)
+    return not isinstance(value, np.ndarray) or (
+        value.dtype == op.value.dtype and value.shape == op.value.shape
+    )
 
 
 def pruned(tape: Tape, keep_guards: bool = False) -> Tape:

@@ -1,0 +1,297 @@
+"""Callables written in C that have no rule.
+
+Words
+-----
+structural   moves references about without looking at numbers (``list.append``, ``zip``): run on boxes as it is.
+callback     a function that C code will call: its twin is handed over in its place.
+opaque       anything else: run on plain values and recorded without a rule.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from .arrays import commit, is_traced_array, prepare_write
+from .border import draw_all, is_iterator, lower
+from .box import BOXES, ArrayBox, Box
+from .errors import NoRuleError, TraceError
+from .escape import watched
+from .places import blame, no_rule
+from .protocols import (
+    hashable,
+    is_integer,
+    is_number,
+    is_object,
+    iterate_object,
+    ordered_key,
+    outside_effect,
+    plain_key,
+    plain_of,
+)
+from .record import append, born, effect, finish, has_box, operand, record
+from .session import Tracer
+from .structure import is_container
+from .tape import Site
+
+STRUCTURAL_TYPES = (
+    (
+        list,
+        tuple,
+        dict,
+        set,
+        frozenset,
+        zip,
+        map,
+        filter,
+        enumerate,
+        reversed,
+        range,
+        slice,
+        object,
+        type,
+        super,
+    )
+    + (
+        deque,
+        defaultdict,
+        OrderedDict,
+        functools.partial,
+        types.SimpleNamespace,
+        types.MethodType,
+        types.CellType,
+    )
+    + (
+        property,
+        staticmethod,
+        classmethod,
+        functools.cached_property,
+        types.GeneratorType,
+        types.MappingProxyType,
+    )
+    + (operator.itemgetter, operator.attrgetter, operator.methodcaller, str, bytes)
+    + tuple(x for x in vars(itertools).values() if isinstance(x, type))
+)
+
+STRUCTURAL_FUNCTIONS = frozenset(
+    (
+        min,
+        max,
+        sorted,
+        any,
+        all,
+        len,
+        iter,
+        next,
+        callable,
+        repr,
+        ascii,
+        id,
+        functools.reduce,
+        chr,
+        ord,
+        hash,
+        format,
+    )
+    + (operator.length_hint, issubclass, functools.cmp_to_key, operator.concat, operator.iconcat)
+    + (operator.countOf, operator.indexOf, operator.delitem)
+)
+
+STRUCTURAL_OWNERS = frozenset(("_heapq", "_bisect", "_collections", "itertools", "_functools"))
+
+CALLBACKS: dict[Any, int] = {  # where the function to call back stands
+    map: 0, filter: 0, functools.reduce: 0, iter: 0, defaultdict: 0, functools.cmp_to_key: 0,
+    itertools.starmap: 0, itertools.takewhile: 0, itertools.dropwhile: 0, itertools.filterfalse: 0,
+    itertools.accumulate: 1, itertools.groupby: 1,
+}  # fmt: skip
+
+
+def is_structural(fn: Any) -> bool:
+    """Whether a C callable only moves references about."""
+    if isinstance(fn, type):
+        return fn in STRUCTURAL_TYPES or issubclass(
+            fn, (*STRUCTURAL_TYPES[:5], deque, BaseException)
+        )
+    owner = getattr(fn, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        cls = owner if isinstance(owner, type) else type(owner)
+        if type(fn) is types.MethodWrapperType and fn.__objclass__ in STRUCTURAL_TYPES:
+            return True
+        return (
+            issubclass(cls, (*STRUCTURAL_TYPES[:5], BaseException))
+            or cls in STRUCTURAL_TYPES
+            or is_iterator(owner)
+        )
+    home = getattr(fn, "__objclass__", None)
+    if home is not None:
+        return home in STRUCTURAL_TYPES or issubclass(home, BaseException)
+    if type(fn) in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
+        return True
+    if not hashable(fn):
+        return type(fn).__module__ in STRUCTURAL_OWNERS or type(fn).__module__ == "functools"
+    return fn in STRUCTURAL_FUNCTIONS or getattr(fn, "__module__", None) in STRUCTURAL_OWNERS
+
+
+def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
+    known = hashable(fn)
+    place = CALLBACKS.get(fn) if known else None
+    if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
+        args = (*args[:place], callback(tracer, site, args[place]), *args[place + 1 :])
+    for name in ("key", "func", "predicate"):
+        if name in kwargs:
+            kwargs = {**kwargs, name: callback(tracer, site, kwargs[name])}
+    if (fn is sorted or getattr(fn, "__name__", "") == "sort") and compares_in_python(fn, args):
+        kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
+    if fn in (min, max) if known else False:
+        items = args if len(args) > 1 else list(iterate_object(tracer, site, args[0]))
+        if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
+            return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
+        if any(map(is_object, items)):
+            kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
+        args = args if len(args) > 1 else (items,)
+    if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
+        args = tuple([iterate_object(tracer, site, x) for x in args])
+    elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
+        args = tuple([iterate_object(tracer, site, x) for x in args])
+    owner = getattr(fn, "__self__", None)
+    if args and isinstance(owner, (dict, set)) and type(args[0]) in BOXES:
+        args = (plain_key(args[0]), *args[1:])
+    if id(owner) in tracer.originals and fn.__name__ in WRITERS:
+        outside_effect(tracer, site, getattr(type(owner), fn.__name__), owner, args)
+    return watched(fn, args, kwargs, site)
+
+
+WRITERS = frozenset(
+    "append appendleft extend extendleft insert pop popleft popitem remove clear sort reverse update setdefault add "
+    "discard rotate move_to_end difference_update intersection_update symmetric_difference_update".split()
+)
+
+
+CONSUMERS = frozenset(
+    (
+        sorted,
+        any,
+        all,
+        list,
+        tuple,
+        set,
+        frozenset,
+        zip,
+        enumerate,
+        dict,
+        deque,
+        OrderedDict,
+        map,
+        filter,
+    )
+    + (functools.reduce, *[x for x in vars(itertools).values() if isinstance(x, type)])
+)
+
+
+def compares_in_python(fn: Any, args: Any) -> bool:
+    """Whether a sort would call Python methods to compare."""
+    items = args[0] if fn is sorted else getattr(fn, "__self__", args[0] if args else ())
+    return isinstance(items, (list, tuple)) and any(map(is_object, items))
+
+
+def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
+    """A stand-in for a function that C code will call back."""
+    if type(fn) is calls.FunctionType and fn not in registry.rules and fn not in calls.special:
+        return calls.twin_of(tracer, fn)
+    if callable(fn) and type(fn) not in BOXES:
+        return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)
+    return fn
+
+
+def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
+    if type(fn) is np.ufunc and calls.has_out(fn, args, kwargs):
+        return calls.call_with_out(tracer, site, fn, args, kwargs)
+    if not (has_box(args) or has_box(kwargs)):
+        plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
+        pure = isinstance(fn, np.ufunc) or getattr(fn, "__module__", None) in (
+            "math",
+            "cmath",
+            "_operator",
+        )
+        value = watched(fn, plain_args, kwargs, site)
+        refresh(tracer, args)
+        return born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
+    arrays: list[ArrayBox] = []
+    operands, options = operand(args, arrays), operand(kwargs, arrays)
+    writable = [box for box in arrays if box.value.flags.writeable]
+    for box in writable:
+        prepare_write(box)
+    before = [box.value.tobytes() for box in writable]
+    value = watched(
+        fn, [lower(tracer, x) for x in args], {k: lower(tracer, x) for k, x in kwargs.items()}, site
+    )
+    refresh(tracer, args)
+    targets = [plain_of(x) for x in (value, kwargs.get("out"))]
+    for box, bytes_before in zip(writable, before, strict=True):
+        if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
+            commit(box, append(tracer.tape, fn, operands, options, box.value, site))
+    if value is None:
+        keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
+        if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
+            if type(keeper).__module__ not in ("_io", "io"):
+                raise TraceError(
+                    f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
+                    "cannot follow it; keep it in a list or an object"
+                )
+        effect(tracer, site, fn, args, kwargs)
+        return None
+    if isinstance(value, str):
+        draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
+        return value
+    if followed(value):
+        start = len(tracer.tape.ops)
+        result = finish(tracer, site, fn, operands, options, value, arrays)
+        for op in tracer.tape.ops[start : start + 1]:
+            tracer.tape.callers[op] = blame(site)
+        return result
+    boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
+    if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
+        draw_all(tracer, boxes)
+        return value
+    raise NoRuleError(
+        no_rule(
+            fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"
+        )
+    )
+
+
+def followed(value: Any) -> bool:
+    """Whether a result of an unknown callable is made of numbers and arrays."""
+    if isinstance(value, (tuple, list)):
+        return all(map(followed, value))
+    return (
+        value is None
+        or isinstance(value, (bool, int, float, complex, np.generic))
+        or is_traced_array(value)
+    )
+
+
+def refresh(tracer: Tracer, args: Any) -> None:
+    """Bring shadows up to date with lists that a C function may have changed."""
+    for arg in args:
+        known = tracer.originals.get(id(arg))
+        if known is not None and type(arg) is list:
+            original = known[1]
+            boxes = {id(x.value): x for x in arg if type(x) in BOXES}
+            if len(original) != len(arg) or any(
+                (a.value if type(a) in BOXES else a) is not b and id(a) not in tracer.originals
+                for a, b in zip(arg, original, strict=True)
+            ):
+                arg[:] = [boxes.get(id(x), x) for x in original]
+
+
+from . import calls  # noqa: E402  (calls and this module need each other)

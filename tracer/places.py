@@ -1,0 +1,81 @@
+"""Places in a program: which line of the user's is to blame, and what to tell about it.
+
+Words
+-----
+site      the place that an instruction of a twin comes from.
+library   code of the standard library or of an installed package: the user's own line is further out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from typing import Any
+
+from . import rewrite
+from .escape import OURS
+from .tape import NOWHERE, Site
+
+
+def blame(site: Site) -> str:
+    """A place in a program, and the line of the user's own that led there through somebody's library."""
+    text = f"{site.filename}:{site.lineno}, in {site.function}"
+    if not is_library(site.filename):
+        return text
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not is_library(name) and not name.startswith(OURS):
+            return f"{text} (called from {name}:{frame.f_lineno}, in {frame.f_code.co_name})"
+        frame = frame.f_back  # type: ignore[assignment]
+    return text
+
+
+LIBRARY = tuple(
+    {
+        os.path.dirname(os.__file__) + os.sep,
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+    }
+)
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to the standard library or to an installed package."""
+    return filename.startswith((*LIBRARY, "<")) or filename == ""
+
+
+def no_rule(fn: Any, site: Site, why: str = "has no rule", place: str | None = None) -> str:
+    """What to tell a user about a callable that cannot be differentiated."""
+    module = getattr(fn, "__module__", None)
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", repr(fn))
+    full = f"{module}.{name}" if module and module != "builtins" else name
+    return (
+        f"{place or blame(site)}: {full} {why}. Write one:\n"
+        f"    @wengert.rrule({full})\n"
+        f"    def rule(*args):\n"
+        f"        def pullback(dy): ...  # one cotangent for each argument\n"
+        f"        return {full}(*args), pullback"
+    )
+
+
+def user_site() -> Site:
+    """The innermost line of the program that is not Wengert's own."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return NOWHERE
+    return Site(frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name)
+
+
+def user_frame() -> Any:
+    """The frame of the traced function that is calling."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(OURS) and not rewrite.is_twin(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
