@@ -313,6 +313,44 @@ def test_global_array_written():
     assert_close(back(1.0), (1.0 + 2 * (4.0 + 2.0),))
 
 
+def test_attributes_written_through_the_dict():
+    config = Config()
+
+    def f(x, how):
+        if how == 0:
+            config.__dict__["gain"] = x
+        elif how == 1:
+            vars(config)["gain"] = x
+        elif how == 2:
+            config.__dict__.update(gain=x, other=x)
+        else:
+            del config.__dict__["gain"]
+            config.gain = x
+        return config.gain * 2 + vars(config)["gain"]
+
+    for how in range(4):
+        config.gain = 1.5
+        value, back = pullback(f, 2.0, how)
+        assert_same((value, config.gain), (6.0, 2.0))
+        assert_close(back(1.0)[0], 3.0)
+    assert_plain(config)
+
+
+def test_globals_written_through_the_dict(monkeypatch):
+    monkeypatch.setattr(THIS, "RATE", 2.0)
+    monkeypatch.setattr(THIS, "TABLE", {"a": 1.0})
+
+    def f(x):
+        globals()["RATE"] = x * 2
+        globals()["TABLE"]["b"] = x * 3
+        TABLE["c"] = x
+        return RATE + TABLE["b"] + globals()["TABLE"]["c"] + getattr(THIS, "RATE") + THIS.TABLE["a"]
+
+    value, back = pullback(f, 2.0)
+    assert_same((value, RATE, TABLE), (17.0, 4.0, {"a": 1.0, "b": 6.0, "c": 2.0}))
+    assert_close(back(1.0), (8.0,))
+
+
 # ------------------------------------------------------------------------------ what changes every call
 
 

@@ -1197,3 +1197,23 @@ def arguments_tied_together(table, items):
     table["n"]["y"] = items[2] * 2
     del table["k"]
     return table["n"]["y"] * items[0]
+
+
+@case(V, 1.3)
+def lists_in_the_place_of_arrays(v, x):
+    return (
+        [v * [1, 2, 3, 4], [x, 1.0, x, 2.0] * v, v + (x, 1, 2, 3), (1, 2, 3, x) - v, v / [x] * 2],
+        [v @ [x, 1, 2, 3], np.dot([x, 1, 2, 3], v), np.sum([x, v[0], 1]), np.max([x, 0.0, v[2]])],
+        [
+            v > [1, 0, x, 0],
+            np.where([True, False, True, False], v, [x] * 4),
+            np.sin([x, 1.0]),
+            np.add([x], 1),
+        ],
+        [
+            np.multiply.outer(v, [x, 2.0]),
+            np.maximum(v, [0, 0, x, 5]),
+            np.linalg.norm([x, 1.0]),
+            np.mean([[x], [1]]),
+        ],
+    )
