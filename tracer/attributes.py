@@ -70,6 +70,14 @@ def static(cls: type, name: str) -> Any:
     return MISSING
 
 
+def owner_of(cls: type, name: str) -> type:
+    """The class that an attribute of a class comes from."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base
+    return cls
+
+
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     """``obj.name``."""
     kind = type(obj)
@@ -83,7 +91,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             return value
         return leaf(tracer, obj, name, value, True)
     if isinstance(obj, type):
-        return leaf(tracer, obj, name, getattr(obj, name), True)
+        return leaf(tracer, owner_of(obj, name), name, getattr(obj, name), True)
     return load_instance(tracer, site, obj, kind, name)
 
 
@@ -117,8 +125,9 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
             return calls.call(tracer, site, kind.__getattr__, (obj, name), {})  # type: ignore[attr-defined]
         return leaf(tracer, obj, name, value, outside)
     value = getattr(obj, name)
-    of_class = not in_own and found is not MISSING and not hasattr(type(found), "__get__")
-    return leaf(tracer, obj, name, value, outside or of_class)
+    if not in_own and found is not MISSING and not hasattr(type(found), "__get__"):
+        return leaf(tracer, owner_of(kind, name), name, value, True)
+    return leaf(tracer, obj, name, value, outside)
 
 
 def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:

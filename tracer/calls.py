@@ -152,6 +152,17 @@ def primitive(
         return apply(tracer, site, fn, args, kwargs)
     if fn.__class__ is types.BuiltinFunctionType and fn.__module__ == "math":
         args = tuple([list(iterate_object(tracer, site, x)) if is_iterable(x) else x for x in args])
+        args = tuple([by_method(tracer, site, x, "__float__") for x in args])
+    elif any(map(is_foreign, args)):
+        for x in args:
+            if (method := method_of(x, "__array_ufunc__")) is not None and type(fn) is np.ufunc:
+                return call(tracer, site, method, (x, fn, "__call__", *args), kwargs)
+            if (method := method_of(x, "__array_function__")) is not None and type(
+                fn
+            ) is not np.ufunc:
+                types_ = tuple({type(y) for y in args if hasattr(type(y), "__array_function__")})
+                return call(tracer, site, method, (x, fn, types_, args, kwargs), {})
+        args = tuple([by_method(tracer, site, x, "__array__") for x in args])
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
@@ -162,6 +173,12 @@ def primitive(
         arrays: list[ArrayBox] = []
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
     return record(tracer, site, fn, args, kwargs)
+
+
+def by_method(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
+    """What a Python-level method makes of an object that NumPy or ``math`` would convert; else the value itself."""
+    method = method_of(value, name)
+    return value if method is None else call(tracer, site, method, (value,), {})
 
 
 def is_foreign(value: Any) -> bool:

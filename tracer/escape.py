@@ -7,7 +7,7 @@ on arguments that could do that, every Python frame that starts is looked at; on
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 import types
 from collections.abc import Callable
@@ -18,6 +18,7 @@ import numpy as np
 from . import rewrite
 from .box import BOXES
 from .errors import EscapeError
+from .places import OURS, blame
 from .tape import Site
 
 HARMLESS = (
@@ -41,10 +42,6 @@ HARMLESS = (
     )
     | BOXES
 )
-PACKAGE = os.path.dirname(os.path.abspath(__file__))
-OURS = tuple(
-    os.path.dirname(PACKAGE) + os.sep + part for part in ("tracer", "transforms", "rules", "face")
-)
 
 
 def may_call_back(value: Any, depth: int = 2) -> bool:
@@ -52,7 +49,7 @@ def may_call_back(value: Any, depth: int = 2) -> bool:
     kind = type(value)
     if kind in HARMLESS or issubclass(kind, np.generic):
         return False
-    if kind in (tuple, list, set) and depth:
+    if kind in (tuple, list, set, frozenset) and depth:
         return any(may_call_back(x, depth - 1) for x in list(value)[:50])
     if kind is dict and depth:
         return any(may_call_back(x, depth - 1) for x in list(value.values())[:50])
@@ -60,8 +57,13 @@ def may_call_back(value: Any, depth: int = 2) -> bool:
 
 
 def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
-    """Call a C function, and raise if untraced Python code met a box meanwhile."""
-    if not (any(map(may_call_back, args)) or (kwargs and any(map(may_call_back, kwargs.values())))):
+    """Call a C function with the special methods of its arguments' classes instrumented.
+
+    Whatever Python code it runs all the same, and with a box, is an error.
+    """
+    owner = getattr(fn, "__self__", None)
+    values = [x for x in (owner, *args, *kwargs.values()) if may_call_back(x)]
+    if not values or (isinstance(owner, types.ModuleType) and values == [owner]):
         return fn(*args, **kwargs)
     escaped: list[Any] = []
 
@@ -69,22 +71,21 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
         if event != "call" or escaped:
             return
         code = frame.f_code
-        if rewrite.is_twin(code) or code.co_filename.startswith(PACKAGE) or code.co_name == "look":
-            return
-        if code.co_filename.startswith(OURS):
+        if rewrite.is_twin(code) or code.co_filename.startswith(OURS):
             return
         if any(holds_box(value) for value in frame.f_locals.values()):
             escaped.append(code)
 
     before = sys.getprofile()
+    swapped = instrument_methods(values)
     sys.setprofile(look)
     try:
         result = fn(*args, **kwargs)
     finally:
         sys.setprofile(before)
+        for method, code in swapped:
+            method.__code__ = code
     if escaped:
-        from .places import blame
-
         code = escaped[0]
         raise EscapeError(
             f"{blame(site)}: {getattr(fn, '__name__', fn)} called the Python "
@@ -92,6 +93,34 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
             "a traced value. Call it directly, or write the loop in Python."
         )
     return result
+
+
+def instrument_methods(values: list[Any]) -> list[tuple[Any, types.CodeType]]:
+    """Give the special methods that C code may call the code of their twins; returns what to restore.
+
+    Other threads may meet that code meanwhile: without a tracer of their own its hooks do what plain Python does.
+    """
+    from . import hooks
+
+    swapped = []
+    for cls in {base for value in values for kind in classes_in(value, 3) for base in kind.__mro__}:
+        for name, method in list(vars(cls).items()):
+            if type(method) is types.FunctionType and name.startswith("__") and name.endswith("__"):
+                code = method.__code__
+                if not rewrite.is_twin(code) and not code.co_filename.startswith(OURS):
+                    with contextlib.suppress(rewrite.UnsupportedCode):
+                        method.__code__ = rewrite.instrument(code, hooks)
+                        swapped.append((method, code))
+    return swapped
+
+
+def classes_in(value: Any, depth: int) -> set[type]:
+    """The classes of an argument and of what it contains."""
+    kind = type(value)
+    if kind in (tuple, list, set, frozenset, dict) and depth:
+        items = (*value, *value.values()) if kind is dict else value
+        return {cls for x in items for cls in classes_in(x, depth - 1)}
+    return {kind} if may_call_back(value, 0) else set()
 
 
 def holds_box(value: Any) -> bool:

@@ -14,13 +14,14 @@ import itertools
 import operator
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
 from .arrays import commit, is_traced_array, prepare_write
-from .border import draw_all, is_iterator, lower
+from .border import draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import watched
@@ -29,9 +30,7 @@ from .protocols import (
     hashable,
     is_integer,
     is_number,
-    is_object,
     iterate_object,
-    ordered_key,
     outside_effect,
     plain_key,
     plain_of,
@@ -148,14 +147,10 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     for name in ("key", "func", "predicate"):
         if name in kwargs:
             kwargs = {**kwargs, name: callback(tracer, site, kwargs[name])}
-    if (fn is sorted or getattr(fn, "__name__", "") == "sort") and compares_in_python(fn, args):
-        kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
     if fn in (min, max) if known else False:
         items = args if len(args) > 1 else list(iterate_object(tracer, site, args[0]))
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
             return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
-        if any(map(is_object, items)):
-            kwargs = {**kwargs, "key": ordered_key(tracer, site, kwargs.get("key"))}
         args = args if len(args) > 1 else (items,)
     if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
         args = tuple([iterate_object(tracer, site, x) for x in args])
@@ -196,12 +191,6 @@ CONSUMERS = frozenset(
 )
 
 
-def compares_in_python(fn: Any, args: Any) -> bool:
-    """Whether a sort would call Python methods to compare."""
-    items = args[0] if fn is sorted else getattr(fn, "__self__", args[0] if args else ())
-    return isinstance(items, (list, tuple)) and any(map(is_object, items))
-
-
 def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that C code will call back."""
     if type(fn) is calls.FunctionType and fn not in registry.rules and fn not in calls.special:
@@ -223,7 +212,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             "_operator",
         )
         value = watched(fn, plain_args, kwargs, site)
-        refresh(tracer, args)
+        refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
         return born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
@@ -234,7 +223,11 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     value = watched(
         fn, [lower(tracer, x) for x in args], {k: lower(tracer, x) for k, x in kwargs.items()}, site
     )
-    refresh(tracer, args)
+
+    def made(x: Any) -> Any:
+        return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
+
+    refresh(tracer, args, made)
     targets = [plain_of(x) for x in (value, kwargs.get("out"))]
     for box, bytes_before in zip(writable, before, strict=True):
         if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
@@ -253,11 +246,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
         return value
     if followed(value):
-        start = len(tracer.tape.ops)
-        result = finish(tracer, site, fn, operands, options, value, arrays)
-        for op in tracer.tape.ops[start : start + 1]:
-            tracer.tape.callers[op] = blame(site)
-        return result
+        return record_opaque(tracer, site, fn, operands, options, value, arrays)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
         draw_all(tracer, boxes)
@@ -267,6 +256,17 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"
         )
     )
+
+
+def record_opaque(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, arrays: list[ArrayBox]
+) -> Any:
+    """Put a value on the tape that an unknown callable made; an error will say where it was called."""
+    start = len(tracer.tape.ops)
+    result = finish(tracer, site, fn, args, kwargs, value, arrays)
+    for op in tracer.tape.ops[start : start + 1]:
+        tracer.tape.callers[op] = blame(site)
+    return result
 
 
 def followed(value: Any) -> bool:
@@ -280,18 +280,42 @@ def followed(value: Any) -> bool:
     )
 
 
-def refresh(tracer: Tracer, args: Any) -> None:
-    """Bring shadows up to date with lists that a C function may have changed."""
-    for arg in args:
-        known = tracer.originals.get(id(arg))
-        if known is not None and type(arg) is list:
+def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
+    """Bring shadows up to date with containers that a C function may have changed.
+
+    ``made(x)`` is what the traced function sees of a value that the C function put there.
+    """
+    for shadow in args:
+        if not is_container(shadow):
+            continue
+        known = tracer.originals.get(id(shadow))
+        elements = list(shadow.values() if isinstance(shadow, dict) else shadow)
+        if known is not None and type(shadow) in (list, dict, deque, defaultdict, OrderedDict):
             original = known[1]
-            boxes = {id(x.value): x for x in arg if type(x) in BOXES}
-            if len(original) != len(arg) or any(
-                (a.value if type(a) in BOXES else a) is not b and id(a) not in tracer.originals
-                for a, b in zip(arg, original, strict=True)
-            ):
-                arg[:] = [boxes.get(id(x), x) for x in original]
+            traced = {id(plain_element(tracer, x)): x for x in elements}
+            if isinstance(shadow, dict):
+                now = {
+                    k: traced[id(x)] if id(x) in traced else made(x) for k, x in original.items()
+                }
+                if list(now) != list(shadow) or any(now[k] is not shadow[k] for k in now):
+                    shadow.clear()
+                    shadow.update(now)
+            else:
+                new = [traced[id(x)] if id(x) in traced else made(x) for x in original]
+                if len(new) != len(shadow) or any(
+                    x is not y for x, y in zip(new, shadow, strict=True)
+                ):
+                    shadow.clear()
+                    shadow.extend(new)
+        refresh(tracer, elements, made)
+
+
+def plain_element(tracer: Tracer, value: Any) -> Any:
+    """What the plain copy of a container holds in the place of an element."""
+    if type(value) in BOXES:
+        return value.value
+    known = tracer.originals.get(id(value))
+    return value if known is None else known[1]
 
 
 from . import calls  # noqa: E402  (calls and this module need each other)

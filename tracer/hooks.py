@@ -15,12 +15,14 @@ from typing import Any
 from . import attributes, calls, protocols
 from .border import ATOMS, enter, lower
 from .box import BOXES, ArrayBox, Box
+from .escape import watched
 from .protocols import method_of
 from .record import decide, effect
 from .session import active, intrinsic
 from .tape import FloatOp, Op, Signature, Site
 
 Hook = Callable[..., Any]
+CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
 
 
@@ -93,7 +95,7 @@ def binary(site: Site, op: Any) -> Hook:
 def subscript(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> Any:
         kind = type(container)
-        if kind is list or kind is dict or kind is tuple:
+        if kind is list or kind is tuple or (kind is dict and type(key) in ATOMS):
             return container[key]
         tracer = active.tracer
         if tracer is None:
@@ -158,7 +160,7 @@ def contains(site: Site, negate: bool) -> Hook:
                 for x in protocols.iterate_object(tracer, site, container)
             )
         else:
-            found = item in container
+            found = watched(operator.contains, (container, item), {}, site)
         return found is not negate
 
     return hook

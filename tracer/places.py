@@ -14,8 +14,13 @@ import sysconfig
 from typing import Any
 
 from . import rewrite
-from .escape import OURS
 from .tape import NOWHERE, Site
+
+# Where our own code lies: its frames are never the user's.
+PACKAGE = os.path.dirname(os.path.abspath(__file__))
+OURS = tuple(
+    os.path.join(os.path.dirname(PACKAGE), part) for part in ("tracer", "transforms", "rules")
+)
 
 
 def blame(site: Site) -> str:

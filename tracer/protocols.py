@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from . import escape
 from .arrays import is_traced_array, save, write_all
 from .arrays import write_item as write_array_item
 from .border import ATOMS, External, enter, is_iterator, lower
@@ -56,33 +57,6 @@ def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple
     """Note what is done to a container outside."""
     external = External(tracer.names.get(id(shadow), ""), tracer.originals[id(shadow)][1])
     effect(tracer, site, fn, (external, *args), {})
-
-
-class Ordered:
-    """A value in a sort: it is compared by the special methods of its class, run as twins."""
-
-    __slots__ = ("compare", "value")
-
-    def __init__(self, compare: Callable[[Any, Any, Any], bool], value: Any) -> None:
-        self.compare = compare
-        self.value = value
-
-    @intrinsic
-    def __lt__(self, other: Ordered) -> bool:
-        return self.compare(operator.lt, self.value, other.value)
-
-    @intrinsic
-    def __gt__(self, other: Ordered) -> bool:
-        return self.compare(operator.gt, self.value, other.value)
-
-
-def ordered_key(tracer: Tracer, site: Site, key: Any) -> Any:
-    """A key function for C code that compares objects of Python classes."""
-
-    def compare(op: Any, x: Any, y: Any) -> bool:
-        return truth(tracer, site, operate_objects(tracer, site, op, (x, y)))
-
-    return lambda x: Ordered(compare, x if key is None else key(x))
 
 
 def hashable(value: Any) -> bool:
@@ -241,7 +215,24 @@ def operate_objects(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) 
         result = calls.call(tracer, site, method, operands, {})
         if result is not NotImplemented:
             return result
-    return op(*[plain_of(x) for x in args])
+    return operate_foreign(tracer, site, op, args)
+
+
+def operate_foreign(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) -> Any:
+    """An operator of which no Python method took charge: numbers of other classes, or objects written in C."""
+    op = INPLACE.get(op, op) if type(args[0]) is Box else op
+    if any(type(x) in BOXES for x in args):
+        if all(
+            isinstance(plain_of(x), (int, float, complex, np.generic, np.ndarray)) for x in args
+        ):
+            return record(tracer, site, op, args, {})
+        if (
+            type(args[0]).__module__ not in ("builtins", "wengert.tracer.box")
+            or len(args) < 2
+            or is_object(args[1])
+        ):
+            return calls.opaque(tracer, site, op, args, {})
+    return escape.watched(op, [plain_of(x) for x in args], {}, site)
 
 
 def attempts(left: Any, right: Any, name: str, reflected: str) -> list[Any]:
@@ -346,7 +337,11 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         missing = method_of(container, "__missing__")
         if missing is not None and (key := plain_key(key)) not in container:
             return calls.call(tracer, site, missing, (container, key), {})
-    return container[key]
+    return (
+        escape.watched(operator.getitem, (container, key), {}, site)
+        if is_object(key)
+        else container[key]
+    )
 
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
@@ -374,7 +369,10 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     if isinstance(container, (dict, list, deque)):
         if id(container) in tracer.originals:
             outside_effect(tracer, site, operator.setitem, container, (key, value))
-        container[plain_key(key)] = value
+        if is_object(key):
+            escape.watched(operator.setitem, (container, key, value), {}, site)
+        else:
+            container[plain_key(key)] = value
     else:
         container[lower(tracer, key)] = lower(tracer, value)
 

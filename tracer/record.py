@@ -111,8 +111,10 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return rebuilt(value, parts)
     if isinstance(value, (str, np.dtype)) or not any(True for _ in op.operands()):
         return value
+    from .places import blame
+
     raise TraceError(
-        f"{op.site.filename}:{op.site.lineno}, in {op.site.function}: {getattr(op.fn, '__name__', op.fn)} makes a "
+        f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
         f"{describe(value)} of traced values, through which no gradient can be followed"
     )
 
@@ -150,15 +152,26 @@ def born(
         return box(
             tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
         )
-    if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_make")):
-        parts = [born(tracer, site, element, (value, i), {}, x, pure) for i, x in enumerate(value)]
-        changed = any(a is not b for a, b in zip(parts, value, strict=True))
-        return rebuilt(value, parts) if changed else value
-    if kind is list or kind is dict:
-        for i, x in enumerate(value) if kind is list else value.items():
-            traced = born(tracer, site, element, (value, i), {}, x, pure)
-            if traced is not x:
-                value[i] = traced
+    if kind in (tuple, list, dict) or (isinstance(value, tuple) and hasattr(value, "_make")):
+        return born_parts(tracer, site, fn, args, kwargs, value)
+    return value
+
+
+def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
+    """A container made without traced operands: the arrays in it are boxed."""
+    items = value.items() if type(value) is dict else enumerate(value)
+    arrays = [(key, x) for key, x in items if is_traced_array(x)]
+    if not arrays:
+        return value
+    whole = append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site)
+    boxes = {
+        key: box(tracer, append(tracer.tape, element, (whole, key), {}, x, site), [])
+        for key, x in arrays
+    }
+    if isinstance(value, tuple):
+        return rebuilt(value, [boxes.get(i, x) for i, x in enumerate(value)])
+    for key, x in boxes.items():
+        value[key] = x
     return value
 
 

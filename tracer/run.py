@@ -13,7 +13,7 @@ from typing import Any
 from . import calls, record
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import EscapeError, TraceError
-from .escape import OURS
+from .places import OURS
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
 from .tape import NOWHERE, Site, Tape

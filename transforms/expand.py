@@ -38,17 +38,17 @@ class Expansion:
 
     ``tape`` has the inputs ``dz``, ``z`` and the leaves; ``wanted`` lists the leaves that get a cotangent, and
     ``tape.result`` holds these cotangents. ``forms`` says of each how it is to be accumulated: ``None`` (add it),
-    or ``scatter`` and ``zeroed`` for what only touches the elements at an index. An expansion that ``reads_outside``
-    holds the values of the rule's globals of this moment, and is not kept.
+    or ``scatter`` and ``zeroed`` for what only touches the elements at an index. A ``momentary`` expansion depends on
+    values that its key does not tell (a global that the rule reads, a decision on a computed value), and is not kept.
     """
 
-    __slots__ = ("forms", "function", "reads_outside", "tape", "wanted")
+    __slots__ = ("forms", "function", "momentary", "tape", "wanted")
 
     def __init__(
-        self, tape: Tape, wanted: list[int], forms: list[str | None], reads_outside: bool = False
+        self, tape: Tape, wanted: list[int], forms: list[str | None], momentary: bool = False
     ) -> None:
         self.tape = tape
-        self.reads_outside = reads_outside
+        self.momentary = momentary
         self.wanted = wanted
         self.forms = forms
         self.function = compiled(tape, "pullback")
@@ -168,7 +168,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
             key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
-        if not found.reads_outside:
+        if not found.momentary:
             cache[key] = found
     return found, leaves
 
@@ -196,7 +196,7 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
         lines.append("    have = cotangents.get(leaf)")
         lines.append("    cotangents[leaf] = d if have is None else have + d")
     pull = writer.run("\n".join(lines), "pull")
-    if not expansion.reads_outside:
+    if not expansion.momentary:
         op.signature.pulls[pattern] = pull
     return pull
 
@@ -234,7 +234,11 @@ def expand(
         result = calls.call(tracer, NOWHERE, pullback, (cotangent,), {})
     finally:
         active.tracer = before
-    drawn = {inputs.index(g.args[0]) for g in tape.ops if g.kind == "guard" and g.args[0] in inputs}
+    guards = {g.args[0] for g in tape.ops if g.kind == "guard"}
+    drawn = {
+        i for i, x in enumerate(inputs) if x in guards and isinstance(x.value, (int, np.integer))
+    }
+    decided = not guards <= {inputs[i] for i in drawn}
     replace_value(tape, value, z)
     if not isinstance(result, tuple):
         raise TraceError(
@@ -263,7 +267,7 @@ def expand(
     outside = {x: x.value for x in tape.inputs if x.role == "outside"}
     if outside:
         fix(tape, outside)
-    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside)), drawn
+    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside) or decided), drawn
 
 
 def op_of(value: Any) -> Any:
