@@ -1,5 +1,6 @@
 """What a function reads from outside itself, and that an answer is never given for a world that has changed."""
 
+import copy
 import functools
 import math
 import os
@@ -349,6 +350,117 @@ def test_globals_written_through_the_dict(monkeypatch):
     value, back = pullback(f, 2.0)
     assert_same((value, RATE, TABLE), (17.0, 4.0, {"a": 1.0, "b": 6.0, "c": 2.0}))
     assert_close(back(1.0), (8.0,))
+
+
+def test_globals_written_through_the_dict_are_plain(monkeypatch):
+    monkeypatch.setattr(THIS, "RATE", 2.0)
+    monkeypatch.setattr(THIS, "CONFIG", None)
+
+    def f(x):
+        globals()["RATE"] = x * 2
+        globals()["RATE"] += x
+        globals()["CONFIG"] = [x, {"v": WEIGHTS * x}, Config()]
+        CONFIG[2].gain = x
+        return RATE * CONFIG[0]
+
+    value, back = pullback(f, 2.0)
+    assert_plain(RATE, CONFIG)
+    assert_same((value, RATE, CONFIG[:2]), (12.0, 6.0, [2.0, {"v": WEIGHTS * 2.0}]))
+    assert_close(back(1.0), (12.0,))
+
+
+# ---------------------------------------------------------------------- one object of the outside, two ways
+
+
+def two_ways():
+    shared = [1.0, 2.0]
+    holder = Config()
+    holder.items = shared
+    return shared, {"a": shared, "b": [shared, holder]}, holder
+
+
+def test_one_list_by_two_ways():
+    shared, table, holder = two_ways()
+
+    def f(x):
+        table["a"][0] = x
+        shared.append(x * 2)
+        holder.items[1] += x
+        table["b"][0].insert(0, x * 3)
+        table["b"][1].items.reverse()
+        return [shared is table["a"], table["b"][0] is holder.items, sum(shared) * table["a"][-1]]
+
+    value, back = pullback(f, 3.0)
+    state = list(shared)
+    shared, table, holder = two_ways()
+    assert_same(value, f(3.0))
+    assert_same(state, shared)
+    # [3x, x, 2 + x, 2x] reversed: sum = 7x + 2, last = 3x
+    assert_close(back([None, None, 1.0]), (6 * 3 * 7.0 + 6.0,))
+    assert_plain(shared, table, holder)
+
+
+def test_one_list_twice_among_the_arguments():
+    def f(a, table):
+        a[0] *= 2
+        table["a"].append(a[0])
+        table["b"] = a
+        return [a is table["a"], len(a), sum(table["b"]) * a[-1]]
+
+    shared, mine = [1.0, 3.0], [1.0, 3.0]
+    expected = f(shared, {"a": shared})
+    value, back = pullback(f, mine, {"a": mine})
+    assert_same(value, expected)
+    assert_same(mine, shared)
+
+
+def test_argument_that_is_also_a_global(monkeypatch):
+    monkeypatch.setattr(THIS, "PAIRS", [1.0, 2.0])
+
+    def f(pairs, x):
+        pairs[0] = x
+        PAIRS.append(x * pairs[1])
+        return sum(pairs) * len(PAIRS), pairs is PAIRS
+
+    value, back = pullback(f, PAIRS, 3.0)
+    assert_same(value, ((3.0 + 2.0 + 6.0) * 3, True))
+    assert_same(PAIRS, [3.0, 2.0, 6.0])
+
+
+def test_objects_copied_from_the_outside_hold_no_boxes():
+    config = Config()
+    config.other = Config()
+    table = {}
+
+    def f(x):
+        table["config"] = config
+        table["copy"] = copy.copy(table["config"])
+        config.deep = copy.deepcopy(table["config"])
+        config.deep.other.gain *= x
+        return config.deep.other.gain * table["copy"].gain
+
+    value, back = pullback(f, 2.0)
+    assert_plain(config, table)
+    assert_same((value, config.deep.other.gain, config.other.gain), (4.5, 3.0, 1.5))
+    assert_close(back(1.0), (1.5 * 1.5,))
+
+
+def test_views_given_to_the_outside_stay_views(monkeypatch):
+    monkeypatch.setattr(THIS, "WEIGHTS", np.array([1.0, 2.0, 3.0]))
+    log = []
+
+    def f(x):
+        log.append(WEIGHTS[1:])
+        np.multiply(WEIGHTS, x, out=WEIGHTS)
+        log.append(WEIGHTS[::-1])
+        WEIGHTS[0] = x
+        return sum(log[0]) * log[1][2]
+
+    value, back = pullback(f, 2.0)
+    assert value == 20.0
+    assert_same(log, [np.array([4.0, 6.0]), np.array([6.0, 4.0, 2.0])])
+    assert all(np.shares_memory(view, WEIGHTS) for view in log)
+    assert_close(back(1.0), (20.0,))  # 5 x * x
 
 
 # ------------------------------------------------------------------------------ what changes every call

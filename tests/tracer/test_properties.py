@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from hypothesis import given, note, settings
+from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from helpers import assert_plain, assert_same, difference, direction, inner, moved
-from wengert import pullback
+from wengert import TraceError, pullback
 
 # --------------------------------------------------------------------------------------- the comparison
 
@@ -601,6 +601,188 @@ def test_arrays_and_views(seed, x):
     u = np.linspace(-1.0, 1.3, 6)
     args = (u, u.reshape(2, 3) * 0.7 + 0.1, np.linspace(0.4, -0.9, 8).reshape(2, 2, 2), x)
     compare(source, args)
+
+
+# ------------------------------------------------------------------------------------- shared references
+
+
+class Thing:
+    """An object that refers to others."""
+
+    rate = 0.5
+
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+    def scaled(self, by):
+        self.a = self.a * by
+        return self.a
+
+
+class ReferenceWriter:
+    """Statements that move references between lists, dicts, objects and arrays of inside and outside."""
+
+    def __init__(self, rng):
+        self.choice = rng.choice
+        self.random = rng
+
+    def place(self):
+        return self.choice(
+            "thing.a thing.b thing.new items[0] items[-1] items[1] table['a'] table['b'] table['new'] v w "
+            "thing.other.a items[1][0] items[2]['p'] table['b'][0] thing.b[1] vector[0] vector[1:] "
+            "mine.a mine.b mine.b[0] Thing.rate".split()
+        )
+
+    def number(self):
+        return self.choice(
+            ["x", "x * 2", "0.5", f"{self.place()} * x", f"{self.place()} + x", "x * x", "1.5"]
+        )
+
+    def value(self):
+        return self.choice(
+            [
+                self.number(),
+                self.number(),
+                self.place(),
+                "items",
+                "table",
+                "thing",
+                "vector",
+                "[x, 2.0]",
+                '{"p": x}',
+                f"[{self.place()}, x]",
+                "Thing(a=x, b=[x])",
+                "np.array([x, 1.0])",
+                "thing.other",
+                "list(items)",
+                "dict(table)",
+                "mine",
+                "items[:2]",
+                f"copy.copy({self.place()})",
+                f"copy.deepcopy({self.place()})",
+            ]
+        )
+
+    def statement(self):
+        place, value, number = self.place(), self.value(), self.number()
+        return self.choice(
+            [
+                f"{place} = {value}",
+                f"{place} = {value}",
+                f"{place} = {number}",
+                f"{place} += {number}",
+                f"{place} *= {number}",
+                f"{place}.append({value})",
+                f"{place}.extend([{value}, x])",
+                f"{place}.update(q={value})",
+                f"{place}.a = {value}",
+                f"{place}.a += {number}",
+                f"{place}.scaled({number})",
+                f"items.append({value})",
+                f"items.insert(1, {value})",
+                f"items[:2] = [{value}, {number}]",
+                f"v = {place}.pop()",
+                f"table.update(a={value})",
+                f"v = table.setdefault('new', {value})",
+                "del " + (place if len(place) > 1 else "items[0]"),
+                f"setattr(thing, 'b', {value})",
+                f"w = getattr(thing, 'b') + {number}",
+                f"vars(thing)['a'] = {value}",
+                f"v, w = {place}, {value}",
+                f"for v in {place}: w = v * x",
+                f"w = sum({place}) * x",
+                f"w = [z for z in {place} if z is not v]",
+                f"log.append({place})",
+                f"log.append({place} is {self.place()})",
+                f"log.append({place} == {self.place()})",
+                f"{place}.sort()",
+                f"{place}.reverse()",
+                f"global kept; kept = {value}",
+                f"global kept; kept += {number}",
+                f"vector[:] = {number}",
+                f"np.multiply(vector, {number}, out=vector)",
+                "v = thing.scaled",
+                f"w = v({number})",
+                f"mine.b = lambda y: y * {number}",
+                f"w = (lambda y={number}: y + x)()",
+            ]
+        )
+
+    def program(self, size):
+        lines = ["def f(x):", "    v, w, mine = x * 2, [x, 1.0], Thing(a=x, b=[1.0])"]
+        for _ in range(size):
+            statement = self.statement()
+            first, _, rest = statement.partition("; ")
+            if first == "global kept":  # a declaration comes before its function's first use
+                statement = (
+                    f"globals()['kept'] {rest[5:]}"
+                    if "+=" not in rest
+                    else rest.replace("kept", "globals()['kept']")
+                )
+            lines += ["    try:", f"        {statement}"]
+            lines += ["    except Exception as error:", "        log.append(type(error).__name__)"]
+        lines.append("    return v, w, getattr(thing, 'a', None), items, table, vector, mine")
+        return "\n".join(lines) + "\n"
+
+
+def outside():
+    """A world for a program: everything refers to something."""
+    shared = [1.0, 2.0]
+    other = Thing(a=3.0, b=shared)
+    vector = np.array([1.0, -2.0, 3.0])
+    scope = {"Thing": type("Thing", (Thing,), {}), "np": np, "copy": copy, "kept": 1.0, "log": []}
+    scope["thing"] = Thing(a=0.5, b=shared, other=other)
+    scope["items"] = [0.25, shared, {"p": 1.0}]
+    scope["table"] = {"a": 2.0, "b": shared, "v": vector}
+    scope["vector"] = vector
+    return scope
+
+
+def picture(x, known):
+    """A structure as text in which each object has a number: it shows what is the same object."""
+    if isinstance(x, list | dict | np.ndarray | Thing):
+        if id(x) in known:
+            return f"#{known[id(x)][0]}"
+        known[id(x)] = len(known), x
+    if isinstance(x, list):
+        return [picture(item, known) for item in x]
+    if isinstance(x, tuple):
+        return tuple(picture(item, known) for item in x)
+    if isinstance(x, dict):
+        return {key: picture(item, known) for key, item in x.items()}
+    if isinstance(x, np.ndarray):
+        return f"array {x.tolist()} {x.dtype}"
+    if isinstance(x, Thing):
+        return "Thing", picture(vars(x), known)
+    if isinstance(x, type):
+        return "class", picture(x.__dict__.get("rate"), known)
+    return (
+        f"{type(x).__name__} {x!r}" if isinstance(x, float | int | str | None) else type(x).__name__
+    )
+
+
+ROOTS = ("thing", "items", "table", "vector", "kept", "log", "Thing")
+
+
+@settings(max_examples=150)
+@given(seeds, values)
+def test_shared_references(seed, x):
+    source = ReferenceWriter(random.Random(f"{seed} {x}")).program(8)
+    note(source)
+    pictures = []
+    for call in (plainly, pullback):
+        scope = outside()
+        exec(compile(source, "<generated>", "exec"), scope)
+        with np.errstate(all="ignore"):
+            try:
+                value, _ = call(scope["f"], x)
+            except TraceError as error:
+                assume("contains itself" not in str(error))  # such a result is refused
+                raise
+        roots = [value, *(scope[name] for name in ROOTS)]
+        assert_plain(*roots)
+        pictures.append(picture(roots, {}))
+    assert pictures[1] == pictures[0]
 
 
 # ----------------------------------------------------------------------------------------- any structure
