@@ -1,19 +1,24 @@
 """What a function reads from outside itself, and that an answer is never given for a world that has changed."""
 
+import builtins
 import copy
 import functools
+import gc
 import math
 import os
 import random
 import sys
+import threading
 import time
 import types
+import warnings
+import weakref
 
 import numpy as np
 import pytest
 
 from helpers import assert_close, assert_plain, assert_same, check
-from wengert import grad, pullback, trace, value_and_grad
+from wengert import WengertError, grad, pullback, trace, value_and_grad
 
 RATE = 2.0
 COUNT = 3
@@ -633,3 +638,129 @@ def test_locals_and_frames():
         return locals()["y"] * len(names), names
 
     check(f, 1.5)
+
+
+# ---------------------------------------------------------------------------- the interpreter is left alone
+
+
+def interpreter():
+    """What a tracer might be tempted to change."""
+    monitoring = getattr(sys, "monitoring", None)
+    return {
+        "profile": sys.getprofile(),
+        "trace": sys.gettrace(),
+        "tools": [monitoring.get_tool(i) for i in range(6)] if monitoring else None,
+        "recursion": sys.getrecursionlimit(),
+        "builtins": {name: id(value) for name, value in vars(builtins).items()},
+        "math": {name: id(value) for name, value in vars(math).items()},
+        "errors": np.geterr(),
+        "filters": list(warnings.filters),
+        "collecting": (gc.isenabled(), gc.get_threshold()),
+        "random": (random.getstate(), repr(np.random.get_state())),
+        "hooks": (sys.excepthook, sys.displayhook, builtins.__import__, builtins.__build_class__),
+        "path": list(sys.path),
+        "threads": threading.active_count(),
+    }
+
+
+def busy(x):
+    class Local:
+        y = x
+
+    total = sum(sorted([x, 2.0], key=lambda v: -v)) * Local().y
+    return total + np.sin(np.array([x, x])).sum() + remembered(x)
+
+
+def fails(x):
+    raise ValueError(sorted([x], key=lambda v: -v))
+
+
+def test_interpreter_is_left_as_it_was():
+    grad(busy)(1.5)  # so that lazy imports are done
+    before = interpreter()
+    value, back = pullback(busy, 1.5)
+    assert interpreter() == before
+    back(1.0)
+    str(trace(busy, 1.5))
+    with pytest.raises(ValueError):
+        grad(fails)(1.5)
+    with pytest.raises(WengertError):
+        grad(lambda x: (y for y in [x]))(1.5)
+    assert interpreter() == before
+
+
+def test_under_a_profiler_of_the_users():
+    seen = []
+    old = sys.getprofile()
+    sys.setprofile(mine := lambda frame, event, arg: seen.append(event))
+    try:
+        gradient = grad(busy)(1.5)
+        now = sys.getprofile()
+    finally:
+        sys.setprofile(old)
+    assert now is mine
+    assert gradient == pytest.approx(grad(busy)(1.5))
+    assert seen
+
+
+def test_under_a_debugger_of_the_users():
+    lines = []
+
+    def tracer(frame, event, arg):
+        if event == "line" and frame.f_code.co_name == "busy":
+            lines.append(frame.f_lineno)
+        return tracer
+
+    old = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        gradient = grad(busy)(1.5)
+    finally:
+        sys.settrace(old)
+    assert gradient == pytest.approx(grad(busy)(1.5))
+    first = busy.__code__.co_firstlineno
+    assert {line - first for line in lines} >= {1, 4, 5}
+
+
+def test_functions_know_where_they_are():
+    def f(x):
+        frame = sys._getframe()
+        here = (frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno)
+        names = sorted(frame.f_code.co_varnames)
+        return x * len(names), here, names, f.__name__, f.__code__.co_argcount
+
+    check(f, 1.5)
+
+
+def test_weak_references_die_in_time():
+    """What a traced function made is freed when the gradient is: the tracer keeps nothing."""
+    kept = []
+
+    class Thing:
+        def __init__(self, x):
+            self.x = x
+
+    def f(x):
+        thing = Thing(x)
+        kept.append(weakref.ref(thing))
+        return thing.x * 2
+
+    assert grad(f)(1.5) == 2.0
+    gc.collect()
+    assert kept[0]() is None
+
+
+def test_repeated_calls_do_not_fill_the_memory():
+    def f(v):
+        helper = lambda w: np.sum(w * v)
+        return helper(v) * sum(x for x in v)
+
+    v = np.ones(100)
+    for _ in range(20):
+        grad(f)(v)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(100):
+        grad(f)(v)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 500
