@@ -100,13 +100,33 @@ def save(boxes: list[ArrayBox]) -> None:
             saved.append(box.op)
 
 
-def prepare_write(box: ArrayBox) -> Op:
-    """Bring a box up to date and move the values that are still needed out of the way of a write."""
-    op = current(box)
-    for old in box.memory.saved:
-        old.value = old.value.copy("K")
-    box.memory.saved.clear()
-    return op
+class Writing:
+    """A write to an array: values that are still needed move out of its way, and back if nothing was written.
+
+    ``with Writing(box) as op`` gives the version before the write; `commit` in its body makes the new one.
+    """
+
+    __slots__ = ("box", "moved", "writes")
+
+    def __init__(self, box: ArrayBox) -> None:
+        self.box = box
+
+    def __enter__(self) -> Op:
+        op = current(self.box)
+        memory = self.box.memory
+        self.writes = memory.writes
+        self.moved = [(old, old.value) for old in memory.saved]
+        for old in memory.saved:
+            old.value = old.value.copy("K")
+        memory.saved.clear()
+        return op
+
+    def __exit__(self, *error: Any) -> None:
+        memory = self.box.memory
+        if memory.writes == self.writes:
+            for old, value in self.moved:
+                old.value = value
+            memory.saved.extend(old for old, _ in self.moved)
 
 
 def commit(box: ArrayBox, op: Op) -> None:
@@ -182,21 +202,19 @@ def replay_write(alias: ArrayBox, written: Op, before: Op) -> None:
 
 def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     """``box[key] = value``, with ops in the key and the value."""
-    op = prepare_write(box)
-    box.value[primal(key)] = primal(value)
-    commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
+    with Writing(box) as op:
+        box.value[primal(key)] = primal(value)
+        commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
 
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:
     """Write the whole value of ``new``, just recorded, into the array, as ``out=`` and ``+=`` do."""
-    op = prepare_write(box)
-    np.copyto(box.value, new.value, casting="same_kind")
-    if (
-        getattr(new.value, "dtype", None) == box.value.dtype
-        and np.shape(new.value) == box.value.shape
-    ):
-        new.value = box.value
-        commit(box, new)
-        box.memory.saved.append(new)
-    else:
-        commit(box, append(op.tape, setitem, (op, Ellipsis, new), {}, box.value, site))
+    with Writing(box) as op:
+        np.copyto(box.value, new.value, casting="same_kind")
+        same_dtype = getattr(new.value, "dtype", None) == box.value.dtype
+        if same_dtype and np.shape(new.value) == box.value.shape:
+            new.value = box.value
+            commit(box, new)
+            box.memory.saved.append(new)
+        else:
+            commit(box, append(op.tape, setitem, (op, Ellipsis, new), {}, box.value, site))

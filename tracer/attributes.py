@@ -20,7 +20,7 @@ from .border import ATOMS, enter, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .record import effect, record
-from .session import Tracer
+from .session import Tracer, intrinsic
 from .structure import is_container
 from .tape import Site, append
 
@@ -78,9 +78,38 @@ def owner_of(cls: type, name: str) -> type:
     return cls
 
 
+def slot(obj: Any) -> int:
+    """The identity under which the overlay keeps what belongs to an object; a module is its globals."""
+    return id(vars(obj)) if type(obj) is types.ModuleType else id(obj)
+
+
+def namespace(tracer: Tracer, obj: Any) -> Any:
+    """The ``__dict__`` of something outside, as the traced function sees it: to read from, not to write to."""
+    seen = {k: leaf(tracer, obj, k, v, True) for k, v in vars(obj).items()}
+    return types.MappingProxyType(seen) if isinstance(obj, type) else ReadOnly(seen)
+
+
+class ReadOnly(dict[str, Any]):
+    """A snapshot of a ``__dict__``; a write to it would be lost."""
+
+    @intrinsic
+    def refuse(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands for every method that writes."""
+        raise TraceError(
+            f"{places.blame(places.user_site())}: cannot write to the __dict__ of something outside the traced "
+            "function; use setattr"
+        )
+
+    __setitem__ = __delitem__ = update = pop = popitem = setdefault = clear = __ior__ = refuse  # type: ignore[assignment]
+
+
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     """``obj.name``."""
     kind = type(obj)
+    if name == "__dict__" and (
+        isinstance(obj, (type, types.ModuleType)) or id(obj) in tracer.outside
+    ):
+        return namespace(tracer, obj)
     if kind in BOXES:
         return load_box(tracer, site, obj, name)
     if kind in PLAIN:
@@ -133,15 +162,15 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
 def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:
     """An attribute's value as the traced function sees it."""
     if type(value) in ATOMS or type(value) in BOXES:
-        entry = tracer.overlay.get((id(obj), name)) if type(value) is int else None
+        entry = tracer.overlay.get((slot(obj), name)) if type(value) is int else None
         return entry[2] if entry is not None and entry[1] is value else value
-    entry = tracer.overlay.get((id(obj), name))
+    entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside:
         owner = obj.__name__ if hasattr(obj, "__name__") else type(obj).__name__
         traced = enter(tracer, value, f"{owner}.{name}")
-        tracer.overlay[id(obj), name] = (obj, value, traced)
+        tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
         return enter(tracer, value, name)
@@ -184,7 +213,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType)):
         plain = lower(tracer, value)
         put(obj, name, plain)
-        tracer.overlay[id(obj), name] = (obj, plain, value)
+        tracer.overlay[slot(obj), name] = (obj, plain, value)
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
         put(obj, name, value)
@@ -206,7 +235,7 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     if type(custom) is types.FunctionType and not isinstance(obj, type):
         calls.call(tracer, site, custom, (obj, name), {})
         return
-    tracer.overlay.pop((id(obj), name), None)
+    tracer.overlay.pop((slot(obj), name), None)
     delattr(obj, name)
 
 

@@ -15,6 +15,7 @@ tracer keeps the boxes that belong to them in an overlay, under the object and t
 from __future__ import annotations
 
 import functools
+import gc
 import types
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
@@ -79,6 +80,10 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
     attributes of objects are looked at now rather than when they are read.
     """
     kind = type(value)
+    if role == "outside":
+        known = tracer.arrays.get(id(value)) or (tracer.shadows.get(id(value)) or (None, None))[1]
+        if known is not None:
+            return known, FIXED
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
         if kind in (int, float, complex) or isinstance(value, (np.ndarray, np.inexact)):
             if kind is int and role != "argument":
@@ -184,7 +189,7 @@ def lower(
         if kind is ArrayBox:
             tracer.exposed.append(value)
         return value.value
-    if kind in ATOMS and kind not in (types.FunctionType, types.MethodType, type):
+    if kind in ATOMS and kind not in CARRIERS:
         return value
     memo = {} if memo is None else memo
     if id(value) in memo:
@@ -193,8 +198,14 @@ def lower(
         return lower_container(tracer, value, memo, final)
     if kind is types.FunctionType:
         lower_function(tracer, value, memo, final)
-    elif kind is types.MethodType:
-        lower(tracer, value.__self__, memo, final)
+    elif kind in (types.MethodType, types.BuiltinFunctionType):
+        if not isinstance(value.__self__, types.ModuleType):
+            lower(tracer, value.__self__, memo, final)
+    elif kind is slice:
+        parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
+        return slice(*parts)
+    elif kind is types.GeneratorType or is_iterator(value) or kind in VIEWS:
+        refuse_carrier(tracer, value)
     elif kind is functools.partial:
         memo[id(value)] = (value, value)
         args = [lower(tracer, x, memo, final) for x in (value.func, *value.args)]
@@ -209,6 +220,32 @@ def lower(
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
+
+
+CARRIERS = frozenset(
+    (
+        types.FunctionType,
+        types.MethodType,
+        types.BuiltinFunctionType,
+        type,
+        slice,
+        types.GeneratorType,
+    )
+)
+VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType))
+
+
+def refuse_carrier(tracer: Tracer, value: Any) -> None:
+    """Raise if something that cannot be opened would carry a box to the outside."""
+    held = gc.get_referents(value)
+    if type(value) is types.GeneratorType and value.gi_frame is not None:
+        held += value.gi_frame.f_locals.values()
+    held += [x for item in held if is_container(item) for x in _items(item)]
+    if any(type(x) in BOXES for x in held):
+        raise TraceError(
+            f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
+            "cannot be turned into plain ones; keep a list of the values instead"
+        )
 
 
 def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
@@ -228,6 +265,8 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     else:
         original = remember(tracer, _empty_like(value), value) and tracer.originals[id(value)][1]
     memo[id(value)] = (value, original)
+    if kind is defaultdict:
+        original.default_factory = lower(tracer, value.default_factory, memo, final)
     sync(tracer, original, value, memo, final)
     return original
 
@@ -291,6 +330,8 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
         fn.__kwdefaults__.update(
             {k: lower(tracer, x, memo, final) for k, x in fn.__kwdefaults__.items()}
         )
+    for key, x in list(fn.__dict__.items()):
+        fn.__dict__[key] = lower(tracer, x, memo, final)
     fn.__code__ = rewrite.original(fn.__code__)
 
 
@@ -318,6 +359,14 @@ def _items(container: Any) -> Any:
     return container.values() if isinstance(container, dict) else container
 
 
+def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
+    """The other shadows of a container's original: it came in at several positions of the arguments."""
+    known = tracer.originals.get(id(shadow))
+    if known is None:
+        return []
+    return [s for s, o in tracer.originals.values() if o is known[1] and s is not shadow]
+
+
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
@@ -328,11 +377,12 @@ def settle(tracer: Tracer) -> None:
         if not sync(tracer, original, shadow, memo, True):
             forget_effects(tracer, original)
         else:
-            if any(o is original and s is not shadow for s, o in tracer.originals.values()):
-                raise TraceError(
-                    "the same list or dict was passed in two places and then changed by the function; "
-                    "pass a copy in one of them"
-                )
+            for sibling in siblings(tracer, shadow):
+                if sync(tracer, original, sibling, memo, True):
+                    raise TraceError(
+                        f"{tracer.tape.name} ({tracer.tape.site}): the same {type(original).__name__} came in by two "
+                        "ways and was changed through one of them by a C function; pass a copy in one place"
+                    )
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)

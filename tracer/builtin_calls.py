@@ -224,7 +224,10 @@ def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return places.user_frame().f_globals
+    module = sys.modules.get(places.user_frame().f_globals.get("__name__", ""))
+    if module is None:
+        raise TraceError(f"{places.blame(site)}: globals() of a module that is not in sys.modules")
+    return attributes.namespace(tracer, module)
 
 
 @handles(dir)
@@ -404,6 +407,11 @@ def _vectorize(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(np.ndarray.__array_wrap__)
 def _array_wrap(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return args[1]
+
+
+@handles(np.generic.__copy__, np.generic.__deepcopy__)
+def _number_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return args[0]
 
 
 @handles(np.ndarray.__copy__, np.ndarray.__deepcopy__)

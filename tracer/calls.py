@@ -37,6 +37,7 @@ from .protocols import (
     apply,
     draw,
     get_item,
+    hashable,
     is_iterable,
     is_numeric,
     iterate_object,
@@ -126,6 +127,10 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             )
         plain = getattr(fn.__objclass__, fn.__name__)
         if plain in special:
+            return special[plain](tracer, site, (fn.__self__, *args), kwargs)
+    if kind is types.BuiltinFunctionType and not isinstance(fn.__self__, types.ModuleType | type):
+        plain = getattr(type(fn.__self__), fn.__name__, None)
+        if plain is not None and hashable(plain) and plain in special:
             return special[plain](tracer, site, (fn.__self__, *args), kwargs)
     if kind is operator.methodcaller:
         return call_method(tracer, site, fn, *args)

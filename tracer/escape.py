@@ -63,7 +63,7 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     """
     owner = getattr(fn, "__self__", None)
     values = [x for x in (owner, *args, *kwargs.values()) if may_call_back(x)]
-    if not values or (isinstance(owner, types.ModuleType) and values == [owner]):
+    if not values:
         return fn(*args, **kwargs)
     escaped: list[Any] = []
 

@@ -9,6 +9,7 @@ opaque       anything else: run on plain values and recorded without a rule.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from .arrays import commit, is_traced_array, prepare_write
+from .arrays import Writing, commit, is_traced_array
 from .border import draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
@@ -31,9 +32,9 @@ from .protocols import (
     is_integer,
     is_number,
     iterate_object,
-    outside_effect,
     plain_key,
     plain_of,
+    write_container,
 )
 from .record import append, born, effect, finish, has_box, operand, record
 from .session import Tracer
@@ -160,7 +161,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     if args and isinstance(owner, (dict, set)) and type(args[0]) in BOXES:
         args = (plain_key(args[0]), *args[1:])
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
-        outside_effect(tracer, site, getattr(type(owner), fn.__name__), owner, args)
+        return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
     return watched(fn, args, kwargs, site)
 
 
@@ -202,7 +203,7 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
 
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
-    if type(fn) is np.ufunc and calls.has_out(fn, args, kwargs):
+    if type(fn) is np.ufunc and fn.signature is None and calls.has_out(fn, args, kwargs):
         return calls.call_with_out(tracer, site, fn, args, kwargs)
     if not (has_box(args) or has_box(kwargs)):
         plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
@@ -217,21 +218,21 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
     writable = [box for box in arrays if box.value.flags.writeable]
-    for box in writable:
-        prepare_write(box)
-    before = [box.value.tobytes() for box in writable]
-    value = watched(
-        fn, [lower(tracer, x) for x in args], {k: lower(tracer, x) for k, x in kwargs.items()}, site
-    )
+    with contextlib.ExitStack() as writes:
+        for box in writable:
+            writes.enter_context(Writing(box))
+        before = [box.value.tobytes() for box in writable]
+        plain = {k: lower(tracer, x) for k, x in kwargs.items()}
+        value = watched(fn, [lower(tracer, x) for x in args], plain, site)
+        targets = [plain_of(x) for x in (value, kwargs.get("out"))]
+        for box, bytes_before in zip(writable, before, strict=True):
+            if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
+                commit(box, append(tracer.tape, fn, operands, options, box.value, site))
 
     def made(x: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
 
     refresh(tracer, args, made)
-    targets = [plain_of(x) for x in (value, kwargs.get("out"))]
-    for box, bytes_before in zip(writable, before, strict=True):
-        if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
-            commit(box, append(tracer.tape, fn, operands, options, box.value, site))
     if value is None:
         keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
         if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from . import attributes, calls, protocols
-from .border import ATOMS, enter, lower
+from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .escape import watched
 from .protocols import method_of
@@ -61,6 +62,8 @@ def binary(site: Site, op: Any) -> Hook:
             signature = float_by if kind is float else int_by
             plain = type(b) is float
         elif kind in PLAIN and other in PLAIN and not (kind is str and op is operator.mod):
+            if kind in CONTAINERS and op is not functional:
+                return protocols.write_container(active.tracer, site, op, left, (right,), {})
             return op(left, right)
         else:
             return slow(left, right)
@@ -170,6 +173,10 @@ def is_(site: Site, negate: bool) -> Hook:
     def hook(right: Any, left: Any) -> bool:
         if type(left) in BOXES and type(right) in BOXES:
             return (left.value is right.value) is not negate
+        tracer = active.tracer
+        if tracer is not None and type(left) in CONTAINERS and type(right) in CONTAINERS:
+            same = left is right or builtins.any(x is right for x in siblings(tracer, left))
+            return same is not negate
         return (left is right) is not negate
 
     return hook
@@ -260,12 +267,14 @@ def delitem(site: Site) -> Hook:
         if tracer is not None and method is not None:
             calls.call(tracer, site, method, (container, key), {})
         else:
-            del container[protocols.plain_key(key)]
+            protocols.write_container(
+                tracer, site, operator.delitem, container, (protocols.plain_key(key),), {}
+            )
 
     return hook
 
 
-def load_global(site: Site, name: str) -> Hook:
+def load_global(site: Site, name: str, depth: int = 1) -> Hook:
     def hook(value: Any) -> Any:
         kind = type(value)
         if kind in ATOMS:
@@ -273,18 +282,19 @@ def load_global(site: Site, name: str) -> Hook:
         tracer = active.tracer
         if tracer is None or value.__class__ is type:
             return value
-        entry = tracer.overlay.get((site.filename, name))
+        scope = sys._getframe(depth).f_globals
+        entry = tracer.overlay.get((id(scope), name))
         if entry is not None and entry[1] is value:
             return entry[2]
         traced = enter(tracer, value, name)
-        tracer.overlay[site.filename, name] = (value, value, traced)
+        tracer.overlay[id(scope), name] = (scope, value, traced)
         return traced
 
     return hook
 
 
 def global_attr(site: Site, name: str, attr: str) -> Hook:
-    load, get = load_global(site, name), getattr(site, attr)
+    load, get = load_global(site, name, depth=2), getattr(site, attr)
 
     def hook(value: Any) -> Any:
         return get(load(value))
@@ -298,8 +308,9 @@ def store_global(site: Site, name: str) -> Hook:
         if tracer is None:
             return value
         plain = lower(tracer, value)
-        tracer.overlay[site.filename, name] = (plain, plain, value)
-        effect(tracer, site, operator.setitem, ("globals", name, value), {})
+        scope = sys._getframe(1).f_globals
+        tracer.overlay[id(scope), name] = (scope, plain, value)
+        effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
         return plain
 
     return hook

@@ -10,6 +10,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -23,7 +24,7 @@ import numpy as np
 from . import escape
 from .arrays import is_traced_array, save, write_all
 from .arrays import write_item as write_array_item
-from .border import ATOMS, External, enter, is_iterator, lower
+from .border import ATOMS, External, enter, is_iterator, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .places import blame, user_site
@@ -51,6 +52,20 @@ def is_numeric(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether a value is a number, traced or not."""
     return isinstance(plain_of(value), (int, float, np.number))
+
+
+def write_container(
+    tracer: Tracer | None, site: Site, fn: Any, container: Any, args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    """Write to a container: an effect if it is the shadow of one outside, seen by all shadows of that one."""
+    if tracer is None:
+        return fn(container, *args, **kwargs)
+    if id(container) in tracer.originals:
+        outside_effect(tracer, site, fn, container, args)
+        for sibling in siblings(tracer, container):
+            with contextlib.suppress(Exception):  # the container itself raises it in a moment
+                fn(sibling, *args, **kwargs)
+    return escape.watched(fn, (container, *args), kwargs, site)
 
 
 def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple[Any, ...]) -> None:
@@ -124,6 +139,13 @@ def apply(
     ):
         return op(*[draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args])
     op = INPLACE.get(op, op) if type(args[0]) is Box else op
+    if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
+        args = tuple(
+            [
+                calls.call(tracer, site, np.array, (x,), {}) if type(x) in (list, tuple) else x
+                for x in args
+            ]
+        )
     if any(type(x) in BOXES for x in args) and not any(map(is_object, args)):
         return record(tracer, site, op, args, kwargs)
     return operate_objects(tracer, site, op, args)
@@ -367,12 +389,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             "keep it in a list, a dict or an array of numbers"
         )
     if isinstance(container, (dict, list, deque)):
-        if id(container) in tracer.originals:
-            outside_effect(tracer, site, operator.setitem, container, (key, value))
-        if is_object(key):
-            escape.watched(operator.setitem, (container, key, value), {}, site)
-        else:
-            container[plain_key(key)] = value
+        key = key if is_object(key) else plain_key(key)
+        write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
         container[lower(tracer, key)] = lower(tracer, value)
 

@@ -159,8 +159,11 @@ def born(
 
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
     """A container made without traced operands: the arrays in it are boxed."""
-    items = value.items() if type(value) is dict else enumerate(value)
-    arrays = [(key, x) for key, x in items if is_traced_array(x)]
+    if isinstance(value, (list, dict)):
+        from .border import enter
+
+        return enter(tracer, value, getattr(fn, "__name__", "made"))  # it may be somebody's own
+    arrays = [(key, x) for key, x in enumerate(value) if is_traced_array(x)]
     if not arrays:
         return value
     whole = append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site)
@@ -168,11 +171,7 @@ def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, valu
         key: box(tracer, append(tracer.tape, element, (whole, key), {}, x, site), [])
         for key, x in arrays
     }
-    if isinstance(value, tuple):
-        return rebuilt(value, [boxes.get(i, x) for i, x in enumerate(value)])
-    for key, x in boxes.items():
-        value[key] = x
-    return value
+    return rebuilt(value, [boxes.get(i, x) for i, x in enumerate(value)])
 
 
 def decide(tracer: Tracer, op: Op, value: Any) -> None:
