@@ -84,23 +84,48 @@ def slot(obj: Any) -> int:
 
 
 def namespace(tracer: Tracer, obj: Any) -> Any:
-    """The ``__dict__`` of something outside, as the traced function sees it: to read from, not to write to."""
-    seen = {k: leaf(tracer, obj, k, v, True) for k, v in vars(obj).items()}
-    return types.MappingProxyType(seen) if isinstance(obj, type) else ReadOnly(seen)
+    """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
+    held = obj if type(obj) is dict else vars(obj)
+    seen = {k: leaf(tracer, obj, k, v, True) for k, v in held.items()}
+    return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
 
 
-class ReadOnly(dict[str, Any]):
-    """A snapshot of a ``__dict__``; a write to it would be lost."""
+class Namespace(dict[str, Any]):
+    """The ``__dict__`` of something outside: what is written to it is written to its owner."""
 
     @intrinsic
-    def refuse(self, *args: Any, **kwargs: Any) -> Any:
-        """Stands for every method that writes."""
-        raise TraceError(
-            f"{places.blame(places.user_site())}: cannot write to the __dict__ of something outside the traced "
-            "function; use setattr"
-        )
+    def __init__(self, tracer: Tracer, owner: Any, seen: dict[str, Any]) -> None:
+        super().__init__(seen)
+        self.tracer = tracer
+        self.owner = owner
 
-    __setitem__ = __delitem__ = update = pop = popitem = setdefault = clear = __ior__ = refuse  # type: ignore[assignment]
+    @intrinsic
+    def __setitem__(self, name: str, value: Any) -> None:
+        write(self.tracer, places.user_site(), self.owner, name, value)
+        super().__setitem__(name, value)
+
+    @intrinsic
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        delete(self.tracer, places.user_site(), self.owner, name)
+
+    @intrinsic
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        for name, value in dict(*args, **kwargs).items():
+            self[name] = value
+
+    @intrinsic
+    def setdefault(self, name: str, value: Any = None) -> Any:
+        if name not in self:
+            self[name] = value
+        return self[name]
+
+    @intrinsic
+    def pop(self, name: str, *default: Any) -> Any:
+        value = self.get(name, *default) if default else self[name]
+        if name in self:
+            del self[name]
+        return value
 
 
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
@@ -188,6 +213,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         obj.value.shape = protocols.drawn(tracer, value)
         obj.op = append(tracer.tape, np.reshape, (obj.op, obj.value.shape), {}, obj.value, site)
         return
+    if kind in BOXES and not hasattr(type(obj.value), name):
+        setattr(obj.value, name, None)  # raises what plain Python raises
     if kind in BOXES:
         raise TraceError(
             f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
@@ -210,7 +237,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
-    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType)):
+    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType)) or type(obj) is dict:
         plain = lower(tracer, value)
         put(obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
@@ -220,7 +247,9 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 
 def put(obj: Any, name: str, value: Any) -> None:
-    if (
+    if type(obj) is dict:  # the globals of a module
+        obj[name] = value
+    elif (
         isinstance(obj, (type, types.ModuleType))
         or type(type(obj).__setattr__) is not types.FunctionType
     ):
@@ -236,7 +265,10 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
         calls.call(tracer, site, custom, (obj, name), {})
         return
     tracer.overlay.pop((slot(obj), name), None)
-    delattr(obj, name)
+    if type(obj) is dict:  # the globals of a module
+        del obj[name]
+    else:
+        delattr(obj, name)
 
 
 def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:

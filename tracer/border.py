@@ -82,6 +82,8 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
     kind = type(value)
     if role == "outside":
         known = tracer.arrays.get(id(value)) or (tracer.shadows.get(id(value)) or (None, None))[1]
+        if known is None and is_container(value):
+            known = changed_shadow(tracer, value)
         if known is not None:
             return known, FIXED
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
@@ -151,6 +153,7 @@ def remember(
     if role == "outside":
         tracer.shadows.setdefault(id(original), (original, shadow))
     tracer.originals[id(shadow)] = (shadow, original)
+    tracer.shadows_of.setdefault(id(original), []).append(shadow)
     tracer.names[id(shadow)] = name
     return shadow
 
@@ -359,12 +362,24 @@ def _items(container: Any) -> Any:
     return container.values() if isinstance(container, dict) else container
 
 
+def changed_shadow(tracer: Tracer, original: Any) -> Any:
+    """The shadow of an argument that was written to already, if it is the same container; else None."""
+    for shadow in tracer.shadows_of.get(id(original), ()):
+        elements, plain = (list(_items(x)) for x in (shadow, original))
+        if len(elements) != len(plain) or any(
+            getattr(x, "value", x) is not y and id(x) not in tracer.originals
+            for x, y in zip(elements, plain, strict=True)
+        ):
+            return shadow
+    return None
+
+
 def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
     """The other shadows of a container's original: it came in at several positions of the arguments."""
     known = tracer.originals.get(id(shadow))
-    if known is None:
+    if known is None or type(shadow) in (tuple, frozenset):
         return []
-    return [s for s, o in tracer.originals.values() if o is known[1] and s is not shadow]
+    return [x for x in tracer.shadows_of[id(known[1])] if x is not shadow]
 
 
 def settle(tracer: Tracer) -> None:

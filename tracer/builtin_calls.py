@@ -224,10 +224,7 @@ def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    module = sys.modules.get(places.user_frame().f_globals.get("__name__", ""))
-    if module is None:
-        raise TraceError(f"{places.blame(site)}: globals() of a module that is not in sys.modules")
-    return attributes.namespace(tracer, module)
+    return attributes.namespace(tracer, places.user_frame().f_globals)
 
 
 @handles(dir)

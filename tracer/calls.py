@@ -11,6 +11,7 @@ protocol     a Python-level special method, which CPython would run behind our b
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -25,7 +26,7 @@ from . import rewrite
 from .arrays import write_all
 from .arrays import write_item as write_array_item
 from .border import enter
-from .box import ArrayBox, Box
+from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .foreign import is_structural, opaque, structural
 from .places import user_frame
@@ -82,11 +83,11 @@ def handles(*fns: Any) -> Callable[[Any], Any]:
 
 def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ask what ``fn`` is, in the order of the design: primitive, Python, class, structural, opaque."""
-    try:
-        handler = special.get(fn)
-        rule = registry.rules.get(fn)
-    except TypeError:  # not hashable, so neither has it
-        handler = rule = None
+    handler = rule = None
+    if type(type(fn).__hash__) is not FunctionType:  # which is the user's own, and not ours to run
+        with contextlib.suppress(TypeError):  # not hashable, so neither has it
+            handler = special.get(fn)
+            rule = registry.rules.get(fn)
     if tracer.primitives is not None and tracer.primitives(fn):
         return record(tracer, site, fn, args, kwargs)
     if handler is not None:
@@ -96,6 +97,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     kind = type(fn)
     if kind is FunctionType:
         return call_function(tracer, site, fn, args, kwargs)
+    if kind in BOXES:
+        fn.value(*args)  # raises what plain Python raises
     if kind is types.MethodType:
         return call(tracer, site, fn.__func__, (fn.__self__, *args), kwargs)
     if isinstance(fn, type):

@@ -99,7 +99,7 @@ def subscript(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> Any:
         kind = type(container)
         if kind is list or kind is tuple or (kind is dict and type(key) in ATOMS):
-            return container[key]
+            return container[key if type(key) in ATOMS else protocols.plain_key(key)]
         tracer = active.tracer
         if tracer is None:
             return container[key]
@@ -266,6 +266,8 @@ def delitem(site: Site) -> Hook:
         method = method_of(container, "__delitem__")
         if tracer is not None and method is not None:
             calls.call(tracer, site, method, (container, key), {})
+        elif type(container) in BOXES:
+            del container.value[protocols.plain_of(key)]  # raises what plain Python raises
         else:
             protocols.write_container(
                 tracer, site, operator.delitem, container, (protocols.plain_key(key),), {}

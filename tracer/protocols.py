@@ -75,6 +75,8 @@ def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple
 
 
 def hashable(value: Any) -> bool:
+    if type(type(value).__hash__) is types.FunctionType:
+        return False  # the user's own, and not ours to run
     try:
         hash(value)
     except TypeError:
@@ -383,7 +385,9 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         return
     if type(container) is Box:
         container.value[key] = value  # raises what plain Python raises
-    if has_box(value) and not isinstance(container, (dict, list, deque, types.MappingProxyType)):
+    if not hasattr(type(container), "__setitem__"):
+        container[plain_of(key)] = plain_of(value)  # raises what plain Python raises
+    if has_box(value) and not isinstance(container, (dict, list, deque)):
         raise TraceError(
             f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "
             "keep it in a list, a dict or an array of numbers"

@@ -42,6 +42,7 @@ class Tracer:
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
+        self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.pending: list[Any] = []  # functions that escaped while the run went on
 
