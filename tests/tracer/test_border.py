@@ -432,6 +432,30 @@ def test_argument_that_is_also_a_global(monkeypatch):
     assert_same(PAIRS, [3.0, 2.0, 6.0])
 
 
+def test_one_array_by_two_ways(monkeypatch):
+    array = np.array([1.0, 2.0, 3.0])
+    monkeypatch.setattr(THIS, "WEIGHTS", array)
+    table, items = {"a": 2.0, "v": array}, [array, array[1:]]
+
+    def f(x):
+        WEIGHTS[:] = x
+        table["a"] += x
+        table["v"][1] *= x
+        items[1][1] += x
+        items.append(x)
+        globals()["RATE"] = x
+        return [WEIGHTS is table["v"], items[0] is WEIGHTS, sum(table["v"]) * table["a"]]
+
+    monkeypatch.setattr(THIS, "RATE", 2.0)
+    value, back = pullback(f, 3.0)
+    assert_same((value[:2], list(table)), ([True, True], ["a", "v"]))
+    assert value[2] == 18.0 * 5.0
+    assert_same((items[0], items[1], items[2]), (array, array[1:], 3.0))
+    assert_same(array, np.array([3.0, 9.0, 6.0]))
+    assert table["v"] is items[0] is array
+    assert_close(back([None, None, 1.0]), (18.0 + 5.0 * (1 + 6 + 2),))
+
+
 def test_objects_copied_from_the_outside_hold_no_boxes():
     config = Config()
     config.other = Config()

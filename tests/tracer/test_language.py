@@ -1692,6 +1692,22 @@ def raises_attribute_of_number(x):
     x.name = 1.0
 
 
+def raises_attribute_of_dict(x):
+    {"a": x}.b = x
+
+
+def raises_attribute_of_list(x):
+    [x].b = x
+
+
+def raises_attribute_of_slotted(x):
+    Slotted(x, x).c = x
+
+
+def raises_attribute_of_function(x):
+    len.name = x
+
+
 def raises_attribute_of_array(x):
     (V * x).name = 1.0
 
