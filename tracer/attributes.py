@@ -78,15 +78,21 @@ def owner_of(cls: type, name: str) -> type:
     return cls
 
 
+class Globals:
+    """The globals of a frame, as an object whose attributes they are."""
+
+    def __init__(self, scope: dict[str, Any]) -> None:
+        self.__dict__ = scope
+
+
 def slot(obj: Any) -> int:
     """The identity under which the overlay keeps what belongs to an object; a module is its globals."""
-    return id(vars(obj)) if type(obj) is types.ModuleType else id(obj)
+    return id(vars(obj)) if isinstance(obj, (types.ModuleType, Globals)) else id(obj)
 
 
 def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
-    held = obj if type(obj) is dict else vars(obj)
-    seen = {k: leaf(tracer, obj, k, v, True) for k, v in held.items()}
+    seen = {k: leaf(tracer, obj, k, v, True) for k, v in vars(obj).items()}
     return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
 
 
@@ -237,7 +243,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
-    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType)) or type(obj) is dict:
+    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType, Globals)):
         plain = lower(tracer, value)
         put(obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
@@ -247,9 +253,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 
 def put(obj: Any, name: str, value: Any) -> None:
-    if type(obj) is dict:  # the globals of a module
-        obj[name] = value
-    elif (
+    if (
         isinstance(obj, (type, types.ModuleType))
         or type(type(obj).__setattr__) is not types.FunctionType
     ):
@@ -265,10 +269,7 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
         calls.call(tracer, site, custom, (obj, name), {})
         return
     tracer.overlay.pop((slot(obj), name), None)
-    if type(obj) is dict:  # the globals of a module
-        del obj[name]
-    else:
-        delattr(obj, name)
+    delattr(obj, name)
 
 
 def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:

@@ -81,7 +81,9 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
     """
     kind = type(value)
     if role == "outside":
-        known = tracer.arrays.get(id(value)) or (tracer.shadows.get(id(value)) or (None, None))[1]
+        known: Any = tracer.arrays.get(id(value))
+        if known is None:
+            known = tracer.shadows.get(id(value), (None, None))[1]
         if known is None and is_container(value):
             known = changed_shadow(tracer, value)
         if known is not None:
@@ -131,19 +133,21 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
         copy: Any = kind._make(inner) if hasattr(kind, "_make") else tuple(inner)
         return remember(tracer, value, copy, name, role), tree
     parts: dict[Any, Tree] = {}
-    branch = Branch(kind, parts)
-    if kind is list or kind is deque:
-        copy = [] if kind is list else deque(maxlen=value.maxlen)
-        remember(tracer, value, copy, name, role)
-        for i, x in enumerate(list(value)):
-            inside, parts[i] = admit(tracer, x, f"{name}[{i}]", role)
-            copy.append(inside)
-        return copy, branch
-    copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
+    if kind is list:
+        copy = []
+    elif kind is deque:
+        copy = deque(maxlen=value.maxlen)
+    else:
+        copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
     remember(tracer, value, copy, name, role)
-    for key, x in list(value.items()):
-        copy[key], parts[key] = admit(tracer, x, f"{name}[{key!r}]", role)
-    return copy, branch
+    try:
+        for key, x in list(enumerate(value) if kind in (list, deque) else value.items()):
+            inside, parts[key] = admit(tracer, x, f"{name}[{key!r}]", role)
+            copy.append(inside) if kind in (list, deque) else copy.__setitem__(key, inside)
+    except BaseException:
+        del tracer.originals[id(copy)]  # half a shadow must never be carried over
+        raise
+    return copy, Branch(kind, parts)
 
 
 def remember(

@@ -224,7 +224,7 @@ def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return attributes.namespace(tracer, places.user_frame().f_globals)
+    return attributes.namespace(tracer, attributes.Globals(places.user_frame().f_globals))
 
 
 @handles(dir)

@@ -178,8 +178,14 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
     """Note that the program depends on ``op`` having had this plain value."""
     ops = tracer.tape.ops
     last = ops[-1]
-    if not (last.kind == "guard" and last.args[0] is op):
-        ops.append(Guard(operator.eq, (op,), value, op.site, tracer.tape))
+    if last.kind == "guard" and last.args[0] is op:
+        return
+    site = op.site
+    if last is not op:  # decided later than made
+        from .places import user_site
+
+        site = user_site()
+    ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
 
 
 def effect(

@@ -289,7 +289,7 @@ def fix(tape: Tape, values: dict[Any, Any]) -> None:
     for op in tape.ops:
         op.args = substitute(op.args, lambda x: values.get(x, x))
         if isinstance(op, KeywordOp):
-            op.kwargs = substitute(op.kwargs, lambda x: values.get(x, x))
+            op.kwargs = substitute(op.kwargs, lambda x: values.get(x, x))  # type: ignore[misc]
     tape.result = substitute(tape.result, lambda x: values.get(x, x))
 
 
@@ -310,7 +310,7 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
     for op in tape.ops if swap else ():
         op.args = substitute(op.args, lambda x: swap.get(x, x))
         if isinstance(op, KeywordOp):
-            op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))
+            op.kwargs = substitute(op.kwargs, lambda x: swap.get(x, x))  # type: ignore[misc]
 
 
 def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ...]:
