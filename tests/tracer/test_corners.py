@@ -1217,3 +1217,24 @@ def lists_in_the_place_of_arrays(v, x):
             np.mean([[x], [1]]),
         ],
     )
+
+
+@case(1.3)
+def lists_with_scalars_of_numpy(x):
+    s = np.float64(x)
+    total = [x, 2.0]
+    total += s
+    try:
+        repeated = [x, 2.0] * s
+    except TypeError as error:
+        repeated = str(error)
+    return (
+        [1.0, x] + s,
+        s + (1.0, x),
+        s * [x, 2.0],
+        s - [x],
+        s == [x, 2.0],
+        s < (2.0, 1.0),
+        total,
+        repeated,
+    )
