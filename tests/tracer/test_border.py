@@ -17,7 +17,7 @@ import weakref
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_plain, assert_same, check
+from helpers import assert_close, assert_plain, assert_same, check, inner, numeric_grad
 from wengert import WengertError, grad, pullback, trace, value_and_grad
 
 RATE = 2.0
@@ -454,6 +454,46 @@ def test_one_array_by_two_ways(monkeypatch):
     assert_same(array, np.array([3.0, 9.0, 6.0]))
     assert table["v"] is items[0] is array
     assert_close(back([None, None, 1.0]), (18.0 + 5.0 * (1 + 6 + 2),))
+
+
+def test_reading_what_was_written_in_every_position(monkeypatch):
+    monkeypatch.setattr(THIS, "PAIRS", [1.0, 2.0])
+    monkeypatch.setattr(THIS, "TABLE", {"f": helper, "x": 1.0})
+
+    def f(x):
+        PAIRS[1] = x
+        TABLE["x"] = x * 2
+        TABLE["f"] = lambda y=TABLE["x"]: y * PAIRS[1]
+
+        class Local:
+            first = PAIRS[1]
+            table = {"x": TABLE["x"]}
+
+        def inner(y=PAIRS[1], *, z=TABLE["x"]):
+            return y + z
+
+        return [
+            (lambda y=PAIRS[1] * x: y + x)(),
+            (lambda: PAIRS[1] * x)(),
+            TABLE["f"](),
+            (TABLE["f"] if PAIRS[1] > 0 else helper)(3.0),
+            Local.first + Local.table["x"],
+            inner(),
+            sum(y * PAIRS[1] for y in PAIRS),
+            [PAIRS[1] * y for y in [TABLE["x"]]],
+            f"{PAIRS[1]} {TABLE['x']:.1f}",
+            math.hypot(PAIRS[1], TABLE["x"]),
+            helper(*PAIRS[1:]),
+            {**TABLE, "f": 0}["x"],
+            [*PAIRS][1:],
+        ]
+
+    value, back = pullback(f, 3.0)
+    assert_same(value, f(3.0))
+    dy = [1.0] * 7 + [[1.0], None, 1.0, 1.0, 1.0, [1.0]]
+    slope = numeric_grad(lambda x: inner(dy, f(x)), 3.0)
+    assert back(dy)[0] == pytest.approx(slope)
+    assert_plain(PAIRS, TABLE)
 
 
 def test_objects_copied_from_the_outside_hold_no_boxes():

@@ -1225,13 +1225,12 @@ def lists_with_scalars_of_numpy(x):
     total = [x, 2.0]
     total += s
     try:
-        repeated = [x, 2.0] * s
+        repeated = [x, 2.0] * s, s * [x, 2.0]
     except TypeError as error:
         repeated = str(error)
     return (
         [1.0, x] + s,
         s + (1.0, x),
-        s * [x, 2.0],
         s - [x],
         s == [x, 2.0],
         s < (2.0, 1.0),
