@@ -295,6 +295,17 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
     return hook
 
 
+def load_name(site: Site, name: str) -> Hook:
+    load = load_global(site, name, depth=2)
+
+    def hook(value: Any) -> Any:
+        if type(value) in ATOMS or name in sys._getframe(1).f_locals:
+            return value
+        return load(value)
+
+    return hook
+
+
 def global_attr(site: Site, name: str, attr: str) -> Hook:
     load, get = load_global(site, name, depth=2), getattr(site, attr)
 

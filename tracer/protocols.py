@@ -134,6 +134,12 @@ def apply(
         return update(tracer, site, op, args[0], args[1])
     if type(args[0]) in (str, bytes):
         return op(args[0], *[drawn(tracer, x) for x in args[1:]])
+    if INPLACE.get(op, op) is not operator.mul and any(
+        isinstance(plain_of(x), np.inexact) for x in args
+    ):
+        # NumPy's scalars make arrays of lists and tuples; only ``*`` is Python's repetition.
+        op = INPLACE.get(op, op)
+        args = tuple([as_array(tracer, site, x) for x in args])
     if (
         len(args) == 2
         and any(type(x) in SEQUENCES for x in args)
@@ -142,15 +148,17 @@ def apply(
         return op(*[draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args])
     op = INPLACE.get(op, op) if type(args[0]) is Box else op
     if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
-        args = tuple(
-            [
-                calls.call(tracer, site, np.array, (x,), {}) if type(x) in (list, tuple) else x
-                for x in args
-            ]
-        )
+        args = tuple([as_array(tracer, site, x) for x in args])
     if any(type(x) in BOXES for x in args) and not any(map(is_object, args)):
         return record(tracer, site, op, args, kwargs)
     return operate_objects(tracer, site, op, args)
+
+
+def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A list or tuple as NumPy takes it for an operand; anything else as it is."""
+    return (
+        calls.call(tracer, site, np.array, (value,), {}) if type(value) in (list, tuple) else value
+    )
 
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:

@@ -34,7 +34,8 @@ The hooks
     delattr(site, name)            h(obj)
     setitem(site)                  h(container, key, value)
     delitem(site)                  h(key, container)
-    load_global(site, name)        h(value) -> value; not for the callee of a call
+    load_global(site, name)        h(value) -> value
+    load_name(site, name)         h(value) -> value; in the body of a class
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
     store_global(site, name)       h(value) -> value
     iter(site)                     h(obj) -> iterator; also for ``yield from``
@@ -307,17 +308,14 @@ class Rewriter:
         if name == "super" and (not callee or (following.op in CALL and following.arg == 0)):
             self.keep(instr)
             return
-        if callee:
+        if callee:  # or, before 3.13, the first global in the expression that gives the callee: table["f"](x)
             self.call_hook(on_top_of_callable=False)
-        if callee and following.name not in ATTRIBUTE_LOADS:
-            self.emit(LOAD_GLOBAL, instr.arg & ~1)
-        else:
-            self.load_outside(LOAD_GLOBAL, instr.arg & ~1, name)
+        self.load_outside(LOAD_GLOBAL, instr.arg & ~1, name)
 
     def load_name(self, instr: Instr) -> None:
-        other = self.previous() if current.NULL_BELOW else self.following()
-        if not self.module_level or (other is not None and other.name == "PUSH_NULL"):
+        if not self.module_level:  # a class body: the name is its own, or a global
             self.keep(instr)
+            self.apply(self.hooks.load_name(self.site(), self.name(instr.arg)), 1)
         else:
             self.load_outside(instr.op, instr.arg, self.name(instr.arg))
 

@@ -110,6 +110,10 @@ class Transparent:
         self.note("load_global", site, name)
         return lambda value: value
 
+    def load_name(self, site, name):
+        self.note("load_name", site, name)
+        return lambda value: value
+
     def global_attr(self, site, name, attr):
         self.note("global_attr", site, name, attr)
         return lambda value: getattr(value, attr)
@@ -1567,8 +1571,10 @@ def test_arguments_of_the_hooks():
         ("truth", 18, (), (2.0,)),
         ("getattr", 19, ("scaled",), (v,)),
         ("call", 19, (), (v.scaled, 2.0)),
+        ("load_global", 20, ("max",), (max,)),
         ("load_global", 20, ("abs",), (abs,)),
         ("call_ex", 20, (), (max, (3.0, 7.0), {"key": abs})),
+        ("load_global", 21, ("max",), (max,)),
         ("call_ex", 21, (), (max, (3.0, 7.0))),
         ("load_global", 22, ("LEVEL",), (LEVEL,)),
         ("global_attr", 23, ("math", "pi"), (math,)),
