@@ -1,10 +1,15 @@
 """What a function reads from outside itself, and that an answer is never given for a world that has changed."""
 
+import bisect
 import builtins
+import collections
+import contextlib
 import copy
 import functools
 import gc
+import heapq
 import math
+import operator
 import os
 import random
 import sys
@@ -494,6 +499,100 @@ def test_reading_what_was_written_in_every_position(monkeypatch):
     slope = numeric_grad(lambda x: inner(dy, f(x)), 3.0)
     assert back(dy)[0] == pytest.approx(slope)
     assert_plain(PAIRS, TABLE)
+
+
+def test_class_bodies_see_globals(monkeypatch):
+    monkeypatch.setattr(THIS, "RATE", 2.0)
+
+    def f(x):
+        global RATE
+        RATE = x * x
+
+        class Local:
+            rate = RATE
+
+            class Inner:
+                double = RATE * 2
+
+        return Local.rate + Local.Inner.double + (lambda: RATE)()
+
+    value, back = pullback(f, 3.0)
+    assert_same((value, RATE), (36.0, 9.0))
+    assert_close(back(1.0), (24.0,))
+
+
+def test_targets_of_every_kind(monkeypatch):
+    monkeypatch.setattr(THIS, "PAIRS", [1.0, 2.0])
+    monkeypatch.setattr(THIS, "TABLE", {"x": 1.0})
+    config = Config()
+
+    @contextlib.contextmanager
+    def given(y):
+        yield y
+
+    def f(x):
+        for PAIRS[0] in [x, x * 2]:
+            pass
+        with given(x * 3) as TABLE["x"], given(x * 4) as config.gain:
+            pass
+        [PAIRS[1], *config.rest] = [x * 5, x * 6, x * 7]
+        (TABLE["y"], config.memory[0]), config.steps = (x * 8, x * 9), 3
+        total = sum(PAIRS) + sum(TABLE.values()) + config.gain + sum(config.rest)
+        return total + config.memory[0] * config.steps
+
+    value, back = pullback(f, 2.0)
+    assert value == 2.0 * (2 + 3 + 4 + 5 + 6 + 7 + 8 + 9 * 3)
+    assert_close(back(1.0), (62.0,))
+    assert_same((PAIRS, TABLE, config.rest), ([4.0, 10.0], {"x": 6.0, "y": 16.0}, [12.0, 14.0]))
+    assert_plain(PAIRS, TABLE, config)
+
+
+def test_iterators_follow_what_is_written(monkeypatch):
+    monkeypatch.setattr(THIS, "PAIRS", [1.0, 2.0])
+
+    def f(x):
+        pairs, counted = zip(PAIRS, PAIRS), enumerate(PAIRS)
+        doubled, turned = map(lambda y: y * 2, PAIRS), reversed(PAIRS)
+        PAIRS[0], PAIRS[1] = x, x * 2
+        return [
+            sum(a * b for a, b in pairs),
+            sum(i * y for i, y in counted),
+            sum(doubled),
+            next(turned),
+        ]
+
+    value, back = pullback(f, 3.0)
+    assert_same((value, PAIRS), ([45.0, 6.0, 18.0, 6.0], [3.0, 6.0]))
+    assert_close(back([1.0] * 4), (30.0 + 2.0 + 6.0 + 2.0,))
+
+
+def test_methods_of_containers_by_every_name(monkeypatch):
+    monkeypatch.setattr(THIS, "PAIRS", [1.0, 2.0])
+    monkeypatch.setattr(THIS, "TABLE", {"x": 1.0})
+
+    def f(x):
+        push, put = PAIRS.append, TABLE.__setitem__
+        push(x)
+        put("x", x)
+        list.append(PAIRS, x * 2)
+        dict.__setitem__(TABLE, "y", x * 2)
+        operator.setitem(PAIRS, 0, x * 3)
+        operator.iadd(PAIRS, [x * 4])
+        operator.delitem(PAIRS, 1)
+        PAIRS.__iadd__([x])
+        bisect.insort(PAIRS, x * 100)
+        heapq.heappush(PAIRS, x * 101)
+        collections.ChainMap(TABLE)["z"] = x * 5
+        return sum(PAIRS) * 2 + sum(TABLE.values())
+
+    value, back = pullback(f, 1.0)
+    state = (list(PAIRS), dict(TABLE))
+    PAIRS[:] = [1.0, 2.0]
+    TABLE.clear()
+    TABLE["x"] = 1.0
+    assert_same((value, state), (f(1.0), (PAIRS, TABLE)))
+    assert_close(back(1.0), (2 * (3 + 1 + 2 + 4 + 1 + 100 + 101) + 1.0 + 2.0 + 5.0,))
+    assert_plain(state)
 
 
 def test_objects_copied_from_the_outside_hold_no_boxes():
