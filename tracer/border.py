@@ -248,6 +248,8 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     if type(value) is types.GeneratorType and value.gi_frame is not None:
         held += value.gi_frame.f_locals.values()
     held += [x for item in held if is_container(item) for x in _items(item)]
+    cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
+    held += [x for cell in cells for x in gc.get_referents(cell)]
     if any(type(x) in BOXES for x in held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
