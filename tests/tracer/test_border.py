@@ -595,6 +595,45 @@ def test_methods_of_containers_by_every_name(monkeypatch):
     assert_plain(state)
 
 
+def test_lists_that_contain_themselves():
+    def total(x, seen):
+        if id(x) in seen:
+            return 0.0
+        seen.append(id(x))
+        return sum([total(item, seen) if isinstance(item, list) else item for item in x])
+
+    def whole(x):
+        items.append(items)
+        items[0] = x
+        return items[1][0] * items[-1][-1][0]
+
+    def through_another(x):
+        shared.extend([items[:2], x])
+        items[1] = list(items)
+        return total([items, shared], [])
+
+    def for_a_while(x):
+        items.append(items)
+        shared.append(list(items))
+        items[-1] = {"p": x}
+        return total([items[:-1], shared], []) * items[-1]["p"]
+
+    for f in (whole, through_another, for_a_while):
+        shared = [1.0, 2.0]
+        items = [0.25, shared] if f is not whole else [0.25]
+        expected, plain = f(1.5), repr((items, shared))
+        shared = [1.0, 2.0]
+        items = [0.25, shared] if f is not whole else [0.25]
+        try:
+            value, back = pullback(f, 1.5)
+        except WengertError as error:
+            assert "itself" in str(error)  # refused with a reason
+            continue
+        assert_same(value, expected)
+        assert repr((items, shared)) == plain
+        assert_plain(items, shared)
+
+
 def test_objects_copied_from_the_outside_hold_no_boxes():
     config = Config()
     config.other = Config()
