@@ -44,18 +44,33 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
     return value
 
 
-def has_box(value: Any) -> bool:
-    """Whether a box is in a nested argument."""
+def has_box(value: Any, seen: set[int] | None = None) -> bool:
+    """Whether a box is in a nested argument; ``seen`` are the lists and dicts that are being looked into."""
     kind = type(value)
     if kind in BOXES:
         return True
-    if kind is tuple or kind is list:
-        return any(map(has_box, value))
-    if kind is dict:
-        return any(map(has_box, value.values()))
+    if kind is list or kind is dict:
+        seen = set() if seen is None else seen
+        if id(value) in seen:
+            return False
+        seen.add(id(value))
+        return any(has_box(x, seen) for x in (value if kind is list else value.values()))
     if kind is slice:
         return has_box((value.start, value.stop, value.step))
-    return isinstance(value, tuple) and any(map(has_box, value))
+    return isinstance(value, tuple) and any([has_box(x, seen) for x in value])
+
+
+def opened(value: Any, path: tuple[int, ...] = ()) -> Any:
+    """A nested argument in which a list or dict that contains itself ends."""
+    kind = type(value)
+    if kind not in (list, dict, tuple):
+        return value
+    if id(value) in path:
+        return "..."
+    path = (*path, id(value))
+    if kind is dict:
+        return {k: opened(x, path) for k, x in value.items()}
+    return kind([opened(x, path) for x in value])
 
 
 def record(
@@ -193,6 +208,6 @@ def effect(
 ) -> None:
     """Note something that was done to the outside."""
     arrays: list[ArrayBox] = []
-    operands = operand(args, arrays)
+    operands = operand(opened(args), arrays)
     tracer.tape.ops.append(Effect(fn, operands, operand(kwargs, arrays), None, site, tracer.tape))
     save(arrays)
