@@ -87,7 +87,7 @@ def functions_on_numbers(x):
         isinstance(x, numbers.Real)
         and isinstance(x, numbers.Number)
         and issubclass(type(x), float),
-        type(x) == float,  # noqa: E721
+        type(x) == float,
         [math.isnan(x), math.isfinite(x), math.isclose(x, 1.3), x.is_integer()],
         [math.floor(x), math.ceil(x), math.trunc(x), x.hex()[:4]],
         math.modf(x)[0] * x,
@@ -595,7 +595,7 @@ class Proxy:
     lazy = Lazy()
     by_operator = property(operator.attrgetter("x"))
     by_partial = property(functools.partial(lambda k, self: self.x * k, 3.0))
-    by_lambda = lambda self, k=2: self.x * k  # noqa: E731
+    by_lambda = lambda self, k=2: self.x * k
     static = staticmethod(math.sin)
     sine = math.sin
     made = classmethod(lambda cls, x: cls(x * 2))
