@@ -57,7 +57,7 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
         return any(has_box(x, seen) for x in (value if kind is list else value.values()))
     if kind is slice:
         return has_box((value.start, value.stop, value.step))
-    return isinstance(value, tuple) and any([has_box(x, seen) for x in value])
+    return isinstance(value, tuple) and any(has_box(x, seen) for x in value)
 
 
 def opened(value: Any, path: tuple[int, ...] = ()) -> Any:
