@@ -90,7 +90,7 @@ class Pullback:
     @property
     def tape(self) -> Tape:
         """The program from the arguments and ``dy`` to the gradients."""
-        return reverse(self.done.tape, seed=False, value=False, run=self.done)
+        return reverse(self.done.tape, seed=False, value=False)
 
     def source(self) -> str:
         return self.tape.source("back")
@@ -269,15 +269,27 @@ def trace(
 intrinsic(trace)
 
 
-def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None = None) -> Tape:
+def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and the gradients of its inputs.
 
-    Its result is ``(value, (gradient, …))`` with one gradient for each input that has one. With ``seed`` the cotangent
-    of a scalar result is 1; otherwise, and for other results, it is an input named ``dy``.
+    Its result is ``(value, (gradient, …))`` with one gradient for each input that has one; with ``wrt``, the name of
+    an input, that one's gradient alone stands in the place of the tuple, and without ``value`` the gradient is all
+    there is. With ``seed`` the cotangent of a scalar result is 1; otherwise, and for other results, it is an input
+    named ``dy``.
+
+    >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
+    >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")
+    def slope(m, x, b):
+        return m
     """
     out = Tape(f"gradient of {tape.name}", tape.site)
     out.ops = list(tape.ops)
-    wrt: list[Op] = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
+    inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
+    if wrt is not None and wrt not in [x.name for x in inputs]:
+        raise TraceError(
+            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+        )
+    asked: list[Op] = [x for x in inputs if wrt is None or x.name == wrt]
     seeds: list[tuple[Op, Any]] = []
     machine = Recorded(out, NOWHERE)
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
@@ -290,8 +302,11 @@ def reverse(tape: Tape, seed: bool = True, value: bool = True, run: Run | None =
                 dy.value = 1.0
             out.ops.append(dy)
             seeds.append((op, dy))
-    found = sweep(tape.ops, wrt, seeds, machine)
-    gradients = tuple([_zero(x) if d is None else d for x, d in zip(wrt, found, strict=True)])
+    found = sweep(tape.ops, asked, seeds, machine)
+    gradients: Any = tuple(
+        [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]
+    )
+    gradients = gradients if wrt is None else gradients[0]
     out.result = (tape.result, gradients) if value else gradients
     return pruned(simplified(out, keep=tape.ops), keep_guards=value)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, calls, names
-from wengert import grad, pullback, reverse, trace, value_and_grad
+from wengert import WengertError, grad, pullback, reverse, trace, value_and_grad
 
 
 def body(tape):
@@ -284,3 +284,12 @@ def test_broadcasting_is_summed():
     assert dx == pytest.approx(3 * m[0].sum() - 3 * v.sum())
     assert_close(dv, m.sum(0) - 3 * x)
     assert_close(dm, v * np.ones((3, 3)) + np.array([[3 * x] * 3, [0.0] * 3, [0.0] * 3]))
+
+
+def test_derivative_of_a_line_is_its_slope():
+    tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
+    slope = reverse(tape, wrt="x", value=False)
+    assert [op.kind for op in slope.ops] == ["input"] * 3
+    assert slope.source("slope") == "def slope(m, x, b):\n    return m\n"
+    with pytest.raises(WengertError, match="no input named 'y'"):
+        reverse(tape, wrt="y")
