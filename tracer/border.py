@@ -29,6 +29,7 @@ from .errors import TraceError
 from .record import decide
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
+from .tape import Op
 
 ATOMS = frozenset(
     (
@@ -391,12 +392,13 @@ def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
+    unchanged: set[int] = set()
     for shadow, original in list(tracer.originals.values()):
         if isinstance(original, (tuple, frozenset)):
             continue
         memo[id(shadow)] = (shadow, original)
         if not sync(tracer, original, shadow, memo, True):
-            forget_effects(tracer, original)
+            unchanged.add(id(original))
         else:
             for sibling in siblings(tracer, shadow):
                 if sync(tracer, original, sibling, memo, True):
@@ -404,6 +406,7 @@ def settle(tracer: Tracer) -> None:
                         f"{tracer.tape.name} ({tracer.tape.site}): the same {type(original).__name__} came in by two "
                         "ways and was changed through one of them by a C function; pass a copy in one place"
                     )
+    forget_effects(tracer, unchanged)
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)
@@ -468,12 +471,15 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     return Branch(kind, parts)
 
 
-def forget_effects(tracer: Tracer, original: Any) -> None:
-    """Drop the effects on a container that was left as it had been found."""
-    if any(op.kind == "effect" and External.is_of(op, original) for op in tracer.tape.ops):
-        tracer.tape.ops[:] = [
-            x for x in tracer.tape.ops if x.kind != "effect" or not External.is_of(x, original)
-        ]
+def forget_effects(tracer: Tracer, unchanged: set[int]) -> None:
+    """Drop the effects on containers that were left as they had been found, in one pass over the tape."""
+
+    def idle(op: Op) -> bool:
+        outside = op.args[0] if op.kind == "effect" and op.args else None
+        return type(outside) is External and id(outside.value) in unchanged
+
+    if unchanged and any(map(idle, tracer.tape.ops)):
+        tracer.tape.ops[:] = [op for op in tracer.tape.ops if not idle(op)]
 
 
 class External:
@@ -485,10 +491,6 @@ class External:
 
     def __repr__(self) -> str:
         return self.name
-
-    @staticmethod
-    def is_of(op: Any, value: Any) -> bool:
-        return bool(op.args) and type(op.args[0]) is External and op.args[0].value is value
 
 
 def is_iterator(value: Any) -> bool:

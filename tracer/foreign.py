@@ -158,7 +158,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
         args = tuple([iterate_object(tracer, site, x) for x in args])
     owner = getattr(fn, "__self__", None)
-    if args and isinstance(owner, (dict, set)) and type(args[0]) in BOXES:
+    if args and isinstance(owner, dict) and type(args[0]) in BOXES:
         args = (plain_key(args[0]), *args[1:])
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)

@@ -169,6 +169,13 @@ def born(
         )
     if kind in (tuple, list, dict) or (isinstance(value, tuple) and hasattr(value, "_make")):
         return born_parts(tracer, site, fn, args, kwargs, value)
+    if (
+        not pure
+        and not isinstance(value, type)
+        and not callable(value)
+        and hasattr(value, "__dict__")
+    ):
+        tracer.outside.setdefault(id(value), value)  # it may be somebody's own
     return value
 
 

@@ -64,18 +64,21 @@ def run(
     before = active.tracer
     active.tracer = tracer
     surroundings.enter()
+    settled = False
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         done.result = result_tree(tracer, result)
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
         )
+        settled = True
         settle(tracer)
         done.value = lower(tracer, result, {}, final=True)
         if protect:
             keep_values(tracer)
     except BaseException as error:
-        settle(tracer)
+        if not settled:
+            settle(tracer)
         strip_exception(tracer, error)
         cause = error.__cause__ or error.__context__
         if isinstance(cause, EscapeError) and isinstance(

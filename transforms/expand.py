@@ -14,7 +14,7 @@ computes lands on the expansion's tape as plain primitives.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -117,11 +117,11 @@ def skeleton(tree: Any, leaves: list[Any], dynamic: bool) -> Hashable:
     return kind, tree
 
 
-def refill(tree: Any, boxes: list[Any], dynamic: bool) -> Any:
-    """The nested argument with boxes for its leaves, taken from the front of ``boxes``."""
+def refill(tree: Any, boxes: Iterator[Any], dynamic: bool) -> Any:
+    """The nested argument with boxes for its leaves, taken in order from ``boxes``."""
     kind = type(tree)
     if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
-        return boxes.pop(0)
+        return next(boxes)
     if kind is tuple or kind is list:
         return kind([refill(x, boxes, dynamic) for x in tree])
     if kind is slice:
@@ -225,7 +225,7 @@ def expand(
     boxes = [tracer.input(f"x{i}", plain(x), "argument") for i, x in enumerate(leaves)]
     inputs = [box.op for box in boxes]
     count = operand_count(rule)
-    queue: list[Any] = list(boxes)
+    queue = iter(boxes)
     args = tuple([refill(x, queue, i < count) for i, x in enumerate(op.args)])
     kwargs = {k: refill(x, queue, False) for k, x in op.kwargs.items()}
     before, active.tracer = active.tracer, tracer

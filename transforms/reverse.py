@@ -170,13 +170,14 @@ class Numeric(Machine):
         owned = op in self.owned
         self.owned.discard(op)
         late = None
+        zeroed = "zeroed" in expansion.forms
         for i, form, d in zip(expansion.wanted, expansion.forms, results, strict=True):
             if form == "scatter":
                 self.scatter_into(leaves[i], *d)
             elif form == "zeroed":
                 late = (leaves[i], d)
             else:
-                if late is not None or "zeroed" in expansion.forms:
+                if zeroed:
                     d = np.array(d, copy=True)[()] if np.may_share_memory(d, dz) else d
                 self.accumulate(leaves[i], d)
         if late is not None:

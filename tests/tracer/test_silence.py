@@ -4,6 +4,7 @@ import contextvars
 import copy
 import enum
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -219,3 +220,28 @@ def test_kinds_that_change_in_a_loop():
     h = 1e-6
     assert dx == pytest.approx((f(1.5 + h, 3) - f(1.5 - h, 3)) / (2 * h), rel=1e-6)
     assert dn == pytest.approx((f(1.5, 3.0 + h) - f(1.5, 3.0 - h)) / (2 * h), rel=1e-6)
+
+
+def test_objects_that_arrive_through_c_code():
+    mine = Config(3.0)
+    reference = weakref.ref(mine)
+
+    def f(x):
+        other = reference()
+        other.a = x
+        return other.a * mine.a
+
+    assert grad(f)(2.0) == 4.0
+    assert type(mine.a) is float
+
+
+def test_sets_of_numbers():
+    def f(x):
+        kept = config.kept = set()
+        kept.add(x)
+        return sum(config.kept)
+
+    assert grad(f)(1.5) == 1.0
+    assert config.kept == {1.5}
+    assert [type(v) for v in config.kept] == [float]
+    del config.kept
