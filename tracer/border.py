@@ -273,7 +273,8 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     elif final:
         original = value
     else:
-        original = remember(tracer, _empty_like(value), value) and tracer.originals[id(value)][1]
+        original = _empty_like(value)
+        remember(tracer, original, value)
     memo[id(value)] = (value, original)
     if kind is defaultdict:
         original.default_factory = lower(tracer, value.default_factory, memo, final)

@@ -245,3 +245,19 @@ def test_sets_of_numbers():
     assert config.kept == {1.5}
     assert [type(v) for v in config.kept] == [float]
     del config.kept
+
+
+def test_empty_containers_kept_outside():
+    def f(x):
+        config.items, config.table = [], {}
+        items, table = config.items, config.table
+        items.append(x)
+        table["x"] = x
+        seen = [type(v) for v in (*items, *table.values())]
+        return sum(config.items) * config.table["x"], seen
+
+    value, back = pullback(f, 1.5)
+    assert value == (2.25, [float, float])
+    assert back((1.0, None))[0] == 3.0
+    assert [type(v) for v in (*config.items, *config.table.values())] == [float, float]
+    del config.items, config.table
