@@ -245,7 +245,7 @@ def _write_position(table: bytearray, position: Position, size: int, line: int) 
         elif end == start and delta == 0 and column < 80 and 0 <= end_column - column < 16:
             table.append(head | column >> 3 << 3)
             table.append((column & 7) << 4 | end_column - column)
-        elif end == start and 0 <= delta < 3 and column < 256 and end_column < 256:
+        elif end == start and 0 <= delta < 3 and column < 128 and end_column < 128:
             table.append(head | 10 + delta << 3)
             table.append(column)
             table.append(end_column)

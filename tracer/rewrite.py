@@ -113,6 +113,10 @@ SINGLETONS = (None, True, False, ...)
 
 # id of a twin -> a weak reference to it, and its original. Code objects compare by value, and a
 # twin without any hook equals its original, so they are told apart by identity.
+MOST_KEPT = 4096  # the oldest goes first
+_kept: dict[
+    tuple[int, int], tuple[CodeType, CodeType, Any]
+] = {}  # the twin of a code object is made once
 _twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 
 
@@ -134,9 +138,15 @@ def instrument(code: CodeType, hooks: Any) -> CodeType:
     """
     if is_twin(code):
         return code
+    kept = _kept.get((id(code), id(hooks)))
+    if kept is not None:
+        return kept[0]
     twin = Rewriter(code, hooks).rewrite()
     key = id(twin)
     _twins[key] = (weakref.ref(twin, lambda _: _twins.pop(key, None)), code)
+    while len(_kept) >= MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    _kept[id(code), id(hooks)] = (twin, code, hooks)
     return twin
 
 

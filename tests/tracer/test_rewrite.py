@@ -1300,14 +1300,20 @@ def test_twins_are_known_and_not_instrumented_again():
     assert is_twin(plain) and not is_twin(nothing.__code__)
 
 
-def test_twins_are_forgotten_with_their_last_reference():
+def test_twins_are_made_once_and_their_number_is_bounded(monkeypatch):
     from wengert.tracer import rewrite
 
-    code = compile("a = 1", "short-lived.py", "exec")
-    t = instrument(code, Transparent())
-    key = id(t)
+    monkeypatch.setattr(rewrite, "MOST_KEPT", 2)
+    hooks = Transparent()
+    codes = [compile(f"a = {i}", "short-lived.py", "exec") for i in range(3)]
+    first = instrument(codes[0], hooks)
+    assert instrument(codes[0], hooks) is first
+    key = id(first)
     assert key in rewrite._twins
-    del t
+    del first
+    for code in codes[1:]:
+        instrument(code, hooks)
+    assert len(rewrite._kept) == 2
     assert key not in rewrite._twins
 
 

@@ -261,3 +261,15 @@ def test_empty_containers_kept_outside():
     assert back((1.0, None))[0] == 3.0
     assert [type(v) for v in (*config.items, *config.table.values())] == [float, float]
     del config.items, config.table
+
+
+def test_lines_wider_than_a_short_position_can_say():
+    """The table of positions must cover the code exactly: one that is longer makes CPython write past its end."""
+    from wengert.tracer import hooks, rewrite
+
+    wide = "f = lambda x: " + " + ".join(["x * 1.5"] * 20) + " + sum([x * i for i in range(3)])"
+    scope = {}
+    exec(compile(wide, "wide.py", "exec"), scope)
+    twin = rewrite.instrument(scope["f"].__code__, hooks)
+    assert sum(1 for _ in twin.co_positions()) == len(twin.co_code) // 2
+    assert pullback(scope["f"], 1.5)[0] == scope["f"](1.5)
