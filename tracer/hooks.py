@@ -11,6 +11,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from . import attributes, calls, protocols
@@ -318,7 +319,9 @@ def global_attr(site: Site, name: str, attr: str) -> Hook:
 def store_global(site: Site, name: str) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
-        if tracer is None:
+        if tracer is None or isinstance(
+            value, ModuleType
+        ):  # a module is imported once, whoever asks
             return value
         plain = lower(tracer, value)
         scope = sys._getframe(1).f_globals
