@@ -452,7 +452,10 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             )
         items = value.items() if isinstance(value, dict) else enumerate(value)
         memo.add(id(value))
-        parts = {key: result_tree(tracer, x, memo) for key, x in items}
+        parts = {
+            getattr(key, "value", key) if type(key) in BOXES else key: result_tree(tracer, x, memo)
+            for key, x in items
+        }
         memo.discard(id(value))
         return Branch(kind, parts)
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:

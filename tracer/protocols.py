@@ -401,7 +401,10 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             "keep it in a list, a dict or an array of numbers"
         )
     if isinstance(container, (dict, list, deque)):
-        key = key if is_object(key) else plain_key(key)
+        if type(container) is not dict or id(container) in tracer.originals:
+            key = (
+                key if is_object(key) else plain_key(key)
+            )  # a dict made inside keeps the traced key
         write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
         container[lower(tracer, key)] = lower(tracer, value)

@@ -274,3 +274,16 @@ def test_lines_wider_than_a_short_position_can_say():
     lengths = [(byte & 7) + 1 for byte in twin.co_linetable if byte & 0x80]  # of its entries
     assert sum(lengths) == len(twin.co_code) // 2
     assert pullback(scope["f"], 1.5)[0] == scope["f"](1.5)
+
+
+def test_numbers_as_keys():
+    def f(x):
+        d = {}
+        d[x] = 1.0
+        d[x * 2] = x
+        return sum(k * v for k, v in d.items())
+
+    assert grad(f)(1.5) == 7.0
+    value, back = pullback(lambda x: {x: x * x}, 1.5)
+    assert value == {1.5: 2.25}
+    assert back({1.5: 1.0}) == (3.0,)
