@@ -7,6 +7,7 @@ import math
 import operator
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,14 @@ PREFIX = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 BUILTINS = vars(sys.modules["builtins"])
 
 
-class Writer:
-    """Writes one tape; ``namespace`` collects what the source refers to by name."""
+class Text:
+    """How values, nested arguments and calls read in source; ``namespace`` collects what is referred to by name."""
 
-    def __init__(self, tape: Tape) -> None:
-        self.tape = tape
-        self.namespace: dict[str, Any] = {"np": np, "math": math}
+    def __init__(self, namespace: dict[str, Any], taken: Iterable[str] = ()) -> None:
+        self.namespace = namespace
         self.names: dict[Op, str] = {}
-        self.taken: set[str] = {"np", "math", *keyword.kwlist}
+        self.taken: set[str] = {*taken, *namespace, *keyword.kwlist}
+        self.known: dict[int, str] = {id(value): name for name, value in namespace.items()}
 
     def fresh(self, wanted: str) -> str:
         """A name that is not taken yet."""
@@ -56,13 +57,14 @@ class Writer:
             return repr(value) if value is not Ellipsis else "..."
         if type(value) is float and math.isfinite(value):
             return repr(value)
-        for name, known in self.namespace.items():
-            if known is value:
-                return name
-        if value is np._NoValue:
-            return "np._NoValue"
-        name = self.fresh(hint)
-        self.namespace[name] = value
+        return "np._NoValue" if value is np._NoValue else self.named(value, hint)
+
+    def named(self, value: Any, hint: str) -> str:
+        """The name in the namespace that stands for this very object."""
+        name = self.known.get(id(value))
+        if name is None:
+            name = self.known[id(value)] = self.fresh(hint)
+            self.namespace[name] = value
         return name
 
     def argument(self, tree: Any) -> str:
@@ -132,6 +134,14 @@ class Writer:
         if objclass is not None and args and objclass is np.ndarray:
             return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
         return f"{self.function(fn)}({', '.join(given)})"
+
+
+class Writer(Text):
+    """Writes one tape, one name for each op."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__({"np": np, "math": math})
+        self.tape = tape
 
     def inputs(self) -> list[str]:
         """The names of the inputs."""

@@ -7,7 +7,7 @@ not be applied to the ops of a forward run. ``pruned`` drops what nobody needs; 
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,11 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
             seen[key] = new
     out.result = substitute(tape.result, now)
     return out
+
+
+def optimised(tape: Tape, keep: Collection[Op]) -> Tape:
+    """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs."""
+    return pruned(simplified(tape, keep), keep_guards=True)
 
 
 def share_key(fn: Any, args: Any) -> Hashable | None:

@@ -1,0 +1,162 @@
+"""The cheapest equivalent of each operation, and what is known about the memory of its result.
+
+Words
+-----
+kernel   how an op is written when there is a cheaper way than to call its function: ``add_reduce(x, None)`` for
+         ``np.sum(x)``. A kernel gives the same result to the bit, or it is not used.
+fresh    an op whose result is a new array, in memory of its own.
+view     an op whose result lies in the memory of its first operand.
+steady   an op whose value has the same type and shape whenever its operands have.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..rules import broadcasting, mutation, zeros
+from ..rules.registry import lookup
+from ..tracer.source import INFIX, PREFIX
+from ..tracer.tape import Op, element, ops_in
+
+if TYPE_CHECKING:
+    from .assemble import Assembly
+
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+NUMBERS = (float, int)
+
+
+def is_array(x: Any) -> bool:
+    """Is ``x`` a variable that holds a plain array of numbers?"""
+    return isinstance(x, Op) and type(x.value) is np.ndarray and x.value.dtype.kind in "fcibu"
+
+
+def value_of(x: Any) -> Any:
+    return x.value if isinstance(x, Op) else x
+
+
+def hashable(fn: Any) -> bool:
+    return getattr(type(fn), "__hash__", None) is not None
+
+
+def shared_layout(x: Any, y: Any) -> bool:
+    """Could one of two arrays take the place of the other?"""
+    return bool(
+        type(x) is np.ndarray
+        and x.shape == y.shape
+        and x.dtype == y.dtype
+        and x.strides == y.strides
+        and x.dtype.kind in "fcibu"
+    )
+
+
+# ------------------------------------------------------------------------------------------------- memory
+
+FRESH = frozenset(
+    (
+        *(np.sum, np.prod, np.mean, np.max, np.min, np.amax, np.amin, np.var, np.std),
+        *(np.cumsum, np.cumprod, np.argmax, np.argmin),
+        *(np.dot, np.outer, np.inner, np.vdot, np.tensordot, np.kron),
+        *(np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.full_like),
+        *(np.copy, np.concatenate, np.stack, np.where, np.sort, np.arange, np.linspace, np.eye),
+        *(mutation.setitem, mutation.scatter, mutation.scatter_add, mutation.multiply_at),
+        *(zeros.product, zeros.quotient, zeros.ratio),
+    )
+)
+VIEWS = frozenset((np.transpose, np.swapaxes, np.expand_dims, np.squeeze, np.reshape, np.ravel))
+
+
+def is_fresh(op: Op) -> bool:
+    """Is the value of an op an array in memory of its own?"""
+    fn = op.fn
+    if type(op.value) is not np.ndarray or "out" in op.kwargs or not hashable(fn):
+        return False
+    if isinstance(fn, np.ufunc):
+        return fn.nout == 1 and len(op.args) == fn.nin
+    if fn in INFIX or fn in PREFIX:
+        return fn is not operator.pos
+    owner = getattr(fn, "__self__", None)
+    return fn in FRESH or isinstance(owner, np.ufunc)
+
+
+def is_view(op: Op) -> bool:
+    """Does the value of an op lie in the memory of its first operand, and of no other?"""
+    fn = op.fn
+    if not hashable(fn) or not op.args or not is_array(op.args[0]):
+        return False
+    return fn in VIEWS or fn is operator.getitem or fn is broadcasting.expand
+
+
+# ------------------------------------------------------------------------------------------------- steady
+
+SHAPES_BY_VALUE = frozenset(
+    (
+        *(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract, np.repeat),
+        *(np.trim_zeros, np.setdiff1d, np.union1d, np.intersect1d, np.setxor1d, np.bincount),
+        *(np.delete, np.insert, np.arange, np.linspace, np.ndarray.nonzero, np.ndarray.compress),
+        *(np.ndarray.repeat, np.array, np.asarray),
+    )
+)
+
+
+def is_steady(op: Op) -> bool:
+    """Does the type of the value follow from the types of the operands?"""
+    fn, args, value = op.fn, op.args, op.value
+    if not hashable(fn):
+        return False
+    if fn is operator.pow:
+        # A negative number to a fractional power is complex, an integer to a negative one a float.
+        if type(value) not in (float, int) or (
+            type(value) is float and type(value_of(args[1])) is int
+        ):
+            return True
+        return not isinstance(args[0], Op) and type(value) is float and args[0] > 0
+    if fn in INFIX or fn in PREFIX or fn is element:
+        return True
+    if fn is operator.getitem:
+        return steady_index(args[0], args[1])
+    if isinstance(fn, np.ufunc) or getattr(math, getattr(fn, "__name__", ""), None) is fn:
+        return True
+    for x in op.operands():
+        if type(x.value) is int:
+            return False  # it may be a shape
+    if isinstance(getattr(fn, "__self__", None), np.ufunc):
+        return True
+    rule = lookup(fn)
+    if rule is None or fn in SHAPES_BY_VALUE:
+        return False
+    if fn is np.where:
+        return len(args) == 3
+    return isinstance(value, (np.ndarray, np.inexact, float))
+
+
+def steady_index(x: Any, index: Any) -> bool:
+    """Does ``x[index]`` have the same type and shape for other values of the variables in it?"""
+    if not is_array(x):
+        return False
+    for part in index if type(index) is tuple else (index,):
+        if isinstance(part, Op):
+            if np.asarray(part.value).dtype.kind == "b":
+                return False
+        elif any(True for _ in ops_in(part)):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ kernels
+
+Kernel = Callable[["Assembly", Op], str | None]
+KERNELS: dict[Any, Kernel] = {}
+
+
+def kernel(*fns: Any) -> Callable[[Kernel], Kernel]:
+    def enter(write: Kernel) -> Kernel:
+        for fn in fns:
+            KERNELS[fn] = write
+        return write
+
+    return enter
