@@ -3,7 +3,9 @@
 from .rules.registry import mutates, nondiff, query, rrule
 from .tracer.errors import CotangentError, EscapeError, NoRuleError, TraceError, WengertError
 from .tracer.tape import Op, Site, Tape
-from .transforms.api import grad, pullback, reverse, trace, value_and_grad, vjp
+from .transforms.api import pullback, reverse, trace, vjp
+from .transforms.cache import clear_cache, jit, settings
+from .transforms.gradients import grad, value_and_grad
 
 __all__ = [
     "CotangentError",
@@ -14,13 +16,16 @@ __all__ = [
     "Tape",
     "TraceError",
     "WengertError",
+    "clear_cache",
     "grad",
+    "jit",
     "mutates",
     "nondiff",
     "pullback",
     "query",
     "reverse",
     "rrule",
+    "settings",
     "trace",
     "value_and_grad",
     "vjp",

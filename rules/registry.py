@@ -41,17 +41,26 @@ class Rule:
 
 
 class Rules(dict[Hashable, Rule]):
-    """Rules by callable; ``changes`` counts how often one was added or taken away."""
+    """Rules by callable; ``changes`` counts how often one was added or taken away, and ``listeners`` are told."""
 
     changes = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners: list[Callable[[], None]] = []
+
     def __setitem__(self, primitive: Hashable, rule: Rule) -> None:
-        self.changes += 1
         super().__setitem__(primitive, rule)
+        self.changed()
 
     def __delitem__(self, primitive: Hashable) -> None:
-        self.changes += 1
         super().__delitem__(primitive)
+        self.changed()
+
+    def changed(self) -> None:
+        self.changes += 1
+        for listener in self.listeners:
+            listener()
 
 
 rules = Rules()

@@ -20,5 +20,13 @@ else:
     settings.load_profile("wengert")
 
 
+try:
+    from wengert import settings as wengert_settings
+except ImportError:
+    pass
+else:  # tests call the same code in ever other worlds, for which a user would be warned
+    wengert_settings.patience = 1_000_000
+
+
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")

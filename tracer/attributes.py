@@ -19,6 +19,7 @@ from .arrays import is_traced_array
 from .border import ATOMS, enter, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .reads import HEAP_TYPE, MISSING, Place, static
 from .record import effect, record
 from .session import Tracer, intrinsic
 from .structure import is_container
@@ -58,16 +59,6 @@ PLAIN = frozenset(
     )
 )
 CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtins", "os", "string"))
-MISSING: Any = object()
-
-
-def static(cls: type, name: str) -> Any:
-    """What a class holds under a name, or MISSING."""
-    for base in cls.__mro__:
-        found = base.__dict__.get(name, MISSING)
-        if found is not MISSING:
-            return found
-    return MISSING
 
 
 def owner_of(cls: type, name: str) -> type:
@@ -90,9 +81,59 @@ def slot(obj: Any) -> int:
     return id(vars(obj)) if isinstance(obj, (types.ModuleType, Globals)) else id(obj)
 
 
+def owner_place(tracer: Tracer, obj: Any) -> Place | None:
+    """The place of what an attribute is read from; None for what was made inside."""
+    reads = tracer.reads
+    assert reads is not None
+    place = reads.of(obj)
+    if place is not None:
+        return place
+    if isinstance(obj, (type, types.ModuleType)):
+        return reads.constant(obj)
+    if isinstance(obj, types.FunctionType):
+        return None if calls.rewrite.is_twin(obj.__code__) else reads.constant(obj)
+    if id(obj) in tracer.outside:
+        reads.problem(
+            f"nobody knows where a {type(obj).__name__} comes from, of which attributes are read"
+        )
+    return None
+
+
+def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribute") -> Place | None:
+    """Note that an attribute was read, unless its owner was made inside or the run itself has set it.
+
+    What an object made inside has from its class is read from the class.
+    """
+    reads = tracer.reads
+    if reads is None or (slot(obj), name) in reads.written:
+        return None
+    place = owner_place(tracer, obj)
+    if place is not None:
+        return reads.note(place, step, name, value)
+    if id(obj) in tracer.outside:
+        return None
+    if type(obj) is super:
+        for cls in obj.__self_class__.__mro__[
+            obj.__self_class__.__mro__.index(obj.__thisclass__) + 1 :
+        ]:
+            if name in cls.__dict__:
+                return reads.note(reads.constant(cls), "static", name, cls.__dict__[name])
+        return None
+    if step == "own" or name in (getattr(obj, "__dict__", None) or ()):
+        return None
+    found = static(type(obj), name)
+    if found is MISSING or type(obj).__flags__ & HEAP_TYPE:
+        reads.note(reads.constant(type(obj)), "static", name, found)
+    return None
+
+
 def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
-    seen = {k: leaf(tracer, obj, k, v, True) for k, v in vars(obj).items()}
+    noted(tracer, obj, None, tuple(vars(obj)), "names")
+    seen = {
+        k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "own"))
+        for k, v in vars(obj).items()
+    }
     return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
 
 
@@ -136,6 +177,17 @@ class Namespace(dict[str, Any]):
 
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     """``obj.name``."""
+    if tracer.reads is None:
+        return look_up(tracer, site, obj, name)
+    try:
+        return look_up(tracer, site, obj, name)
+    except AttributeError:
+        if type(obj) not in BOXES and type(obj) not in PLAIN:
+            noted(tracer, obj, name, MISSING, "absent")
+        raise
+
+
+def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     kind = type(obj)
     if name == "__dict__" and (
         isinstance(obj, (type, types.ModuleType)) or id(obj) in tracer.outside
@@ -147,17 +199,24 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return getattr(obj, name)
     if kind is types.ModuleType:
         value = getattr(obj, name)
-        if type(value) in ATOMS or obj.__name__.partition(".")[0] in CONSTANT_MODULES:
+        place = None
+        if tracer.reads is not None and name not in ("__name__", "__file__"):
+            place = noted(tracer, obj, name, value)
+        if (type(value) in ATOMS and type(value) is not int) or obj.__name__.partition(".")[
+            0
+        ] in CONSTANT_MODULES:
             return value
-        return leaf(tracer, obj, name, value, True)
+        return leaf(tracer, obj, name, value, True, place)
     if isinstance(obj, type):
-        return leaf(tracer, owner_of(obj, name), name, getattr(obj, name), True)
+        value = getattr(obj, name)
+        return leaf(tracer, owner_of(obj, name), name, value, True, noted(tracer, obj, name, value))
     return load_instance(tracer, site, obj, kind, name)
 
 
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
     custom = kind.__getattribute__
     if type(custom) is types.FunctionType:
+        noted(tracer, kind, "__getattribute__", custom, "static")
         return calls.call(tracer, site, custom, (obj, name), {})
     found = static(kind, name)
     own = getattr(obj, "__dict__", None)
@@ -166,11 +225,16 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
     if found is not MISSING:
         sort = type(found)
         if sort is types.FunctionType and not in_own:
+            if tracer.reads is not None:
+                noted(tracer, obj, name, found, "method")
             return types.MethodType(found, obj)
+        if tracer.reads is not None and not in_own:
+            noted(tracer, kind, name, found, "static")
         if sort is property:
             if type(found.fget) is types.FunctionType:
                 return calls.call(tracer, site, found.fget, (obj,), {})
         elif sort is functools.cached_property and not in_own:
+            noted(tracer, obj, name, MISSING, "own")
             value = calls.call(tracer, site, found.func, (obj,), {})
             write(tracer, site, obj, name, value)
             return value
@@ -182,25 +246,35 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         try:
             value = object.__getattribute__(obj, name)
         except AttributeError:
-            return calls.call(tracer, site, kind.__getattr__, (obj, name), {})  # type: ignore[attr-defined]
-        return leaf(tracer, obj, name, value, outside)
+            fallback = kind.__getattr__  # type: ignore[attr-defined]
+            noted(tracer, obj, name, MISSING, "absent")
+            noted(tracer, kind, "__getattr__", fallback, "static")
+            return calls.call(tracer, site, fallback, (obj, name), {})
+        return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
     value = getattr(obj, name)
+    place = noted(tracer, obj, name, value)
     if not in_own and found is not MISSING and not hasattr(type(found), "__get__"):
-        return leaf(tracer, owner_of(kind, name), name, value, True)
-    return leaf(tracer, obj, name, value, outside)
+        if place is None and tracer.reads is not None:
+            place = noted(tracer, kind, name, value)
+        return leaf(tracer, owner_of(kind, name), name, value, True, place)
+    return leaf(tracer, obj, name, value, outside or type(obj) is types.FunctionType, place)
 
 
-def leaf(tracer: Tracer, obj: Any, name: str, value: Any, outside: bool) -> Any:
+def leaf(
+    tracer: Tracer, obj: Any, name: str, value: Any, outside: bool, place: Place | None = None
+) -> Any:
     """An attribute's value as the traced function sees it."""
     if type(value) in ATOMS or type(value) in BOXES:
         entry = tracer.overlay.get((slot(obj), name)) if type(value) is int else None
-        return entry[2] if entry is not None and entry[1] is value else value
+        if entry is not None and entry[1] is value:
+            return entry[2]
+        return enter(tracer, value, name, place) if type(value) is int else value
     entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside:
         owner = obj.__name__ if hasattr(obj, "__name__") else type(obj).__name__
-        traced = enter(tracer, value, f"{owner}.{name}")
+        traced = enter(tracer, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
@@ -247,6 +321,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         plain = lower(tracer, value)
         put(obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
+        if tracer.reads is not None:
+            tracer.reads.wrote(slot(obj), name)
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
         put(obj, name, value)
@@ -269,6 +345,10 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
         calls.call(tracer, site, custom, (obj, name), {})
         return
     tracer.overlay.pop((slot(obj), name), None)
+    if tracer.reads is not None and (
+        id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType))
+    ):
+        tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
     delattr(obj, name)
 
 
@@ -288,6 +368,8 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return record(tracer, site, np.reshape, (box, -1), {})
     if callable(found):
         return types.MethodType(found, box)
+    if tracer.reads is not None and name in ("strides", "flags"):
+        tracer.reads.layout = True
     if name in OF_THE_TYPE or (
         name.startswith("__") and name != "__dict__" and not name.startswith("__array")
     ):

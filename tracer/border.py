@@ -26,6 +26,7 @@ from . import rewrite
 from .arrays import current, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .reads import Place
 from .record import decide
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
@@ -59,10 +60,10 @@ ATOMS = frozenset(
 # ------------------------------------------------------------------------------------------------ entering
 
 
-def enter(tracer: Tracer, value: Any, name: str) -> Any:
-    """Let a value that lies outside into the trace."""
+def enter(tracer: Tracer, value: Any, name: str, place: Place | None = None) -> Any:
+    """Let a value that lies outside, at the given place if it is known, into the trace."""
     if type(value) in ATOMS:
-        return value
+        return dynamic(tracer, value, name, place) if type(value) is int else value
     if is_traced_array(value):
         known = tracer.arrays.get(id(value))
         if known is not None:
@@ -71,10 +72,28 @@ def enter(tracer: Tracer, value: Any, name: str) -> Any:
         shadow = tracer.shadows.get(id(value))
         if shadow is not None:
             return shadow[1]
-    return admit(tracer, value, name, "outside")[0]
+    return admit(tracer, value, name, "outside", place)[0]
 
 
-def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
+def dynamic(tracer: Tracer, value: int, name: str, place: Place | None) -> Any:
+    """An integer from outside: itself, or an input if it has changed too often to be guarded."""
+    reads = tracer.reads
+    if reads is None or place is None or not reads.dynamic or place.path not in reads.dynamic:
+        return value
+    place.check = "type"
+    return tracer.input(name, value, "outside", place)
+
+
+def element_place(tracer: Tracer, place: Place | None, key: Any, value: Any) -> Place | None:
+    """The place of an element of a container outside."""
+    if tracer.reads is None or place is None:
+        return None
+    return tracer.reads.note(place, "item", key, value)
+
+
+def admit(
+    tracer: Tracer, value: Any, name: str, role: str, place: Place | None = None
+) -> tuple[Any, Tree]:
     """Box the leaves of a value. Returns the value as the traced function sees it, and its tree.
 
     With the role ``argument`` every position gets a variable of its own, ints are numbers too, and the
@@ -92,12 +111,14 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
     if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
         if kind in (int, float, complex) or isinstance(value, (np.ndarray, np.inexact)):
             if kind is int and role != "argument":
-                return value, FIXED
-            box = tracer.input(name, value, role)
+                return dynamic(tracer, value, name, place), FIXED
+            if kind is int and place is not None:
+                place.check = "type"
+            box = tracer.input(name, value, role, place)
             return box, Leaf(box.op, value) if is_differentiable(value) else FIXED
         return value, FIXED
     if is_container(value):
-        return admit_container(tracer, value, name, role)
+        return admit_container(tracer, value, name, role, place)
     if (
         kind in ATOMS
         or isinstance(value, (type, BaseException, np.generic))
@@ -107,7 +128,7 @@ def admit(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
     if role != "argument":
         tracer.outside[id(value)] = value
         return value, FIXED
-    return value, admit_object(tracer, value, name)
+    return value, admit_object(tracer, value, name, place)
 
 
 def callable_only(value: Any) -> bool:
@@ -115,9 +136,14 @@ def callable_only(value: Any) -> bool:
     return callable(value) and not hasattr(value, "__dict__")
 
 
-def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[Any, Tree]:
+def admit_container(
+    tracer: Tracer, value: Any, name: str, role: str, place: Place | None = None
+) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
     kind = type(value)
+    if place is not None:
+        keyed = isinstance(value, (dict, set, frozenset))
+        place.check, place.key_list = "keys" if keyed else "length", list(value) if keyed else None
     if kind in (set, frozenset):
         for x in value:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
@@ -126,7 +152,10 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
             value if kind is frozenset else remember(tracer, value, set(value), name, role)
         ), FIXED
     if isinstance(value, tuple):
-        pairs = [admit(tracer, x, f"{name}[{i}]", role) for i, x in enumerate(value)]
+        pairs = [
+            admit(tracer, x, f"{name}[{i}]", role, element_place(tracer, place, i, x))
+            for i, x in enumerate(value)
+        ]
         inner = [x for x, _ in pairs]
         tree = Branch(kind, dict(enumerate(t for _, t in pairs)))
         if all(a is b for a, b in zip(inner, value, strict=True)):
@@ -141,9 +170,14 @@ def admit_container(tracer: Tracer, value: Any, name: str, role: str) -> tuple[A
     else:
         copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
     remember(tracer, value, copy, name, role)
+    if tracer.reads is not None and place is not None and kind in (deque, defaultdict):
+        option = "maxlen" if kind is deque else "default_factory"
+        tracer.reads.note(place, "attribute", option, getattr(value, option))
     try:
         for key, x in list(enumerate(value) if kind in (list, deque) else value.items()):
-            inside, parts[key] = admit(tracer, x, f"{name}[{key!r}]", role)
+            inside, parts[key] = admit(
+                tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x)
+            )
             copy.append(inside) if kind in (list, deque) else copy.__setitem__(key, inside)
     except BaseException:
         del tracer.originals[id(copy)]  # half a shadow must never be carried over
@@ -163,7 +197,7 @@ def remember(
     return shadow
 
 
-def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
+def admit_object(tracer: Tracer, instance: Any, name: str, place: Place | None = None) -> Tree:
     """Box the float and array attributes of an argument that is an object, in the overlay."""
     if id(instance) in tracer.outside:
         return tracer.trees.get(
@@ -171,11 +205,19 @@ def admit_object(tracer: Tracer, instance: Any, name: str) -> Tree:
         )  # on a cycle, where it is not known yet, it stands once
     tracer.outside[id(instance)] = instance
     parts: dict[Any, Tree] = {}
+    reads = tracer.reads
+    if reads is not None and place is not None:
+        reads.note(place, "names", None, tuple(attributes(instance)))
     for key, value in attributes(instance).items():
+        own = (
+            reads.note(place, "attribute", key, value)
+            if reads is not None and place is not None
+            else None
+        )
         if type(value) in ATOMS and type(value) is not int:
             parts[key] = FIXED
             continue
-        traced, parts[key] = admit(tracer, value, f"{name}.{key}", "argument")
+        traced, parts[key] = admit(tracer, value, f"{name}.{key}", "argument", own)
         tracer.overlay[id(instance), key] = (instance, value, traced)
     tree = tracer.trees[id(instance)] = Branch(type(instance), parts)
     return tree
@@ -394,6 +436,11 @@ def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
     unchanged: set[int] = set()
+    effects = {
+        id(op.args[0].value)
+        for op in tracer.tape.ops
+        if op.kind == "effect" and op.args and type(op.args[0]) is External
+    }
     for shadow, original in list(tracer.originals.values()):
         if isinstance(original, (tuple, frozenset)):
             continue
@@ -401,6 +448,9 @@ def settle(tracer: Tracer) -> None:
         if not sync(tracer, original, shadow, memo, True):
             unchanged.add(id(original))
         else:
+            if tracer.reads is not None and id(original) not in effects:
+                if (place := tracer.reads.of(original)) is not None:
+                    tracer.reads.problem(f"C code changes {place}")
             for sibling in siblings(tracer, shadow):
                 if sync(tracer, original, sibling, memo, True):
                     raise TraceError(

@@ -21,6 +21,7 @@ from .calls import call, handles
 from .errors import TraceError
 from .foreign import callback, structural
 from .protocols import method_of, plain_of
+from .reads import MISSING
 from .record import NUMBERS, effect, has_box, record
 from .session import Tracer, intrinsic
 from .tape import Site
@@ -46,8 +47,15 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return made
 
 
+def unrepeatable(tracer: Tracer, site: Site, what: str) -> None:
+    """Note that what the program does here depends on more than values."""
+    if tracer.reads is not None:
+        tracer.reads.problem(f"{what} is used", site)
+
+
 @handles(id)
 def _id(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> int:
+    unrepeatable(tracer, site, "id()")
     return id(plain_of(args[0]))
 
 
@@ -170,9 +178,13 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(object.__getattribute__)
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj, name = args
-    return attributes.leaf(
-        tracer, obj, name, object.__getattribute__(obj, name), id(obj) in tracer.outside
-    )
+    try:
+        value = object.__getattribute__(obj, name)
+    except AttributeError:
+        attributes.noted(tracer, obj, name, MISSING, "absent")
+        raise
+    place = attributes.noted(tracer, obj, name, value, "own")
+    return attributes.leaf(tracer, obj, name, value, id(obj) in tracer.outside, place)
 
 
 @handles(hasattr)
@@ -202,6 +214,8 @@ def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     plain = lower(tracer, value)
     object.__setattr__(obj, name, plain)
     tracer.overlay[id(obj), name] = (obj, plain, value)
+    if tracer.reads is not None:
+        tracer.reads.wrote(id(obj), name)
     effect(tracer, site, setattr, (obj, name, value), {})
 
 
@@ -224,11 +238,13 @@ def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    unrepeatable(tracer, site, "globals()")
     return attributes.namespace(tracer, attributes.Globals(places.user_frame().f_globals))
 
 
 @handles(dir)
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    unrepeatable(tracer, site, "dir()")
     return dir(plain_of(args[0])) if args else sorted(places.user_frame().f_locals)
 
 
@@ -251,6 +267,7 @@ def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(sys._getframe)
 def _getframe(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    unrepeatable(tracer, site, "sys._getframe()")
     frame = places.user_frame()
     for _ in range(args[0] if args else 0):
         frame = frame.f_back
@@ -275,6 +292,7 @@ def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     names = ("message", "category", "stacklevel")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     message, category = given["message"], given.get("category")
+    unrepeatable(tracer, site, "warnings.warn")
     frame = _getframe(tracer, site, (max(given.get("stacklevel", 1), 1) - 1,), {})
     if isinstance(message, Warning):
         category = type(message)
@@ -470,6 +488,9 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
         return result
     state = result[2]
+    attributes.noted(
+        tracer, obj, None, tuple(vars(obj)) if hasattr(obj, "__dict__") else (), "names"
+    )
     if isinstance(state, dict):
         state = {k: attributes.load(tracer, site, obj, k) for k in state}
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):

@@ -29,6 +29,7 @@ from .border import enter
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .foreign import is_structural, opaque, structural
+from .intrinsic import Intrinsic
 from .places import user_frame
 from .protocols import (
     BINARY,
@@ -44,7 +45,8 @@ from .protocols import (
     iterate_object,
     method_of,
 )
-from .record import append, born, has_box, operand, record
+from .reads import HEAP_TYPE, Place, static
+from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics
 from .tape import Site, primal
 
@@ -100,6 +102,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     if kind in BOXES:
         fn.value(*args)  # raises what plain Python raises
     if kind is types.MethodType:
+        if isinstance(fn.__self__, Intrinsic):
+            return fn.__self__(*args, **kwargs)  # type: ignore[operator]
         return call(tracer, site, fn.__func__, (fn.__self__, *args), kwargs)
     if isinstance(fn, type):
         return construct(tracer, site, fn, args, kwargs)
@@ -176,7 +180,12 @@ def primitive(
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
-        return born(tracer, site, fn, args, kwargs, fn(*args, **kwargs), pure=True)
+        try:
+            value = fn(*args, **kwargs)
+        except Exception as error:
+            raised(tracer, site, error)
+            raise
+        return born(tracer, site, fn, args, kwargs, value, pure=True)
     if rule.kind == registry.QUERY:
         arrays: list[ArrayBox] = []
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
@@ -285,34 +294,65 @@ def twin_of(tracer: Tracer, fn: Any) -> Any:
             twin_code = rewrite.instrument(code, hooks)
         except rewrite.UnsupportedCode as error:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
+        place = function_place(tracer, fn)
         cells = tuple(
-            shadow_cell(tracer, c, n)
-            for c, n in zip(fn.__closure__ or (), code.co_freevars, strict=True)
+            shadow_cell(tracer, c, n, i, place)
+            for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
         )
         twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
         twin.__qualname__ = fn.__qualname__
         twin.__module__ = fn.__module__
         if fn.__defaults__:
+            read(tracer, place, "defaults", None, len(fn.__defaults__))
             twin.__defaults__ = tuple(
-                enter(tracer, x, f"{fn.__name__} default") for x in fn.__defaults__
+                enter(tracer, x, f"{fn.__name__} default", read(tracer, place, "default", i, x))
+                for i, x in enumerate(fn.__defaults__)
             )
         if fn.__kwdefaults__:
-            twin.__kwdefaults__ = {k: enter(tracer, x, k) for k, x in fn.__kwdefaults__.items()}
+            read(tracer, place, "kwdefaults", None, tuple(fn.__kwdefaults__))
+            twin.__kwdefaults__ = {
+                k: enter(tracer, x, k, read(tracer, place, "kwdefault", k, x))
+                for k, x in fn.__kwdefaults__.items()
+            }
     tracer.twins[id(fn)] = (fn, twin)
     return twin
 
 
-def shadow_cell(tracer: Tracer, cell: Any, name: str) -> Any:
-    """The cell that a twin has in the place of a cell of the outside."""
+def function_place(tracer: Tracer, fn: Any) -> Place | None:
+    """Where a function was found; one that came by a way of its own stands for itself."""
+    if tracer.reads is None:
+        return None
+    place = tracer.reads.of(fn)
+    if place is None:
+        place = tracer.reads.constant(fn)
+        place.check = "function"
+        tracer.reads.places[id(fn)] = place
+    return place
+
+
+def read(tracer: Tracer, place: Place | None, step: str, key: Any, value: Any) -> Place | None:
+    """Note what is read from a place, if somebody wants to know."""
+    if tracer.reads is None or place is None:
+        return None
+    return tracer.reads.note(place, step, key, value)
+
+
+def shadow_cell(tracer: Tracer, cell: Any, name: str, index: int, owner: Place | None) -> Any:
+    """The cell that a twin has in the place of a cell of the outside, the ``index``-th of a function's."""
     known = tracer.cells.get(id(cell))
     if known is not None:
+        read(tracer, owner, "closure", index, cell)  # shared, as it must be at the next call
         return known[1]
     shadow = types.CellType()
     tracer.cells[id(cell)] = (cell, shadow)
+    place = read(tracer, owner, "closure", index, cell)
     try:
-        shadow.cell_contents = enter(tracer, cell.cell_contents, name)
+        value = cell.cell_contents
     except ValueError:  # an empty cell stays empty
-        pass
+        if place is not None:
+            place.check = "empty"
+        return shadow
+    shadow.cell_contents = enter(tracer, value, name, read(tracer, place, "cell", name, value))
     return shadow
 
 
@@ -320,8 +360,19 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     placeholder = getattr(functools, "Placeholder", None)
     rest = iter(args)
     first = [next(rest) if placeholder is not None and x is placeholder else x for x in fn.args]
-    first = [enter(tracer, x, "partial") for x in first]
-    keywords = {k: enter(tracer, x, k) for k, x in fn.keywords.items()}
+    place = None if tracer.reads is None else tracer.reads.of(fn)
+    if place is not None:
+        tracer.reads.note(place, "attribute", "func", fn.func)
+        tracer.reads.note(place, "keywords", None, tuple(fn.keywords))
+        tracer.reads.note(place, "arguments", None, len(fn.args))
+    first = [
+        enter(tracer, x, "partial", read(tracer, place, "partial argument", i, x))
+        for i, x in enumerate(first)
+    ]
+    keywords = {
+        k: enter(tracer, x, k, read(tracer, place, "partial keyword", k, x))
+        for k, x in fn.keywords.items()
+    }
     return call(tracer, site, fn.func, (*first, *rest), {**keywords, **kwargs})
 
 
@@ -378,6 +429,9 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
 def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
+    if tracer.reads is not None and cls.__flags__ & HEAP_TYPE:
+        for name in ("__new__", "__init__"):
+            tracer.reads.note(tracer.reads.constant(cls), "static", name, static(cls, name))
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)

@@ -19,6 +19,7 @@ from . import rewrite
 from .box import BOXES
 from .errors import EscapeError
 from .places import OURS, blame
+from .session import active
 from .tape import Site
 
 HARMLESS = (
@@ -109,6 +110,9 @@ def instrument_methods(values: list[Any]) -> list[tuple[Any, types.CodeType]]:
                 code = method.__code__
                 if not rewrite.is_twin(code) and not code.co_filename.startswith(OURS):
                     with contextlib.suppress(rewrite.UnsupportedCode):
+                        if active.tracer is not None and active.tracer.reads is not None:
+                            reads = active.tracer.reads
+                            reads.note(reads.constant(cls), "static", name, method)
                         method.__code__ = rewrite.instrument(code, hooks)
                         swapped.append((method, code))
     return swapped

@@ -36,10 +36,10 @@ from .protocols import (
     plain_of,
     write_container,
 )
-from .record import append, born, effect, finish, has_box, operand, record
+from .record import append, born, effect, finish, has_box, operand, raised, record
 from .session import Tracer
 from .structure import is_container
-from .tape import Site
+from .tape import Guard, Site, fn_name
 
 STRUCTURAL_TYPES = (
     (
@@ -158,11 +158,21 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
         args = tuple([iterate_object(tracer, site, x) for x in args])
     owner = getattr(fn, "__self__", None)
+    if tracer.reads is not None:
+        tracer.reads.looked_into(owner, site)
+        if known and (fn in CONSUMERS or fn in LOOKERS):
+            for x in args:
+                tracer.reads.looked_into(x, site)
     if args and isinstance(owner, dict) and type(args[0]) in BOXES:
         args = (plain_key(args[0]), *args[1:])
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
     return watched(fn, args, kwargs, site)
+
+
+LOOKERS = frozenset(
+    (str, repr, ascii, format, hash, len, next, iter, min, max, sorted, bytes, slice)
+)
 
 
 WRITERS = frozenset(
@@ -207,14 +217,14 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return calls.call_with_out(tracer, site, fn, args, kwargs)
     if not (has_box(args) or has_box(kwargs)):
         plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
-        pure = isinstance(fn, np.ufunc) or getattr(fn, "__module__", None) in (
-            "math",
-            "cmath",
-            "_operator",
-        )
-        value = watched(fn, plain_args, kwargs, site)
+        pure = is_pure(fn)
+        start = len(tracer.tape.ops)
+        value = again(tracer, site, fn, plain_args, kwargs, pure)
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
-        return born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
+        result = born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
+        if tracer.reads is not None and not pure:
+            unknown(tracer, site, fn, plain_args, kwargs, value, start)
+        return result
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
     writable = [box for box in arrays if box.value.flags.writeable]
@@ -223,11 +233,14 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             writes.enter_context(Writing(box))
         before = [box.value.tobytes() for box in writable]
         plain = {k: lower(tracer, x) for k, x in kwargs.items()}
-        value = watched(fn, [lower(tracer, x) for x in args], plain, site)
+        start = len(tracer.tape.ops)
+        value = again(tracer, site, fn, [lower(tracer, x) for x in args], plain, is_pure(fn))
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         for box, bytes_before in zip(writable, before, strict=True):
             if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
                 commit(box, append(tracer.tape, fn, operands, options, box.value, site))
+                if tracer.reads is not None:
+                    tracer.reads.problem(f"{fn_name(fn)} writes into an array", site)
 
     def made(x: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
@@ -245,9 +258,17 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return None
     if isinstance(value, str):
         draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
+        if tracer.reads is not None and not is_pure(fn):
+            tracer.reads.problem(f"{fn_name(fn)} makes a string of traced values", site)
         return value
     if followed(value):
-        return record_opaque(tracer, site, fn, operands, options, value, arrays)
+        result = record_opaque(tracer, site, fn, operands, options, value, arrays)
+        if tracer.reads is not None and not is_pure(fn):
+            for op in tracer.tape.ops[start : start + 1]:
+                tracer.reads.impure[op] = None
+        return result
+    if tracer.reads is not None:
+        tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
         draw_all(tracer, boxes)
@@ -257,6 +278,66 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"
         )
     )
+
+
+PURE_MODULES = frozenset(("math", "cmath", "_operator", "re", "copyreg", "fractions"))
+PURE_TYPES = (
+    frozenset((str, bytes, int, float, complex, bool, tuple, frozenset, range, slice, type(None)))
+    | frozenset((np.dtype, np.finfo, np.iinfo, object, type))
+    | frozenset(t for t in vars(np).values() if isinstance(t, type) and issubclass(t, np.generic))
+)
+NUMPY_CORE = tuple(vars(m) for m in (np, np.linalg, np.fft))
+
+
+def is_pure(fn: Any) -> bool:
+    """Whether an unknown callable is known at least to give equal results for equal arguments."""
+    if isinstance(fn, np.ufunc) or getattr(fn, "__module__", None) in PURE_MODULES:
+        return True
+    if isinstance(fn, type):
+        return fn in PURE_TYPES
+    owner = getattr(fn, "__self__", None)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        return type(owner) in PURE_TYPES or owner in PURE_TYPES if hashable(owner) else False
+    if getattr(fn, "__objclass__", None) in PURE_TYPES:
+        return True
+    name = getattr(fn, "__name__", "")
+    return any(space.get(name) is fn for space in NUMPY_CORE)
+
+
+def again(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: bool) -> Any:
+    """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
+    if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
+        return tracer.drawn.pop(0)[1]
+    try:
+        return watched(fn, args, kwargs, site)
+    except Exception as error:
+        raised(tracer, site, error)
+        raise
+
+
+def unknown(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, start: int
+) -> None:
+    """Note a call of which nothing is known: it is made again at each call, and a plain result must be the same."""
+    reads = tracer.reads
+    assert reads is not None
+    ops = tracer.tape.ops
+    if len(ops) > start and ops[start].fn is fn:
+        reads.impure[ops[start]] = None
+        return
+    if is_plain_value(value):
+        op = append(tracer.tape, fn, operand(tuple(args), []), operand(kwargs, []), value, site)
+        reads.impure[op] = None
+        ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
+        return
+    reads.problem(f"{fn_name(fn)} makes a {type(value).__name__}", site)
+
+
+def is_plain_value(value: Any) -> bool:
+    """Whether a value is immutable and equal only to what it is exchangeable with."""
+    if isinstance(value, tuple):
+        return all(map(is_plain_value, value))
+    return value is None or type(value) in (int, bool, str, bytes, float, complex)
 
 
 def record_opaque(

@@ -19,7 +19,8 @@ from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .escape import watched
 from .protocols import method_of
-from .record import decide, effect
+from .reads import MISSING, Place, Reads
+from .record import decide, effect, raised
 from .session import active, intrinsic
 from .tape import FloatOp, Op, Signature, Site
 
@@ -68,7 +69,11 @@ def binary(site: Site, op: Any) -> Hook:
             return op(left, right)
         else:
             return slow(left, right)
-        value = op(a, b)
+        try:
+            value = op(a, b)
+        except Exception as error:
+            raised(active.tracer, site, error)
+            raise
         tape = source.tape
         if plain and type(value) is float:
             made: Op = FloatOp(functional, args, value, site, tape, signature)
@@ -164,6 +169,9 @@ def contains(site: Site, negate: bool) -> Hook:
                 for x in protocols.iterate_object(tracer, site, container)
             )
         else:
+            if tracer.reads is not None:
+                tracer.reads.looked_into(container, site)
+                tracer.reads.pin(item)
             found = watched(operator.contains, (container, item), {}, site)
         return found is not negate
 
@@ -173,8 +181,14 @@ def contains(site: Site, negate: bool) -> Hook:
 def is_(site: Site, negate: bool) -> Hook:
     def hook(right: Any, left: Any) -> bool:
         if type(left) in BOXES and type(right) in BOXES:
+            if active.tracer is not None and active.tracer.reads is not None:
+                active.tracer.reads.problem("`is` compares traced values", site)
             return (left.value is right.value) is not negate
         tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            for x in (left, right):
+                tracer.reads.pin(tracer.originals.get(id(x), (None, x))[1])
+            tracer.reads.identity = True
         if tracer is not None and type(left) in CONTAINERS and type(right) in CONTAINERS:
             same = left is right or builtins.any(x is right for x in siblings(tracer, left))
             return same is not negate
@@ -278,29 +292,50 @@ def delitem(site: Site) -> Hook:
 
 
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
+    noted: tuple[Any, Any] = (None, None)  # a run that has noted this read, and what it read
+
     def hook(value: Any) -> Any:
-        kind = type(value)
-        if kind in ATOMS:
-            return value
+        nonlocal noted
         tracer = active.tracer
-        if tracer is None or value.__class__ is type:
+        if tracer is None:
+            return value
+        reads = tracer.reads
+        atom = type(value) in ATOMS or value.__class__ is type
+        if atom and (
+            reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
+        ):
             return value
         scope = sys._getframe(depth).f_globals
         entry = tracer.overlay.get((id(scope), name))
         if entry is not None and entry[1] is value:
             return entry[2]
-        traced = enter(tracer, value, name)
-        tracer.overlay[id(scope), name] = (scope, value, traced)
+        place = None if reads is None else global_place(reads, scope, name, value)
+        traced = enter(tracer, value, name, place)
+        if traced is value and atom:
+            noted = (reads.token, value) if reads is not None else noted
+        else:
+            tracer.overlay[id(scope), name] = (scope, value, traced)
         return traced
 
     return hook
+
+
+def global_place(reads: Reads, scope: dict[str, Any], name: str, value: Any) -> Place:
+    """The place of a global, or of a builtin that no global hides."""
+    place = reads.constant(scope)
+    if name in scope:
+        return reads.note(place, "global", name, value)
+    reads.note(place, "global", name, MISSING)
+    inner = scope["__builtins__"]
+    space = inner if isinstance(inner, dict) else vars(inner)
+    return reads.note(reads.constant(space), "global", name, value)
 
 
 def load_name(site: Site, name: str) -> Hook:
     load = load_global(site, name, depth=2)
 
     def hook(value: Any) -> Any:
-        if type(value) in ATOMS or name in sys._getframe(1).f_locals:
+        if name in sys._getframe(1).f_locals:
             return value
         return load(value)
 
@@ -326,6 +361,8 @@ def store_global(site: Site, name: str) -> Hook:
         plain = lower(tracer, value)
         scope = sys._getframe(1).f_globals
         tracer.overlay[id(scope), name] = (scope, plain, value)
+        if tracer.reads is not None:
+            tracer.reads.wrote(id(scope), name)
         effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
         return plain
 
@@ -337,6 +374,8 @@ def iter(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return builtins.iter(obj)
+        if tracer.reads is not None and method_of(obj, "__iter__") is None:
+            tracer.reads.looked_into(obj, site)
         return builtins.iter(protocols.iterate_object(tracer, site, obj))
 
     return hook

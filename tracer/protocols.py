@@ -28,8 +28,10 @@ from .border import ATOMS, External, enter, is_iterator, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .places import blame, user_site
+from .reads import HEAP_TYPE, static
 from .record import decide, effect, has_box, operand, record
 from .session import Tracer, active, intrinsic
+from .structure import is_container
 from .tape import Site
 
 
@@ -218,6 +220,10 @@ def method_of(value: Any, name: str) -> Any:
     if kind in BOXES:
         return None
     method = getattr(kind, name, None)
+    if kind.__flags__ & HEAP_TYPE and (tracer := active.tracer) is not None:
+        reads = tracer.reads
+        if reads is not None:
+            reads.note(reads.constant(kind), "static", name, static(kind, name))
     return method if type(method) is calls.FunctionType else None
 
 
@@ -264,6 +270,11 @@ def operate_foreign(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) 
             or is_object(args[1])
         ):
             return calls.opaque(tracer, site, op, args, {})
+    if tracer.reads is not None:
+        for x in args:
+            tracer.reads.pin(x)
+            if type(x).__flags__ & HEAP_TYPE == 0:
+                tracer.reads.looked_into(x, site)
     return escape.watched(op, [plain_of(x) for x in args], {}, site)
 
 
@@ -369,6 +380,9 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         missing = method_of(container, "__missing__")
         if missing is not None and (key := plain_key(key)) not in container:
             return calls.call(tracer, site, missing, (container, key), {})
+    if tracer.reads is not None:
+        tracer.reads.looked_into(container, site)
+        tracer.reads.pin(key)
     return (
         escape.watched(operator.getitem, (container, key), {}, site)
         if is_object(key)
@@ -391,6 +405,10 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     if method is not None:
         calls.call(tracer, site, method, (container, key, value), {})
         return
+    if tracer.reads is not None:
+        tracer.reads.pin(key)
+        if not is_container(container) or id(container) in tracer.outside:
+            tracer.reads.problem(f"an item of a {type(container).__name__} is set", site)
     if type(container) is Box:
         container.value[key] = value  # raises what plain Python raises
     if not hasattr(type(container), "__setitem__"):

@@ -80,8 +80,18 @@ def record(
     arrays: list[ArrayBox] = []
     operands = operand(args, arrays)
     options = operand(kwargs, arrays) if kwargs else {}
-    value = fn(*primal(operands), **primal(options))
+    try:
+        value = fn(*primal(operands), **primal(options))
+    except Exception as error:
+        raised(tracer, site, error)
+        raise
     return finish(tracer, site, fn, operands, options, value, arrays)
+
+
+def raised(tracer: Tracer | None, site: Site, error: Exception) -> None:
+    """An operation failed. Where the program goes on all the same, nothing on the tape says why it did."""
+    if tracer is not None and tracer.reads is not None:
+        tracer.reads.problem(f"a {type(error).__name__} was caught", site)
 
 
 def finish(

@@ -13,7 +13,10 @@ from typing import Any
 from . import calls, record
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import EscapeError, TraceError
+from .intrinsic import Intrinsic
+from .outcome import Outcome, outcome
 from .places import OURS
+from .reads import Reads
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
 from .tape import NOWHERE, Site, Tape
@@ -22,7 +25,7 @@ from .tape import NOWHERE, Site, Tape
 class Run:
     """One traced run: ``tape``, the plain ``value``, and the trees of arguments, result and the callable itself."""
 
-    __slots__ = ("args", "kwargs", "result", "self_tree", "tape", "value")
+    __slots__ = ("args", "kwargs", "outcome", "reads", "result", "self_tree", "tape", "value")
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -31,6 +34,8 @@ class Run:
         self.result: Tree = FIXED
         self.self_tree: Tree | None = None
         self.value: Any = None
+        self.reads: Reads | None = None
+        self.outcome: Outcome | None = None
 
 
 def run(
@@ -40,27 +45,43 @@ def run(
     wrt_self: bool = False,
     primitives: Callable[[Any], bool] | None = None,
     protect: bool = False,
+    reads: Reads | None = None,
+    drawn: list[Any] | None = None,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
-    With ``protect`` the tape keeps copies of the arrays that the caller can still write to.
+    With ``protect`` the tape keeps copies of the arrays that the caller can still write to. With ``reads`` it is
+    noted there what the run reads from outside, and the run's ``outcome`` says what it did to the outside. ``drawn``
+    are the results of impure calls that were made already, at the beginning of this run.
     """
     tape = Tape(*describe(f))
-    tracer = Tracer(tape, primitives)
+    tracer = Tracer(tape, primitives, reads)
+    tracer.drawn = list(drawn or ())
     done = Run(tape)
+    done.reads = reads
     names = argument_names(f, len(args))
     boxed = []
+    if reads is not None:
+        reads.function = reads.root(tape.name, f)
     if wrt_self:
         done.self_tree = admit_self(tracer, f)
     else:
-        enter(tracer, getattr(f, "__self__", f), tape.name)
+        owner = getattr(f, "__self__", f)
+        enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
     for name, value in zip(names, args, strict=True):
-        traced, tree = admit(tracer, value, name, "argument")
+        place = None
+        if reads is not None:
+            place = reads.root(name, value)
+            reads.arguments.append(place)
+        traced, tree = admit(tracer, value, name, "argument", place)
         boxed.append(traced)
         done.args.append(tree)
     keywords = {}
     for name, value in kwargs.items():
-        keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument")
+        place = None
+        if reads is not None:
+            place = reads.keywords[name] = reads.root(name, value)
+        keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
     before = active.tracer
     active.tracer = tracer
     surroundings.enter()
@@ -71,6 +92,8 @@ def run(
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
         )
+        if reads is not None:
+            done.outcome = outcome(tracer, result)
         settled = True
         settle(tracer)
         done.value = lower(tracer, result, {}, final=True)
@@ -159,6 +182,8 @@ def describe(f: Any) -> tuple[str, Site]:
         raise TraceError(
             f"the first argument must be a function or another callable, not a {type(f).__name__}"
         )
+    while isinstance(getattr(f, "__self__", None), Intrinsic):
+        f = f.__self__.f
     inner = getattr(f, "__func__", f)
     code = getattr(inner, "__code__", None)
     name = getattr(f, "__name__", type(f).__name__)

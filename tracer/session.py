@@ -16,14 +16,27 @@ from typing import Any
 
 from .arrays import Memory, is_traced_array, owner_of
 from .box import ArrayBox, Box
-from .tape import Input, Tape
+from .intrinsic import intrinsic as intrinsic
+from .intrinsic import intrinsics as intrinsics
+from .reads import Place, Reads
+from .tape import Input, Op, Tape
 
 
 class Tracer:
     """One run of a traced function."""
 
-    def __init__(self, tape: Tape, primitives: Callable[[Any], bool] | None = None) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        primitives: Callable[[Any], bool] | None = None,
+        reads: Reads | None = None,
+    ) -> None:
         self.tape = tape
+        self.reads = reads  # what was read from outside, if somebody wants to know
+        self.made: dict[int, tuple[Any, Op]] = {}  # id of what an unknown call made: it, its op
+        self.drawn: list[
+            Any
+        ] = []  # what unknown calls gave in a run that stopped half-way, to be given again
         self.primitives = primitives
         self.twins: dict[
             int, tuple[Any, Any]
@@ -45,10 +58,11 @@ class Tracer:
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.pending: list[Any] = []  # functions that escaped while the run went on
+        self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
 
-    def input(self, name: str, value: Any, role: str) -> Box:
+    def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:
         """A new input of the tape, in a box of its own."""
-        op = Input(name, value, self.tape, role)
+        op = Input(name, value, self.tape, role, place)
         self.tape.ops.append(op)
         if not is_traced_array(value):
             return Box(value, op)
@@ -59,6 +73,7 @@ class Tracer:
         box = ArrayBox(value, op, memory)
         memory.boxes.append(box)
         memory.saved.append(op)
+        self.inputs.append((box, op))
         if op.role == "outside":
             self.arrays[id(value)] = box
         return box
@@ -69,12 +84,3 @@ class _Active(threading.local):
 
 
 active = _Active()
-
-
-intrinsics: set[Any] = set()
-
-
-def intrinsic(fn: Any) -> Any:
-    """Mark a function of Wengert's own that deals with boxes itself."""
-    intrinsics.add(fn)
-    return fn

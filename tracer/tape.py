@@ -146,13 +146,16 @@ class KeywordOp(Op):
 class Input(Op):
     """A value from the arguments (``role`` is ``argument``) or from outside the function (``outside``)."""
 
-    __slots__ = ("name", "role")
+    __slots__ = ("name", "place", "role")
     kind = "input"
 
-    def __init__(self, name: str, value: Any, tape: Tape, role: str = "argument") -> None:
+    def __init__(
+        self, name: str, value: Any, tape: Tape, role: str = "argument", place: Any = None
+    ) -> None:
         super().__init__(None, (), value, NOWHERE, tape)
         self.name = name
         self.role = role
+        self.place = place  # where the value is found at another call (see `reads`)
 
 
 class Guard(Op):

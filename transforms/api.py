@@ -29,7 +29,7 @@ from ..tracer.structure import (
     leaves,
     rebuild,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal, type_name
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal
 from .cotangents import seeds_of, shaped
 from .reverse import Numeric, Recorded, sweep
 from .simplify import pruned, simplified
@@ -121,123 +121,6 @@ def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
     own = () if done.self_tree is None else (rebuild(done.self_tree, leaf) or {},)
     named = ({k: rebuild(tree, leaf) for k, tree in done.kwargs.items()},) if done.kwargs else ()
     return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
-
-
-# ------------------------------------------------------------------------------------------ grad and friends
-
-
-class Gradient:
-    """The gradient of a function, as a function; see `grad` and `value_and_grad`."""
-
-    def __init__(
-        self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
-    ) -> None:
-        if not callable(f):
-            raise TraceError(
-                f"the first argument must be a function or another callable, not a {type(f).__name__}"
-            )
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        if (
-            isinstance(numbers, str)
-            or not isinstance(numbers, Collection)
-            or not all(type(i) is int for i in numbers)
-        ):
-            raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
-        self.f = f
-        self.argnums = argnums
-        self.with_value = with_value
-        self.has_aux = has_aux
-        self.__wrapped__ = f
-        self.__name__ = f"grad({getattr(f, '__name__', type(f).__name__)})"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        numbers = (self.argnums,) if isinstance(self.argnums, int) else tuple(self.argnums)
-        for i in numbers:
-            if not -len(args) <= i < len(args):
-                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
-        if active.tracer is not None:
-            value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
-        else:
-            done = run(self.f, args, kwargs)
-            value, back = done.value, Pullback(done)
-        tree = back.done.result
-        if self.has_aux:
-            if not isinstance(value, tuple) or len(value) != 2 or not isinstance(tree, Branch):
-                raise TraceError(f"{name_of(self.f)} must return (value, aux) with has_aux=True")
-            tree = tree.parts[0]
-        for i in numbers:
-            check_argument(self.f, i, back.done.args[i], args[i])
-        gradients = back.pull(seeds_of(tree, one(self.f, tree)))
-        chosen: Any = tuple([gradients[i] for i in numbers])
-        if isinstance(self.argnums, int):
-            chosen = chosen[0]
-        if self.with_value:
-            return value, chosen
-        return (chosen, value[1]) if self.has_aux else chosen
-
-
-intrinsic(Gradient.__call__)
-
-
-def name_of(f: Any) -> str:
-    code = getattr(f, "__code__", None)
-    name = getattr(f, "__name__", type(f).__name__)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
-
-
-def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
-    if not any(True for _ in leaves(tree)):
-        raise TraceError(
-            f"argument {number} of {name_of(f)} is a {type_name(value)} without a derivative; "
-            "choose other arguments with argnums"
-        )
-
-
-def one(f: Any, tree: Tree) -> Any:
-    """The cotangent 1 for a result that must be a real number."""
-    if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
-        kind = (
-            "a structure"
-            if not isinstance(tree, Leaf)
-            else f"of type {Input('', tree.value, Tape()).type}"
-        )
-        raise CotangentError(
-            f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
-            "use pullback, and give it a cotangent"
-        )
-    value = tree.value
-    return (
-        value.dtype.type(1)
-        if isinstance(value, np.generic)
-        else np.ones((), getattr(value, "dtype", float))[()]
-    )
-
-
-def grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
-) -> Gradient:
-    """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
-
-    ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
-    the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
-
-    >>> grad(lambda x: x * x * x)(2.0)
-    12.0
-    """
-    return Gradient(f, argnums, False, has_aux)
-
-
-def value_and_grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
-) -> Gradient:
-    """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
-
-    With ``has_aux`` the value is the pair that ``f`` returned.
-
-    >>> value_and_grad(lambda x: x * x)(3.0)
-    (9.0, 6.0)
-    """
-    return Gradient(f, argnums, True, has_aux)
 
 
 def trace(

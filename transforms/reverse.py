@@ -26,6 +26,7 @@ from ..tracer.tape import (
     Tape,
     append,
     element,
+    fn_name,
     ops_in,
     primal,
     substitute,
@@ -216,6 +217,7 @@ class Recorded(Machine):
         super().__init__()
         self.tape = tape
         self.site = site
+        self.momentary = ""  # the name of a function whose expansion holds for this run only
 
     def add(self, x: Any, y: Any) -> Any:
         return append(self.tape, operator.add, (x, y), {}, primal(x) + primal(y), self.site)
@@ -232,6 +234,8 @@ class Recorded(Machine):
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
             return
+        if expansion.momentary:
+            self.momentary = fn_name(op.fn)
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]
         known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
 

@@ -1,0 +1,172 @@
+"""What a run leaves behind: its result, and what it did to arrays and variables outside.
+
+Words
+-----
+template   the result as a nested argument of the tape: ops in the place of traced values, plain constants elsewhere.
+made       an object that the run itself has made, by its class and its attributes.
+write      a place outside, and the op whose value it holds when the run has ended.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from .arrays import current, is_traced_array
+from .border import ATOMS, callable_only, is_iterator
+from .box import BOXES, ArrayBox, Box
+from .reads import Place
+from .session import Tracer
+from .structure import attributes, is_container
+from .tape import Input, Op
+
+
+class Made:
+    """An object of the given class, to be made anew with these attributes."""
+
+    __slots__ = ("kind", "parts")
+
+    def __init__(self, kind: type, parts: dict[str, Any]) -> None:
+        self.kind = kind
+        self.parts = parts
+
+
+class Outcome:
+    """The result of a run as a template, and its writes."""
+
+    def __init__(self) -> None:
+        self.template: Any = None
+        self.arrays: list[tuple[Place, Op]] = []
+        self.cells: list[tuple[Place, Any]] = []
+
+
+def outcome(tracer: Tracer, value: Any) -> Outcome:
+    """Look at a run that has just ended, before its boxes are taken out."""
+    found = Outcome()
+    reader = Reader(tracer)
+    for box, op in tracer.inputs:
+        last = current(box)
+        if last is not op:
+            if op.place is None:
+                reader.problem("an array is written to, and nobody knows where it comes from")
+            else:
+                found.arrays.append((op.place, last))
+                reader.written[id(box.memory)] = None
+    found.template = reader.template(value)
+    for cell, shadow in list(tracer.cells.values()):
+        reader.cell(cell, shadow, found)
+    return found
+
+
+class Reader:
+    """Reads templates off traced values."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        assert tracer.reads is not None
+        self.tracer = tracer
+        self.reads = tracer.reads
+        self.problem = tracer.reads.problem
+        self.written: dict[int, None] = {}
+        self.seen: set[int] = set()
+        self.memories: set[int] = set()
+        self.outside = {id(box): op for box, op in tracer.inputs}
+
+    def template(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is Box:
+            return value.op
+        if kind is ArrayBox:
+            return self.array(value)
+        if is_traced_array(value):
+            self.problem("an array is returned of which nobody knows where it comes from")
+            return None
+        if (
+            kind in (float, complex)
+            or isinstance(value, np.generic)
+            or (kind in ATOMS and kind is not types.GeneratorType)
+        ):
+            if kind is types.FunctionType and self.reads.of(value) is None:
+                self.problem("the result is a function that was made by the run")
+            if kind in (types.MethodType, slice):
+                self.problem(f"the result holds a {kind.__name__}")
+            return value
+        original = self.tracer.originals.get(id(value))
+        if original is not None and self.reads.of(original[1]) is not None:
+            return self.reads.of(original[1])
+        place = self.reads.of(value)
+        if place is not None:
+            return place
+        if id(value) in self.seen:
+            self.problem(f"a {kind.__name__} stands at two places in the result")
+        self.seen.add(id(value))
+        if is_container(value) and kind not in (set, frozenset):
+            return self.container(value, kind)
+        if (
+            callable_only(value)
+            or is_iterator(value)
+            or isinstance(
+                value, (type, BaseException, types.FunctionType, dict, list, tuple, set, frozenset)
+            )
+            or not hasattr(value, "__dict__")
+        ):
+            self.problem(f"the result holds a {kind.__name__}")
+            return None
+        parts = {}
+        for key, x in attributes(value).items():
+            entry = self.tracer.overlay.get((id(value), key))
+            parts[key] = self.template(entry[2] if entry and entry[1] is x else x)
+        return Made(kind, parts)
+
+    def container(self, value: Any, kind: type) -> Any:
+        if kind not in (list, tuple, dict) and not hasattr(value, "_make"):
+            self.problem(f"the result holds a {kind.__name__}")
+            return None
+        if isinstance(value, dict):
+            if any(type(key) in BOXES for key in value):
+                self.problem("the result is a dict with traced keys")
+            return {key: self.template(x) for key, x in value.items()}
+        parts = [self.template(x) for x in value]
+        return value._make(parts) if hasattr(value, "_make") else kind(parts)  # type: ignore[call-arg]
+
+    def array(self, box: ArrayBox) -> Any:
+        op = self.outside.get(id(box))
+        memory = box.memory
+        if op is not None and op.place is not None:
+            return op.place  # the very array, with what was written to it
+        if id(memory) in self.written or (memory.writes and id(memory) in self.memories):
+            self.problem("the result holds a view of an array that was written to")
+        self.memories.add(id(memory))
+        return current(box)
+
+    def cell(self, cell: Any, shadow: Any, found: Outcome) -> None:
+        """A variable of an enclosing function: unchanged, or set to something new."""
+        place = self.reads.of(cell)
+        try:
+            now = shadow.cell_contents
+            before = cell.cell_contents
+        except ValueError:
+            if not (is_unset(shadow) and is_unset(cell)):
+                self.problem(
+                    "a variable of an enclosing function is set for the first time, or deleted"
+                )
+            return
+        if now is before or self.tracer.originals.get(id(now), (None, now))[1] is before:
+            return
+        if type(now) in BOXES and now.value is before:
+            op = self.outside.get(id(now), now.op) if type(now) is ArrayBox else now.op
+            if isinstance(op, Input):
+                return
+        if place is None:
+            self.problem("a variable of an enclosing function is set, and nobody knows whose it is")
+            return
+        found.cells.append((place, self.template(now)))
+
+
+def is_unset(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,224 @@
+"""What a run reads from outside itself, and how to find it again at the next call.
+
+Words
+-----
+place     where a value was found: a root (an argument, the callable, a constant object such as a module) and steps.
+step      how one place is reached from another: ``global``, ``attribute``, ``item``, ``cell``, ``method`` …
+check     what must hold of a place for the run to be valid again: the same object, an equal value, the same type.
+problem   a reason why the run cannot stand for another call: it must be traced each time.
+
+A place is noted once in a run, with the value that it had then. What the run itself wrote is not read from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from .intrinsic import Intrinsic
+from .tape import Site
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
+
+HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
+BY_VALUE = frozenset((int, str, bytes, range, slice))
+BY_IDENTITY = frozenset(
+    (type(None), bool, type(Ellipsis), type(NotImplemented), np.ufunc, np.dtype)
+    + (types.BuiltinFunctionType, types.ModuleType, types.MethodDescriptorType)
+    + (types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.CodeType)
+    + (property, staticmethod, classmethod, types.GetSetDescriptorType, types.MemberDescriptorType)
+)
+
+
+def static(cls: type, name: str) -> Any:
+    """What a class holds under a name, or MISSING."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+FIXED_OBJECTS = (type, np.dtype, functools._lru_cache_wrapper)
+
+
+class Place:
+    """A value outside and the way to it; ``check`` is None where the steps that follow say all."""
+
+    __slots__ = ("check", "children", "key", "key_list", "origin", "parent", "step", "value")
+
+    def __init__(self, parent: Place | None, step: str, key: Any, value: Any) -> None:
+        self.parent = parent
+        self.step = step
+        self.key = key
+        self.value = value
+        self.check: str | None = None
+        self.children: dict[Any, Place] = {}
+        self.origin: Place | None = None  # of the check `same`
+        self.key_list: list[Any] | None = None  # of the check `keys`
+
+    def __str__(self) -> str:
+        """How a person would write it."""
+        above = "" if self.parent is None else str(self.parent)
+        if self.step == "root":
+            return str(self.key)
+        if self.step in ("global", "cell"):
+            return str(self.key)
+        if self.step == "constant":
+            return getattr(self.value, "__name__", type(self.value).__name__)
+        if self.step in ("attribute", "method", "static", "own"):
+            return f"{above}.{self.key}"
+        if self.step == "item":
+            return f"{above}[{self.key!r}]"
+        return (
+            f"the {self.step} {self.key} of {above}"
+            if self.key is not None
+            else f"the {self.step} of {above}"
+        )
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The steps from the root, which say of two runs whether they read the same place."""
+        above = () if self.parent is None else self.parent.path
+        key = id(self.value) if self.step == "constant" else self.key
+        return (*above, (self.step, key))
+
+
+class Reads:
+    """All that one run has read from outside."""
+
+    def __init__(self, dynamic: frozenset[Any] = frozenset()) -> None:
+        self.function: Place | None = None
+        self.arguments: list[Place] = []
+        self.keywords: dict[str, Place] = {}
+        self.constants: dict[int, Place] = {}
+        self.places: dict[int, Place] = {}  # by the id of the value, which the place keeps alive
+        self.written: set[tuple[int, Any]] = set()
+        self.dynamic = dynamic  # paths of integers that have changed too often to be guarded
+        self.problems: list[str] = []
+        self.layout = False  # whether strides and flags were looked at
+        self.identity = False  # whether `is` looked at values from outside
+        self.impure: dict[Any, None] = {}  # ops that must be carried out at each call, in order
+        self.token = object()
+
+    def problem(self, why: str, site: Site | None = None) -> None:
+        """Note that the run cannot stand for other calls."""
+        place = f"{site.filename}:{site.lineno}: " if site is not None and site.filename else ""
+        if len(self.problems) < 8:
+            self.problems.append(place + why)
+
+    @property
+    def roots(self) -> list[Place]:
+        """The places where everything begins: the callable itself, and the arguments."""
+        own = [self.function] if self.function is not None else []
+        return [*self.arguments, *self.keywords.values(), *own]
+
+    def root(self, name: str, value: Any) -> Place:
+        """A new root."""
+        place = Place(None, "root", name, value)
+        self.settle(place)
+        return place
+
+    def constant(self, value: Any) -> Place:
+        """An object that stands for itself: a module, a class, the globals of a module."""
+        place = self.constants.get(id(value))
+        if place is None:
+            place = self.constants[id(value)] = Place(None, "constant", id(value), value)
+        return place
+
+    def of(self, value: Any) -> Place | None:
+        """The place where an object was found."""
+        return self.places.get(id(value))
+
+    def note(self, parent: Place, step: str, key: Any, value: Any) -> Place:
+        """A value was read: from here on the run depends on it."""
+        name = (step, type(key), key)
+        place = parent.children.get(name)
+        if place is None:
+            place = parent.children[name] = Place(parent, step, key, value)
+            self.settle(place)
+        elif (
+            place.value is not value and type(value) in BY_VALUE and place.value != value
+        ) or place.value.__class__ is not value.__class__:
+            self.problem(f"{place} changed while the function ran")
+        return place
+
+    def settle(self, place: Place) -> None:
+        """Decide what must hold of the value of a place."""
+        value = place.value
+        kind = type(value)
+        if value is MISSING:
+            place.check = "missing"
+        elif kind in BY_IDENTITY or isinstance(value, FIXED_OBJECTS):
+            place.check = "is"
+        elif kind in BY_VALUE or step_of_names(place) or is_whole_scalar(value):
+            place.check = "value"
+        elif id(value) in self.places:
+            place.check, place.origin = "same", self.places[id(value)]
+        elif kind is types.CellType:
+            self.places[id(value)] = place
+        elif kind is types.FunctionType:
+            place.check = "function"
+            self.places[id(value)] = place
+        elif kind is types.MethodType and isinstance(value.__self__, Intrinsic):
+            own = self.note(place, "attribute", "__self__", value.__self__)
+            self.note(own, "attribute", "f", value.__self__.f)
+            self.note(own, "attribute", "options", value.__self__.options).check = "value"
+        elif kind is types.MethodType:
+            place.check = "type"
+            self.note(place, "attribute", "__func__", value.__func__)
+            self.note(place, "attribute", "__self__", value.__self__)
+        elif is_moving(value):
+            place.check = "type"
+            self.problem(f"{place} is a {kind.__name__} from outside, which each run consumes")
+        elif isinstance(value, np.ndarray):
+            place.check = "array"
+            self.places[id(value)] = place
+            if kind is not np.ndarray or value.dtype.kind not in "fibuc":
+                self.problem(f"{place} is a {kind.__name__} of dtype {value.dtype}")
+        elif kind in (float, complex) or isinstance(value, np.generic):
+            place.check = "type"
+        elif callable(value) and not kind.__flags__ & HEAP_TYPE:
+            place.check = "is"  # a function written in C
+        else:
+            place.check = "type"
+            self.places[id(value)] = place
+
+    def pin(self, value: Any) -> None:
+        """The identity of an object was looked at: another one in its place will not do."""
+        place = self.places.get(id(value))
+        if place is not None and place.check not in ("is", "same"):
+            place.check = "is"
+
+    def looked_into(self, value: Any, site: Site | None = None) -> None:
+        """C code looks into an object from outside, and nothing says what it sees there."""
+        place = self.places.get(id(value))
+        if place is not None and type(value) not in (types.FunctionType, types.MethodType):
+            self.problem(f"C code looks into {place}, a {type(value).__name__}", site)
+
+    def wrote(self, owner: int, name: Any) -> None:
+        """The run itself has written here; what it reads from now on is its own."""
+        self.written.add((owner, name))
+
+
+def step_of_names(place: Place) -> bool:
+    return place.step in ("names", "kwdefaults", "keywords")
+
+
+def is_whole_scalar(value: Any) -> bool:
+    """Whether a value is one of NumPy's integers, bools, dates or strings, which are no inputs."""
+    return isinstance(value, np.generic) and not isinstance(value, np.inexact)
+
+
+def is_moving(value: Any) -> bool:
+    """Whether a value is an iterator, which is not the same after it was looked at."""
+    return hasattr(type(value), "__next__") and type(value).__module__ in (
+        "builtins",
+        "itertools",
+        "collections",
+        "_io",
+        "_csv",
+    )

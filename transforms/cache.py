@@ -1,0 +1,242 @@
+"""The cache: which programs are kept for a function, and when they may answer.
+
+Words
+-----
+entry     what is kept for one code object: its programs, how often it was traced, and why a call was not answered.
+hit       a call that a program answered.
+miss      a call that no program answered; it is traced.
+dynamic   an integer from outside that has changed too often to be guarded: it is an input of the programs.
+given up  an entry whose programs never hit: its calls are traced, and only now and then is a program tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+import types
+import warnings
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from ..rules.registry import rules
+from ..tracer.places import OURS
+from .programs import Program
+
+CHANGES = 3  # so often may an integer from outside change before it becomes an input
+
+
+class Settings:
+    """The limits of the cache, which may be set at any time.
+
+    ``programs`` functions at most are kept (the one that was not used for longest goes first), ``paths`` programs at
+    most for each of them, for its branches and for arguments of different types and shapes. A function that was traced
+    ``patience`` times in a row without a hit is traced each time from then on, with a warning; so is one whose tape is
+    longer than ``unroll`` operations.
+    """
+
+    def __init__(self) -> None:
+        self.paths = 8
+        self.programs = 64
+        self.patience = 24
+        self.unroll = 20_000
+
+
+settings = Settings()
+
+
+class Switch:
+    """Whether programs are made and used at all; ``off`` counts who does not want them."""
+
+    def __init__(self) -> None:
+        self.on = os.environ.get("WENGERT_JIT", "1").lower() not in ("0", "off", "false", "no")
+        self.users: weakref.WeakSet[Any] = (
+            weakref.WeakSet()
+        )  # whose functions run programs directly
+
+
+switch = Switch()
+lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def jit(enabled: bool = True) -> Iterator[None]:
+    """Switch the JIT off, or on again, for the statements of a ``with`` block, in the whole process.
+
+    Switched off, each call is traced, and nothing is kept. The environment variable ``WENGERT_JIT=0`` does the same
+    for a whole run of Python.
+
+    >>> with jit(False):
+    ...     grad(lambda x: x * x)(3.0)
+    6.0
+    """
+    with lock:
+        before, switch.on = switch.on, enabled
+        detach()
+    try:
+        yield
+    finally:
+        with lock:
+            switch.on = before
+            detach()
+
+
+def detach() -> None:
+    """Let every function ask the cache at its next call."""
+    for user in list(switch.users):
+        user.detach()
+
+
+class Entry:
+    """What is kept for one function."""
+
+    def __init__(self, name: str, place: str) -> None:
+        self.name = name
+        self.place = place
+        self.programs: list[Program] = []
+        self.traces = 0
+        self.misses: Counter[str] = Counter()
+        self.changes: Counter[Any] = Counter()
+        self.dynamic: frozenset[Any] = frozenset()
+        self.unfit: str | None = None
+        self.given_up: str | None = None
+        self.streak = 0
+        self.rest = 0  # so many calls are traced before programs are tried again
+        self.rests = 0
+        self.hits_before = 0
+        self.evicted_hits = 0
+        self.compiling = 0.0
+
+    @property
+    def hits(self) -> int:
+        return self.evicted_hits + sum(p.hits for p in self.programs)
+
+    def add(self, program: Program) -> None:
+        """Keep a program, the latest first."""
+        with lock:
+            self.programs.insert(0, program)
+            while len(self.programs) > max(1, settings.paths):
+                self.drop(self.programs[-1])
+
+    def drop(self, program: Program) -> None:
+        with lock:
+            if program in self.programs:
+                self.evicted_hits += program.hits
+                self.programs.remove(program)
+                program.dropped = True
+
+    def front(self, program: Program) -> None:
+        with lock:
+            if self.programs and self.programs[0] is not program and program in self.programs:
+                self.programs.remove(program)
+                self.programs.insert(0, program)
+
+    def note_miss(self, program: Program, error: BaseException) -> None:
+        """Note why a program did not answer; an integer that has changed too often becomes dynamic."""
+        line = error.__traceback__.tb_lineno if error.__traceback__ is not None else 0
+        why = program.reasons.get(line)
+        if why is None:
+            missed = type(error).__name__ == "Miss"
+            why = "other arguments were given" if missed else f"{type(error).__name__}: {error}"
+        self.misses[why] += 1
+        if len(self.misses) > 100:
+            self.misses.pop(next(iter(self.misses)))
+        path = program.integers.get(line)
+        if path is not None and path not in self.dynamic:
+            self.changes[path] += 1
+            if self.changes[path] >= CHANGES:
+                self.dynamic |= {path}
+                for other in list(self.programs):
+                    if path in other.integers.values():
+                        self.drop(other)
+
+    def count_trace(self) -> None:
+        """Note that a call is traced; give up on a function whose programs never answer."""
+        self.traces += 1
+        hits = self.hits
+        self.streak = self.streak + 1 if hits == self.hits_before else 0
+        self.hits_before = hits
+        if self.streak >= max(2, settings.patience):
+            common = self.misses.most_common(1)
+            self.give_up(common[0][0] if common else self.unfit or "its programs never hit")
+
+    def give_up(self, why: str) -> None:
+        warned, self.given_up = self.given_up is not None, why
+        self.streak = 0
+        self.rests += 1
+        self.rest = max(2, settings.patience) * 2**self.rests
+        for program in list(self.programs):
+            self.drop(program)
+        if not warned:
+            text = f"{self.name} ({self.place}) is traced at every call from now on, which is slow: {why}"
+            warnings.warn(text, RuntimeWarning, stacklevel=user_level())
+
+    def resting(self) -> bool:
+        """Whether this call is traced without further ado; says so for a number of calls that doubles each time."""
+        if self.rest:
+            self.rest -= 1
+        return self.rest > 0
+
+
+def user_level() -> int:
+    """How far out the user's own line is, for ``warnings.warn``."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
+
+
+entries: OrderedDict[Hashable, Entry] = OrderedDict()
+
+
+def key_of(f: Any) -> Hashable:
+    """What stands for a callable in the cache: its code, so that a fresh lambda finds what an earlier one left."""
+    kind = type(f)
+    if kind is types.FunctionType:
+        return (f.__code__, id(f.__globals__))
+    if kind is types.MethodType:
+        owner = f.__self__
+        if hasattr(type(owner), "cache_key"):
+            return owner.cache_key()
+        return ("method", key_of(f.__func__), type(owner))
+    if kind is functools.partial:
+        return ("partial", key_of(f.func), len(f.args), tuple(f.keywords))
+    call = getattr(kind, "__call__", None)
+    if type(call) is types.FunctionType:
+        return ("object", kind, key_of(call))
+    return ("callable", f)
+
+
+def entry_of(key: Hashable, f: Any) -> Entry:
+    """The entry under a key, the one used last now."""
+    with lock:
+        found = entries.get(key)
+        if found is None:
+            inner = getattr(f, "__func__", f)
+            code = getattr(inner, "__code__", None)
+            place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
+            found = entries[key] = Entry(getattr(f, "__name__", type(f).__name__), place)
+        else:
+            entries.move_to_end(key)
+        while len(entries) > max(1, settings.programs):
+            _, old = entries.popitem(last=False)
+            for program in list(old.programs):
+                old.drop(program)
+        return found
+
+
+def clear_cache() -> None:
+    """Forget every program, and all that was learned about functions.
+
+    >>> clear_cache()
+    """
+    with lock:
+        entries.clear()
+        detach()
+
+
+rules.listeners.append(clear_cache)  # what was assembled with other rules is no longer right

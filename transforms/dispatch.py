@@ -1,0 +1,232 @@
+"""Dispatch: a call goes to a program that may answer it, or it is traced.
+
+Words
+-----
+state      what stands behind a function that is given to the user, which is one of its bound methods.
+attached   with a program as the very code of that method, so that a repeated call does nothing but run it.
+trial      a program run on its own, to see whether it answers.
+
+A wrapper around a program would cost as much as a small program itself (measured: 130 ns of 270), so the state's
+function takes over the program's code object; what it refers to by name lies in the function's own globals.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import time
+import types
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ..tracer.errors import TraceError, WengertError
+from ..tracer.intrinsic import Intrinsic
+from ..tracer.reads import MISSING, Reads
+from ..tracer.run import Run
+from ..tracer.session import active
+from .cache import Entry, entry_of, key_of, lock, settings, switch
+from .programs import Program, Unfit
+
+
+def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The code of a function without a program."""
+    return self(*args, **kwargs)
+
+
+ASK = call.__code__
+
+
+class Dispatcher(Intrinsic):
+    """The state behind a function that Wengert has made of ``f``."""
+
+    __slots__ = ("__weakref__", "__wrapped__", "f", "function", "hits", "options", "program")
+
+    def __init__(self, f: Callable[..., Any], name: str, options: tuple[Any, ...]) -> None:
+        if not callable(f):
+            raise TraceError(
+                f"the first argument must be a function or another callable, not a {type(f).__name__}"
+            )
+        self.f = f
+        self.options = options
+        self.hits = 0
+        self.program: Program | None = None
+        self.function = types.FunctionType(ASK, {"__builtins__": builtins}, f"{name}({name_of(f)})")
+        self.function.__wrapped__ = f  # type: ignore[attr-defined]
+        switch.users.add(self)
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        """The bound method under its name, by which pickle asks for it."""
+        if name == self.function.__name__:
+            return self.bound()
+        raise AttributeError(name)
+
+    def bound(self) -> Callable[..., Any]:
+        """The function for the user."""
+        return types.MethodType(self.function, self)
+
+    def cache_key(self) -> Hashable:
+        return (type(self).__name__, *self.options, key_of(self.f))
+
+    # What the kinds of functions differ in
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call from inside a traced function."""
+        raise NotImplementedError
+
+    def traced(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
+    ) -> tuple[Any, Run]:
+        """Answer a call by tracing."""
+        raise NotImplementedError
+
+    def build(self, done: Run) -> Program:
+        """The program of a traced run; raises Unfit."""
+        raise NotImplementedError
+
+    # The way of a call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        return self.dispatch(args, kwargs, [], None)
+
+    def missed(
+        self,
+        program: Program,
+        error: BaseException,
+        drawn: list[Any],
+        given: tuple[Any, ...],
+        rest: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """The attached program was left: ask the others, or trace."""
+        self.flush()
+        if active.tracer is None and switch.on:
+            with lock:
+                self.entry().note_miss(program, error)
+        error.__traceback__ = None
+        args, kwargs = arguments(program, given, rest, named)
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        return self.dispatch(args, kwargs, list(drawn), program)
+
+    def dispatch(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        drawn: list[Any],
+        left: Program | None,
+    ) -> Any:
+        """Answer a call by a program, other than the one that was ``left``, or by tracing it."""
+        if not switch.on or sys.gettrace() is not None:  # a debugger wants to see the user's lines
+            return self.traced(args, kwargs, None, drawn)[0]
+        entry = self.entry()
+        if entry.resting():
+            return self.traced(args, kwargs, None, drawn)[0]
+        for program in list(entry.programs):
+            if drawn:
+                break  # a run has begun; it must go on
+            if program is left or not fits(program, kwargs):
+                continue
+            trial = Trial(self.f)
+            value = program.alone(trial, *args, **kwargs)
+            if trial.error is None:
+                program.hits += 1
+                self.attach(program)
+                entry.front(program)
+                return value
+            entry.note_miss(program, trial.error)
+            drawn = list(trial.drawn)
+        return self.retrace(entry, args, kwargs, drawn)
+
+    def retrace(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
+        """Trace a call, and from the second one on keep what it comes down to as a program."""
+        entry.count_trace()
+        if entry.traces == 1 or entry.rest:
+            return self.traced(args, kwargs, None, drawn)[0]
+        reads = Reads(entry.dynamic)
+        value, done = self.traced(args, kwargs, reads, drawn)
+        if len(done.tape) > settings.unroll:
+            entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
+            return value
+        start = time.perf_counter()
+        try:
+            program = self.build(done)
+        except Unfit as why:
+            entry.unfit = str(why)
+        except WengertError:
+            raise
+        else:
+            program.seconds = time.perf_counter() - start
+            entry.add(program)
+            self.attach(program)
+        return value
+
+    def entry(self) -> Entry:
+        return entry_of(self.cache_key(), self.f)
+
+    # Programs as code
+
+    def attach(self, program: Program) -> None:
+        """Let the function be the program."""
+        with lock:
+            if self.program is program or not switch.on:
+                return
+            self.detach()
+            function = self.function
+            function.__globals__.update(program.namespace)
+            function.__defaults__ = (MISSING,) * len(program.parameters)
+            function.__code__ = program.code  # type: ignore[assignment]
+            self.program = program
+
+    def detach(self) -> None:
+        """Let the function ask the cache."""
+        self.flush()
+        self.function.__code__ = ASK
+        self.program = None
+
+    def flush(self) -> None:
+        """Count the hits of the attached program."""
+        if self.program is not None:
+            self.program.hits += self.hits
+        self.hits = 0
+
+
+class Trial:
+    """Stands for a state while a program is tried."""
+
+    __slots__ = ("drawn", "error", "f", "hits")
+
+    def __init__(self, f: Any) -> None:
+        self.f = f
+        self.hits = 0
+        self.error: BaseException | None = None
+        self.drawn: list[Any] = []
+
+    def missed(self, program: Program, error: BaseException, drawn: list[Any], *given: Any) -> None:
+        self.error, self.drawn = error, drawn
+
+
+def fits(program: Program, kwargs: dict[str, Any]) -> bool:
+    """Whether a program can be called with these keywords."""
+    return not program.simple or all(key in program.parameters for key in kwargs)
+
+
+def arguments(
+    program: Program, given: tuple[Any, ...], rest: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, from what a program was given."""
+    count = next((i for i, x in enumerate(given) if x is MISSING), len(given))
+    later = dict(zip(program.parameters[count:], given[count:], strict=True))
+    kwargs = {k: x for k, x in later.items() if x is not MISSING}
+    return (*given[:count], *rest), {**kwargs, **named}
+
+
+def name_of(f: Any) -> str:
+    return str(getattr(f, "__name__", type(f).__name__))

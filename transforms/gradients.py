@@ -1,0 +1,175 @@
+"""``grad`` and ``value_and_grad``: a function becomes the function that gives its gradient.
+
+Words
+-----
+argnums   the numbers of the positional arguments with respect to which the gradient is taken.
+aux       what a function returns beside the number that is differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from ..tracer.errors import CotangentError, TraceError
+from ..tracer.reads import Reads
+from ..tracer.run import Run, run
+from ..tracer.session import active, intrinsic
+from ..tracer.structure import Branch, Leaf, Tree, leaves
+from ..tracer.tape import Input, Tape, type_name
+from .api import Pullback, inner_pullback
+from .cotangents import seeds_of
+from .dispatch import Dispatcher
+from .programs import Builder, Program
+
+
+class Gradient(Dispatcher):
+    """The gradient of a function; see `grad` and `value_and_grad`."""
+
+    __slots__ = ("argnums", "has_aux", "with_value")
+
+    def __init__(
+        self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
+    ) -> None:
+        numbers = (argnums,) if isinstance(argnums, int) else argnums
+        if (
+            isinstance(numbers, str)
+            or not isinstance(numbers, Collection)
+            or not all(type(i) is int for i in numbers)
+        ):
+            raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
+        self.argnums = argnums if isinstance(argnums, int) else tuple(argnums)
+        self.with_value = with_value
+        self.has_aux = has_aux
+        options = (self.argnums, with_value, has_aux)
+        super().__init__(f, "value_and_grad" if with_value else "grad", options)
+
+    def __reduce__(self) -> Any:
+        make = value_and_grad if self.with_value else grad
+        return _state_of, (make, self.f, self.argnums, self.has_aux)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+
+    def check_arguments(self, args: tuple[Any, ...]) -> None:
+        for i in self.numbers:
+            if not -len(args) <= i < len(args):
+                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.check_arguments(args)
+        assert active.tracer is not None
+        value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
+        return self.answer(value, back, args)
+
+    def traced(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
+    ) -> tuple[Any, Run]:
+        self.check_arguments(args)
+        done = run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        return self.answer(done.value, Pullback(done), args), done
+
+    def answer(self, value: Any, back: Any, args: tuple[Any, ...]) -> Any:
+        """The value and the gradients of a run that has just been made."""
+        tree = self.differentiated(back.done)
+        for i in self.numbers:
+            check_argument(self.f, i, back.done.args[i], args[i])
+        gradients = back.pull(seeds_of(tree, one(self.f, tree)))
+        chosen: Any = tuple([gradients[i] for i in self.numbers])
+        if isinstance(self.argnums, int):
+            chosen = chosen[0]
+        if self.with_value:
+            return value, chosen
+        return (chosen, value[1]) if self.has_aux else chosen
+
+    def differentiated(self, done: Run) -> Tree:
+        """The tree of the number that is differentiated."""
+        tree = done.result
+        if self.has_aux:
+            if not isinstance(tree, Branch) or tree.kind is not tuple or len(tree.parts) != 2:
+                raise TraceError(f"{name_of(self.f)} must return (value, aux) with has_aux=True")
+            tree = tree.parts[0]
+        return tree
+
+    def build(self, done: Run) -> Program:
+        tree = self.differentiated(done)
+        seeds = seeds_of(tree, one(self.f, tree))
+        gradients = "{gradient}" if isinstance(self.argnums, int) else "({gradients})"
+        answer = gradients
+        if self.with_value:
+            answer = f"({{value}}, {gradients})"
+        elif self.has_aux:
+            answer = f"({gradients}, {{aux}})"
+        numbers = [i % len(done.args) for i in self.numbers]
+        return Builder(done, self.__name__).build(numbers, seeds, answer)
+
+
+def _state_of(make: Callable[..., Any], f: Any, argnums: Any, has_aux: bool) -> Any:
+    """The state behind a gradient, when it is unpickled."""
+    return make(f, argnums, has_aux).__self__
+
+
+def name_of(f: Any) -> str:
+    code = getattr(f, "__code__", None)
+    name = getattr(f, "__name__", type(f).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+
+
+def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
+    if not any(True for _ in leaves(tree)):
+        raise TraceError(
+            f"argument {number} of {name_of(f)} is a {type_name(value)} without a derivative; "
+            "choose other arguments with argnums"
+        )
+
+
+def one(f: Any, tree: Tree) -> Any:
+    """The cotangent 1 for a result that must be a real number."""
+    if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
+        kind = (
+            "a structure"
+            if not isinstance(tree, Leaf)
+            else f"of type {Input('', tree.value, Tape()).type}"
+        )
+        raise CotangentError(
+            f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
+            "use pullback, and give it a cotangent"
+        )
+    value = tree.value
+    return (
+        value.dtype.type(1)
+        if isinstance(value, np.generic)
+        else np.ones((), getattr(value, "dtype", float))[()]
+    )
+
+
+@intrinsic
+def grad(
+    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
+
+    ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
+    the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
+
+    >>> grad(lambda x: x * x * x)(2.0)
+    12.0
+    """
+    return Gradient(f, argnums, False, has_aux).bound()
+
+
+@intrinsic
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
+
+    With ``has_aux`` the value is the pair that ``f`` returned.
+
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (9.0, 6.0)
+    """
+    return Gradient(f, argnums, True, has_aux).bound()

@@ -1,0 +1,281 @@
+"""Guards: the first statements of a program, which make sure that it may answer for this call.
+
+Words
+-----
+place   what a traced run read from outside, and how it is found again (see ``tracer.reads``).
+guard   a statement that leaves the program when a place does not hold what it held in the traced run.
+miss    to leave a program because a guard failed.
+
+The text of a guard is written for speed: a call of a small function pays for nothing but its guards. Which one failed
+is told by the line on which the program was left.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tracer.reads import MISSING, Place, Reads, static
+from ..tracer.structure import attributes
+
+UNPACKED = 64  # the longest list or dict that is taken apart by one assignment
+SHOWN = 60  # characters of a value that a message shows
+
+
+class GuardWriter:
+    """Writes the guards of one run. ``constant(value, hint)`` names an object in the program's namespace."""
+
+    def __init__(
+        self,
+        reads: Reads,
+        constant: Callable[[Any, str], str],
+        fresh: Callable[[str], str],
+        wanted: dict[Place, list[Any]],
+        layout: bool,
+    ) -> None:
+        self.reads = reads
+        self.constant = constant
+        self.fresh = fresh
+        self.wanted = wanted  # places whose values the program takes: these must have names
+        self.layout = layout
+        self.names: dict[Place, str] = {}
+        self.lines: list[tuple[str, Place | None]] = []
+        self.later: list[Any] = []  # places that must hold the same object as another one
+        self.origins = {p.origin for p in self.places() if p.origin is not None}
+
+    def places(self) -> Iterator[Place]:
+        """Every place, parents before children."""
+        todo = [*self.reads.roots, *self.reads.constants.values()][::-1]
+        while todo:
+            place = todo.pop()
+            yield place
+            todo.extend(list(place.children.values())[::-1])
+
+    def statement(self, text: str, place: Place | None = None) -> None:
+        """An assignment, or with a place the condition under which the program is left."""
+        self.lines.append((text, place))
+
+    def write(self, roots: dict[Place, str]) -> list[tuple[str, Place | None]]:
+        """The guards, given the expressions of the roots."""
+        for place, text in roots.items():
+            self.visit(place, text)
+        for place in list(self.reads.constants.values()):
+            if place.children or place.check is not None or place in self.wanted:
+                self.names[place] = self.constant(place.value, name_hint(place))
+                self.examine(place, self.names[place])
+        for place in self.later:
+            self.statement(f"{self.names[place]} is not {self.names[place.origin]}", place)
+        return self.lines
+
+    def visit(self, place: Place, text: str, named: bool = False) -> None:
+        """Guard a place that the expression ``text`` finds."""
+        uses = (
+            len(place.children)
+            + (place.check == "array") * 2
+            + (place.check in ("length", "keys")) * 2
+            + (place.check == "function") * (1 if place.parent is None else 2)
+        )
+        if not named and (uses > 1 or place in self.wanted or place in self.origins):
+            if not text.isidentifier():
+                name = self.fresh(name_hint(place))
+                self.statement(f"{name} = {text}")
+                text = name
+        self.names[place] = text
+        self.examine(place, text)
+
+    def examine(self, place: Place, text: str) -> None:
+        if place.check == "same":
+            self.later.append(place)
+        for condition in self.conditions(place, text):
+            self.statement(condition, place)
+        if self.unpacked(place, text):
+            return
+        for child in place.children.values():
+            self.visit(child, self.step(child, text))
+
+    def unpacked(self, place: Place, text: str) -> bool:
+        """Take a short list, tuple or dict apart by one assignment, if all of it was read."""
+        children = list(place.children.values())
+        if (
+            place.check not in ("length", "keys")
+            or not 1 < len(children) <= UNPACKED
+            or any(child.step != "item" for child in children)
+            or len(children) != len(place.value)
+            or isinstance(place.value, (set, frozenset))
+        ):
+            return False
+        names = [self.fresh(name_hint(child)) for child in children]
+        source = f"{text}.values()" if isinstance(place.value, dict) else text
+        self.statement(f"{', '.join(names)} = {source}")
+        for child, name in zip(children, names, strict=True):
+            self.visit(child, name, named=True)
+        return True
+
+    def conditions(self, place: Place, v: str) -> Iterator[str]:
+        """The conditions under which a place does not hold what it held."""
+        value, check = place.value, place.check
+        if check == "is":
+            yield f"{v} is not {self.literal(value)}"
+        elif check == "value":
+            yield f"{v} != {self.literal(value)} or type({v}) is not {self.type_name(value)}"
+            if isinstance(value, tuple) and not all(type(x) is str for x in value):
+                yield f"[*map(type, {v})] != {self.constant([type(x) for x in value], 'types')}"
+        elif check == "type":
+            yield f"type({v}) is not {self.type_name(value)}"
+        elif check == "array":
+            dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
+            ndarray = self.constant(np.ndarray, "ndarray")
+            condition = (
+                f"type({v}) is not {ndarray} or {v}.shape != {value.shape!r} "
+                f"or {v}.dtype is not {dtype} and {v}.dtype != {dtype}"
+            )
+            if self.layout:
+                condition += f" or {v}.strides != {value.strides!r} or {v}.flags.writeable is not {value.flags.writeable}"
+            yield condition
+        elif check == "function":
+            condition = f"{v}.__code__ is not {self.constant(value.__code__, 'code')}"
+            if place.parent is not None and place.step != "constant":
+                condition += (
+                    f" or {v}.__globals__ is not {self.constant(value.__globals__, 'globals_')}"
+                )
+            yield condition
+        elif check == "missing":
+            yield self.present(place, v)
+        elif check == "length":
+            yield f"type({v}) is not {self.type_name(value)} or len({v}) != {len(value)}"
+        elif check == "keys":
+            keys = place.key_list or []
+            yield f"type({v}) is not {self.type_name(value)} or [*{v}] != {self.constant(keys, 'keys')}"
+            if not all(type(key) is str for key in keys):
+                yield f"[*map(type, {v})] != {self.constant([type(key) for key in keys], 'types')}"
+        elif check == "empty":
+            yield f"not {self.constant(is_empty, 'is_empty')}({v})"
+
+    def present(self, place: Place, v: str) -> str:
+        """The condition that something is there which was missing."""
+        assert place.parent is not None
+        owner = self.names[place.parent]
+        if place.step == "global":
+            return f"{place.key!r} in {owner}"
+        if place.step == "static":
+            return f"{self.constant(static, 'static')}({owner}, {place.key!r}) is not {self.constant(MISSING, 'MISSING')}"
+        if place.step == "own":
+            return f"{place.key!r} in {owner}.__dict__"
+        return f"not {self.constant(is_absent, 'is_absent')}({owner}, {place.key!r})"
+
+    def step(self, place: Place, owner: str) -> str:
+        """The expression of a place, given that of its parent."""
+        key, step = place.key, place.step
+        if place.check == "missing":
+            return "None"
+        if step == "global":
+            return f"{owner}[{key!r}]"
+        if step in ("attribute", "absent"):
+            return f"{owner}.{key}"
+        if step == "own":
+            return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
+        if step == "method":
+            return f"{owner}.{key}.__func__"
+        if step == "static":
+            assert place.parent is not None
+            if getattr(place.parent.value, key, None) is place.value:
+                return f"{owner}.{key}"
+            return f"{self.constant(static, 'static')}({owner}, {key!r})"
+        if step == "item":
+            return f"{owner}[{self.literal(key)}]"
+        if step == "closure":
+            return f"{owner}.__closure__[{key}]"
+        if step == "cell":
+            return f"{owner}.cell_contents"
+        if step == "default":
+            return f"{owner}.__defaults__[{key}]"
+        if step == "kwdefault":
+            return f"{owner}.__kwdefaults__[{key!r}]"
+        if step == "partial argument":
+            return f"{owner}.args[{key}]"
+        if step == "partial keyword":
+            return f"{owner}.keywords[{key!r}]"
+        return {
+            "names": f"tuple({self.constant(attributes, 'attributes')}({owner}))",
+            "defaults": f"len({owner}.__defaults__)",
+            "kwdefaults": f"tuple({owner}.__kwdefaults__)",
+            "keywords": f"tuple({owner}.keywords)",
+            "arguments": f"len({owner}.args)",
+        }[step]
+
+    def literal(self, value: Any) -> str:
+        if value is None or value is True or value is False or type(value) in (int, str, bytes):
+            return repr(value)
+        return self.constant(value, "k")
+
+    def type_name(self, value: Any) -> str:
+        kind = type(value)
+        return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
+
+
+BUILTIN = frozenset(
+    (int, float, complex, str, bytes, bool, list, tuple, dict, set, frozenset, range, slice)
+)
+
+
+def name_hint(place: Place) -> str:
+    """What to call the value of a place in a program."""
+    if place.step == "constant":
+        value = place.value
+        return getattr(value, "__name__", None) or ("globals_" if isinstance(value, dict) else "k")
+    if place.step == "item":
+        return f"{name_hint(place.parent)}_{place.key}" if place.parent is not None else "item"
+    return str(place.key) if isinstance(place.key, str) else place.step
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell holds nothing."""
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+def is_absent(obj: Any, name: str) -> bool:
+    """Whether an object has no attribute of that name, neither of its own nor from its class."""
+    if isinstance(obj, (type, types.ModuleType)):
+        return not hasattr(obj, name)
+    return static(type(obj), name) is MISSING and name not in (getattr(obj, "__dict__", None) or ())
+
+
+# ------------------------------------------------------------------------------------- telling what failed
+
+
+def reason(place: Place) -> str:
+    """In words, what it means that the guard on a place failed."""
+    then = place.value
+    if place.check in ("type", "array", "length"):
+        return f"{place} is no longer {kind_of(then)}"
+    if place.check == "value":
+        return f"{place} is no longer {short(then)}"
+    if place.check == "function":
+        return f"{place} is another function, or was changed"
+    if place.check == "missing":
+        return f"{place} was not there before"
+    if place.check == "same":
+        return f"{place} is no longer the same object as {place.origin}"
+    if place.check == "keys":
+        return f"{place} has other keys"
+    return f"{place} is another object"
+
+
+def kind_of(value: Any) -> str:
+    """A value by its type, dtype and shape."""
+    if isinstance(value, np.ndarray):
+        return f"a {value.dtype} array of shape {value.shape}"
+    size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict)) else ""
+    return f"a {type(value).__name__}{size}"
+
+
+def short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

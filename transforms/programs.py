@@ -1,0 +1,556 @@
+"""Programs: what a traced run comes down to, as one Python function that answers for later calls.
+
+Words
+-----
+program    guards, the operations of forward and reverse sweep, effects, result: assembled to one function.
+fused      the tape of a forward run with the reverse sweep recorded behind it.
+drawn      what impure operations of a program gave; a run that is traced after a miss takes it over.
+miss       a guard that fails, or an exception: nothing has been done to the outside yet, and the call is traced.
+
+What a program does to the outside (effects, writes to arrays and variables) it does at the very end, when nothing can
+fail any more, so that a miss half-way neither repeats nor loses anything.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+import linecache
+import operator
+import types
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..rules.mutation import scatter_add, setitem
+from ..tracer.attributes import put
+from ..tracer.border import ATOMS, External
+from ..tracer.foreign import is_pure
+from ..tracer.outcome import Made
+from ..tracer.reads import MISSING, Place
+from ..tracer.run import Run
+from ..tracer.structure import (
+    Fixed,
+    Leaf,
+    Tree,
+    is_namedtuple,
+    leaves,
+    rebuild_dataclass,
+)
+from ..tracer.tape import NOWHERE, Input, Op, Tape, fn_name, ops_in
+from .assemble import Assembly
+from .cotangents import shaped
+from .guards import GuardWriter, reason
+from .kernels import is_steady
+from .reverse import Recorded, sweep
+from .silence import Silence, silence, silent, unsilence
+from .simplify import pruned, simplified
+
+LAYOUT_OPS = frozenset(
+    (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
+)
+SILENT_NOW = silence(*silent)  # what such an op gives
+unsilence(SILENT_NOW)
+CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
+numbers = itertools.count(1)
+used_names: set[str] = set()  # of constants: a function may go from one program to another
+
+
+class Unfit(Exception):
+    """Why a run cannot be made a program."""
+
+
+class Miss(Exception):
+    """A guard of a program failed."""
+
+
+class Program:
+    """An assembled run.
+
+    ``code`` is the function's code object, ``namespace`` what it refers to by name, ``parameters`` the names of its
+    parameters behind ``self``. ``reasons`` says for a line of the source why it was left there, and ``integers`` which
+    integer from outside is guarded there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.number = next(numbers)
+        self.name = name
+        self.source = ""
+        self.code: types.CodeType | None = None
+        self.namespace: dict[str, Any] = {}
+        self.parameters: list[str] = []
+        self.simple = True  # takes its arguments by the names of the function's own parameters
+        self.reasons: dict[int, str] = {}
+        self.integers: dict[int, Any] = {}
+        self.hits = 0
+        self.seconds = 0.0
+        self.dropped = False  # by the cache, which no longer counts it
+
+    @functools.cached_property
+    def alone(self) -> Any:
+        """The program as a function of its own."""
+        assert self.code is not None
+        made = types.FunctionType(self.code, self.namespace)
+        made.__defaults__ = (MISSING,) * len(self.parameters)
+        return made
+
+
+def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Make an impure call, and keep what it gave in case the program is left."""
+    value = fn(*args, **kwargs)
+    drawn.append((fn, value))
+    return value
+
+
+def make(kind: type, parts: dict[str, Any]) -> Any:
+    """An object with these attributes, made without running its ``__init__``."""
+    instance: Any = object.__new__(kind)
+    for name, part in parts.items():
+        object.__setattr__(instance, name, part)
+    return instance
+
+
+class Builder:
+    """Writes the program of one run."""
+
+    def __init__(self, done: Run, name: str) -> None:
+        assert done.reads is not None and done.outcome is not None
+        self.done = done
+        self.reads = done.reads
+        self.outcome = done.outcome
+        self.program = Program(name)
+        reserved = ("self", "drawn", "error", "missed", "result", "rest", "named", "program")
+        self.assembly = Assembly(self.program.namespace, taken={*used_names, *reserved})
+        self.wanted: dict[Place, list[Input]] = {}
+        self.tape = Tape(done.tape.name, done.tape.site)
+        self.seen_constants: dict[int, str] = {}
+
+    # What a program may not do
+
+    def check(self, effects: list[Op]) -> None:
+        """Raise Unfit where a program could not do what the run did."""
+        if self.reads.problems:
+            raise Unfit(self.reads.problems[0])
+        done_before = False
+        for op in self.done.tape.ops:
+            if op.kind == "effect":
+                done_before = True
+            elif op in self.reads.impure and done_before and not is_draw(op.fn):
+                raise Unfit(f"{fn_name(op.fn)} ({op.site}) may see what was done before it")
+
+    def constant_of(self, value: Any, site: Any) -> None:
+        """A constant on the tape must be the same thing at every call."""
+        if type(value) in ATOMS or isinstance(value, CONSTANTS):
+            owner = getattr(value, "__self__", None)
+            if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+                self.reads.pin(owner)
+            return
+        if self.reads.of(value) is not None:
+            self.reads.pin(value)
+        elif not callable(value) and not isinstance(value, (tuple, list, dict, slice)):
+            raise Unfit(f"a {type(value).__name__} made by the run is used ({site})")
+
+    # Writing
+
+    def constant(self, value: Any, hint: str) -> str:
+        """The name of a constant of the program."""
+        known = self.seen_constants.get(id(value))
+        if known is None:
+            if getattr(builtins, hint, None) is value:
+                return hint
+            known = self.seen_constants[id(value)] = self.assembly.fresh(hint)
+            self.program.namespace[known] = value
+        return known
+
+    def text(self, tree: Any) -> str:
+        """The expression of a template."""
+        if isinstance(tree, Place):
+            return self.names[tree]
+        if isinstance(tree, Made):
+            kind, parts = self.constant(tree.kind, tree.kind.__name__), self.text(tree.parts)
+            return f"{self.constant(make, 'make')}({kind}, {parts})"
+        if isinstance(tree, External):
+            place = self.reads.of(tree.value)
+            return self.names[place] if place is not None else self.constant(tree.value, tree.name)
+        if type(tree) is tuple:
+            return "(" + "".join(self.text(x) + ", " for x in tree) + ")"
+        if type(tree) is list:
+            return "[" + ", ".join(map(self.text, tree)) + "]"
+        if isinstance(tree, tuple) and hasattr(tree, "_make"):
+            return f"{self.constant(type(tree), type(tree).__name__)}({', '.join(map(self.text, tree))})"
+        if type(tree) is dict:
+            items = (f"{self.key(k)}: {self.text(x)}" for k, x in tree.items())
+            return "{" + ", ".join(items) + "}"
+        place = self.reads.of(tree)
+        if place is not None and not isinstance(tree, types.FunctionType):
+            return self.names[place]
+        return self.assembly.expression(tree)
+
+    def key(self, key: Any) -> str:
+        return repr(key) if type(key) in (str, int, bool) else self.constant(key, "key")
+
+    def mention(self, tree: Any) -> None:
+        """Note the places that a template needs."""
+        if isinstance(tree, Place):
+            self.wanted.setdefault(tree, [])
+        elif isinstance(tree, Made):
+            self.mention(tree.parts)
+        elif isinstance(tree, External):
+            self.mention_object(tree.value)
+        elif isinstance(tree, dict):
+            for x in tree.values():
+                self.mention(x)
+        elif isinstance(tree, (tuple, list)):
+            for x in tree:
+                self.mention(x)
+        elif not isinstance(tree, Op):
+            self.mention_object(tree)
+
+    def mention_object(self, value: Any) -> None:
+        place = self.reads.of(value)
+        if place is not None:
+            self.wanted.setdefault(place, [])
+
+    def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
+        """The expression of an argument's gradient, of the argument's structure."""
+        if isinstance(tree, Fixed):
+            return "None"
+        if isinstance(tree, Leaf):
+            return self.leaf(tree, found.get(tree.op))
+        parts = {k: self.gradient(part, found) for k, part in tree.parts.items()}
+        kind, values = tree.kind, list(parts.values())
+        if kind is list or kind is deque:
+            text = "[" + ", ".join(values) + "]"
+            return text if kind is list else f"{self.constant(deque, 'deque')}({text})"
+        if kind is tuple:
+            return "(" + "".join(x + ", " for x in values) + ")"
+        if is_namedtuple(kind):
+            return f"{self.constant(kind, kind.__name__)}({', '.join(values)})"
+        if issubclass(kind, dict):
+            text = "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in parts.items()) + "}"
+            plain = kind.__name__ != "OrderedDict"
+            return text if plain else f"{self.constant(kind, kind.__name__)}({text})"
+        if hasattr(kind, "__dataclass_fields__"):
+            text = "{" + ", ".join(f"{k!r}: {x}" for k, x in parts.items()) + "}"
+            return f"{self.constant(rebuild_dataclass, 'rebuild_dataclass')}({self.constant(kind, kind.__name__)}, {text})"
+        kept = [k for k, part in tree.parts.items() if any(True for _ in leaves(part))]
+        return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
+
+    def leaf(self, leaf: Leaf, d: Any) -> str:
+        """The gradient of one leaf, in its kind, shape and dtype, and held by nobody else."""
+        value = leaf.value
+        if d is None:
+            if isinstance(value, np.ndarray):
+                dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
+                return f"{self.constant(np.zeros, 'zeros')}({value.shape!r}, {dtype})"
+            return (
+                self.constant(shaped(leaf, None), "zero")
+                if isinstance(value, np.generic)
+                else repr(shaped(leaf, None))
+            )
+        plain = d.value if isinstance(d, Op) else d
+        text = self.assembly.expression(d)
+        if type(plain) is type(value):
+            if not isinstance(value, np.ndarray):
+                return text
+            if plain.shape == value.shape and plain.dtype == value.dtype:
+                return text if self.is_own(d) else f"{text}.copy()"
+        elif type(value) in (int, float) and type(plain) is float:
+            return text
+        if isinstance(value, np.ndarray):  # only its type is needed
+            value = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        blank = Leaf(None, value)
+        return f"{self.constant(shaped, 'shaped')}({self.constant(blank, 'leaf')}, {text})"
+
+    def is_own(self, op: Any) -> bool:
+        """Whether the array of an op was made by the program and is in nobody else's hands."""
+        if not isinstance(op, Op) or op.kind != "call" or op in self.exposed:
+            return False
+        self.exposed.add(op)
+        value = op.value
+        return value.base is None and not any(x.value is value for x in op.operands())
+
+    def fused(
+        self, wrt: list[Op], seeds: list[tuple[Op, Any]]
+    ) -> tuple[Tape, dict[Op, Any], Op | None]:
+        """The tape with its reverse sweep, and the cotangents of ``wrt``."""
+        forward = self.done.tape.ops
+        tape = Tape(self.done.tape.name, self.done.tape.site)
+        tape.ops = list(forward)
+        quiet = Op(silence, silent, SILENT_NOW, NOWHERE, tape)
+        tape.ops.append(quiet)
+        start = len(tape.ops)
+        machine = Recorded(tape, NOWHERE)
+        found = dict(zip(wrt, sweep(forward, wrt, seeds, machine), strict=True))
+        if machine.momentary:
+            raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
+        if not any(isinstance(op.value, (np.ndarray, np.generic)) for op in tape.ops[start:]):
+            del tape.ops[start - 1]
+            return tape, found, None
+        return tape, found, quiet
+
+    def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
+        """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
+        done, reads, outcome = self.done, self.reads, self.outcome
+        effects = [op for op in done.tape.ops if op.kind == "effect"]
+        self.check(effects)
+        argnums = list(argnums)
+        wrt = [x.op for i in argnums for x in leaves(done.args[i]) if x.op is not None]
+        tape, found, quiet = self.fused(wrt, seeds)
+        drawn = Input("drawn", None, tape)
+        impure = (
+            [self.redrawn(op, drawn, tape) for op in list(reads.impure)] if reads.impure else []
+        )
+        commits = (
+            [(op.args, op.kwargs) for op in effects],
+            [op for _, op in outcome.arrays],
+            [template for _, template in outcome.cells],
+        )
+        tape.result = (
+            ops_of(outcome.template),
+            [found[op] for op in wrt],
+            [list(ops_of(x)) for x in commits],
+            impure,
+            quiet,
+        )
+        keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
+        tape = pruned(simplified(tape, keep), keep_guards=True)
+        values, gradients = tape.result[:2]
+        found = dict(zip(wrt, gradients, strict=True))
+        self.exposed = set(ops_in(values)) | set(ops_in(tape.result[2]))
+        for op in tape.ops:
+            for x in constants_in((op.args, op.kwargs)) if op is not quiet else ():
+                self.constant_of(x, op.site)
+            if op.kind == "call":
+                self.constant_of(op.fn, op.site) if not is_pure(op.fn) else None
+            if isinstance(op, Input) and op is not drawn:
+                if op.place is None:
+                    raise Unfit(f"nobody knows where {op.name} comes from")
+                self.wanted.setdefault(op.place, []).append(op)
+        self.mention(outcome.template)
+        for place, _ in (*outcome.arrays, *outcome.cells):
+            self.wanted.setdefault(place, [])
+        for op in effects:
+            self.mention((op.args, op.kwargs))
+        return self.write(tape, effects, argnums, found, answer, drawn if impure else None, quiet)
+
+    def redrawn(self, op: Op, drawn: Input, tape: Tape) -> Op:
+        """Turn an impure call into one that keeps what it gave."""
+        op.args, op.fn = (drawn, op.fn, *op.args), draw
+        return op
+
+    def write(
+        self,
+        tape: Tape,
+        effects: list[Op],
+        argnums: list[int],
+        found: dict[Op, Any],
+        answer: str,
+        drawn: Input | None,
+        quiet: Op | None,
+    ) -> Program:
+        program, reads, outcome, assembly = self.program, self.reads, self.outcome, self.assembly
+        parameters, header, first = self.signature()
+        layout = reads.layout or any(
+            op.fn in LAYOUT_OPS or "order" in op.kwargs
+            for op in self.done.tape.ops
+            if hashable(op.fn)
+        )
+        guards = GuardWriter(reads, self.constant, assembly.fresh, self.wanted, layout)
+        roots = dict(zip(reads.arguments, parameters, strict=False))
+        roots.update({p: f"named[{k!r}]" for k, p in reads.keywords.items()})
+        assert reads.function is not None
+        roots[reads.function] = "self.f"
+        lines = [header]
+        if drawn is not None:
+            lines.append("    drawn = []")
+            assembly.bind(drawn, "drawn")
+        lines.append("    try:")
+        miss = f"raise {self.constant(Miss, 'Miss')}"
+        lines += [f"        if {text}: {miss}" for text in first]
+        for text, place in guards.write(roots):
+            lines.append(f"        if {text}: {miss}" if place is not None else "        " + text)
+            if place is not None:
+                program.reasons[len(lines)] = reason(place)
+                if place.check == "value" and type(place.value) is int:
+                    program.integers[len(lines)] = place.path
+        self.names = guards.names
+        for place, ops in self.wanted.items():
+            for op in ops:
+                assembly.bind(op, self.names[place])
+        ops = tape.ops
+        live = set(ops_in(tape.result))
+        checked = iter(
+            [op for op in ops if op.kind == "guard" or (op.kind == "call" and not is_steady(op))]
+        )
+        for line in assembly.emit(ops, live, miss, indent=2):
+            lines.append(line)
+            if line.endswith(miss):
+                program.reasons[len(lines)] = decision(next(checked))
+        lines.append("        pass") if lines[-1] == "    try:" else None
+        lines.append("    except Exception as error:")
+        restore = ""
+        if quiet is not None:
+            state = assembly.expression(quiet)
+            restore = f"{self.constant(unsilence, 'unsilence')}({state})"
+            lines.insert(lines.index("    try:"), f"    {state} = None")
+            lines.append(
+                f"        if type({state}) is {self.constant(Silence, 'Silence')}: {restore}"
+            )
+        lines.append("        missed = error")
+        lines.append("    else:")
+        if quiet is not None:
+            lines.append(f"        {restore}")
+        commits = self.commits(effects)
+        gradients = [self.gradient(self.done.args[i], found) for i in argnums]
+        template = outcome.template
+        parts_of = template if type(template) is tuple and len(template) == 2 else (None, None)
+        result = answer.format(
+            value=self.text(template),
+            aux=self.text(parts_of[1]) if "{aux}" in answer else "",
+            gradients="".join(g + ", " for g in gradients),
+            gradient=gradients[0] if gradients else "",
+        )
+        lines.append("        self.hits += 1")
+        if commits:
+            lines.append(f"        result = {result}")
+            lines += ["        " + text for text in commits]
+            lines.append("        return result")
+        else:
+            lines.append(f"        return {result}")
+        given = "(" + "".join(p + ", " for p in parameters) + ")"
+        rest, named = ("rest", "named") if "**named" in header else ("()", "{}")
+        me = self.constant(program, f"program_{program.number}")
+        lines.append(
+            f"    return self.missed({me}, missed, {'drawn' if drawn is not None else '()'}, {given}, {rest}, {named})"
+        )
+        program.source = "\n".join(lines) + "\n"
+        program.parameters = parameters
+        program.simple = "**named" not in header
+        self.compile()
+        return program
+
+    def signature(self) -> tuple[list[str], str, list[str]]:
+        """The names of the parameters, the ``def`` line, and the first statements, which check what was passed."""
+        reads, f = self.reads, self.done.reads.function.value  # type: ignore[union-attr]
+        missing = self.constant(MISSING, "missing")
+        name = self.assembly.fresh(self.program.name)
+        self.program.name = name
+        count = len(reads.arguments)
+        code = getattr(f, "__code__", None)
+        simple = (
+            type(f) is types.FunctionType
+            and code is not None
+            and not code.co_flags & 0xC
+            and not code.co_kwonlyargcount
+            and not reads.keywords
+            and "self" not in code.co_varnames[: code.co_argcount]
+            and not used_names.intersection(code.co_varnames[: code.co_argcount])
+        )
+        if simple:
+            names = list(code.co_varnames[: code.co_argcount])
+            self.assembly.taken.update(names)
+            extra = names[count:]
+            first = [f"{n} is not {missing}" for n in extra]
+            header = ", ".join(["self", *[f"{n}={missing}" for n in names]])
+            return names, f"def {name}({header}):", first
+        names = [f"x{i}" for i in range(count)]
+        self.assembly.taken.update(names)
+        header = ", ".join(["self", *[f"{n}={missing}" for n in names], "/", "*rest", "**named"])
+        first = [f"rest or len(named) != {len(reads.keywords)}"]
+        return names, f"def {name}({header}):", first
+
+    def commits(self, effects: list[Op]) -> list[str]:
+        """What is done to the outside when all is computed."""
+        lines = []
+        for op in effects:
+            if op.fn is setattr:
+                obj, name, value = op.args
+                owner = (
+                    self.text(obj)
+                    if self.reads.of(obj) is not None
+                    else self.constant(obj, "owner")
+                )
+                lines.append(f"{self.constant(put, 'put')}({owner}, {name!r}, {self.text(value)})")
+            elif op.fn is operator.setitem:
+                target, key, value = op.args
+                lines.append(f"{self.text(target)}[{self.text(key)}] = {self.text(value)}")
+            else:
+                given = [self.text(x) for x in op.args]
+                given += [f"{k}={self.text(x)}" for k, x in op.kwargs.items()]
+                lines.append(
+                    f"{self.constant(op.fn, fn_name(op.fn).replace('.', '_'))}({', '.join(given)})"
+                )
+        copyto = self.constant(np.copyto, "copyto") if self.outcome.arrays else ""
+        for place, final in self.outcome.arrays:
+            lines.append(f"{copyto}({self.names[place]}, {self.assembly.expression(final)})")
+        for place, template in self.outcome.cells:
+            lines.append(f"{self.names[place]}.cell_contents = {self.text(template)}")
+        return lines
+
+    def compile(self) -> None:
+        """Compile the source, and let tracebacks show it."""
+        program = self.program
+        filename = f"<wengert {program.name} {program.number}>"
+        module = compile(program.source, filename, "exec")
+        linecache.cache[filename] = (
+            len(program.source),
+            None,
+            program.source.splitlines(True),
+            filename,
+        )
+        program.code = next(x for x in module.co_consts if isinstance(x, types.CodeType))
+        used_names.update(program.namespace)
+        program.namespace["__builtins__"] = builtins
+
+
+def decision(op: Op) -> str:
+    """In words, what it means that a program was left at this op."""
+    place = f"{op.site.filename}:{op.site.lineno}, in {op.site.function}"
+    if op.kind == "guard":
+        return f"another decision at {place} (it was {op.value!r})"
+    return f"a value of another type or shape at {place}"
+
+
+def ops_of(template: Any) -> list[Op]:
+    """The ops in a template."""
+    if isinstance(template, Made):
+        return ops_of(template.parts)
+    if isinstance(template, dict):
+        return [op for x in template.values() for op in ops_of(x)]
+    if isinstance(template, (tuple, list)):
+        return [op for x in template for op in ops_of(x)]
+    if isinstance(template, Op):
+        return [template]
+    return []
+
+
+def constants_in(tree: Any) -> Iterable[Any]:
+    """The constants in a nested argument."""
+    if isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from constants_in(x)
+    elif isinstance(tree, dict):
+        yield from constants_in(list(tree.values()))
+    elif not isinstance(tree, (Op, External, slice)):
+        yield tree
+
+
+def hashable(fn: Any) -> bool:
+    try:
+        hash(fn)
+    except TypeError:
+        return False
+    return True
+
+
+def is_draw(fn: Any) -> bool:
+    """Whether an impure function looks at nothing but a clock or the state of a random generator."""
+    owner = getattr(fn, "__self__", None)
+    module = getattr(fn, "__module__", None) or type(owner).__module__
+    return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
+        "numpy.random"
+    )
