@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,9 +77,9 @@ def autograd(program: Program, arguments: tuple[Any, ...]) -> Contender:
 
 
 def tangent(program: Program, arguments: tuple[Any, ...]) -> Contender:
-    """Tangent, as `tangent-ad` on PyPI carries it on; it reads the source, so the function is the original."""
+    """Tangent, as `tangent-ad` on PyPI carries it on; it knows the functions of NumPy, not those of `math`."""
     library = importlib.import_module("tangent")
-    function = program.written_for("tangent")
+    function = program.written_for("tangent", math=np)
     wrt = program.argnums if isinstance(program.argnums, tuple) else (program.argnums,)
     start = time.perf_counter()
     gradient = library.grad(function, wrt=wrt, preserve_result=True)
@@ -103,7 +104,7 @@ def jax(program: Program, arguments: tuple[Any, ...], name: str = "jax") -> Cont
         function = program.written_for(name, **names)
     both = library.value_and_grad(function, program.argnums)
     if name == "jax.jit":
-        static = [k for k, value in enumerate(arguments) if isinstance(value, int)]
+        static = [k for k, tree in enumerate(arguments) if not any(map(is_data, leaves(tree)))]
         both = library.jit(both, static_argnums=static)
     converted, seconds = conversion(
         lambda leaf: numpy.asarray(leaf) if is_data(leaf) else leaf,
@@ -132,7 +133,9 @@ def torch(program: Program, arguments: tuple[Any, ...]) -> Contender:
     """PyTorch, eager."""
     library = importlib.import_module("torch")
     library.set_num_threads(1)
-    function = program.written_for("torch", np=library, math=library)
+    library.set_default_dtype(library.float64)
+    numpy = torch_as_numpy(library)
+    function = program.written_for("torch", np=numpy, math=numpy)
     single = isinstance(program.argnums, int)
     wrt = (program.argnums,) if single else program.argnums
 
@@ -151,6 +154,20 @@ def torch(program: Program, arguments: tuple[Any, ...]) -> Contender:
         return value.item(), [gradient.numpy() for gradient in gradients]
 
     return Contender("torch", call, converted, plain, extra={"converting": seconds})
+
+
+def torch_as_numpy(library: Any) -> types.SimpleNamespace:
+    """PyTorch under NumPy's names; most are the same already."""
+
+    def reduction(function):
+        return lambda x, axis=(), keepdims=False: function(x, dim=axis, keepdim=keepdims)
+
+    renamed = {
+        "maximum": lambda x, least: library.clamp(x, min=least),
+        "max": reduction(library.amax),
+        "min": reduction(library.amin),
+    }
+    return types.SimpleNamespace(**{**vars(library), **renamed})
 
 
 # By name: the package that must be installed, and what prepares it.

@@ -68,9 +68,9 @@ def rebound(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The numbers and arrays in nested lists, tuples and dicts, in order."""
+    """The numbers and arrays in nested lists, tuples and dicts, by sorted keys."""
     if isinstance(tree, dict):
-        return [leaf for key in tree for leaf in leaves(tree[key])]
+        return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
     if isinstance(tree, (list, tuple)):
         return [leaf for item in tree for leaf in leaves(item)]
     return [tree]
@@ -79,7 +79,8 @@ def leaves(tree: Any) -> list[Any]:
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same structure with `function` of each leaf."""
     if isinstance(tree, dict):
-        return {key: mapped(function, item) for key, item in tree.items()}
+        done = {key: mapped(function, tree[key]) for key in sorted(tree)}  # as `leaves` goes
+        return {key: done[key] for key in tree}
     if isinstance(tree, (list, tuple)):
         return type(tree)(mapped(function, item) for item in tree)
     return function(tree)
