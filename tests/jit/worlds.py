@@ -96,9 +96,9 @@ class World:
 
     def module(self, source="", name="world"):
         """A module made of source text, all of whose variables are watched; `import name` finds it."""
-        module = sys.modules[name] = Module(name)  # dataclasses look for it there
-        module.run(source)
-        self.watch(lambda: (module.data(), module.functions()))
+        module = sys.modules[name] = types.ModuleType(name)  # dataclasses look for it there
+        execute(module, source)
+        self.watch(lambda: dict(contents(module)))
         return module
 
 
@@ -108,29 +108,23 @@ def put_back(items, before):
     items.update(before)
 
 
-class Module(types.ModuleType):
-    """A module that takes more source text at any time, as a notebook does."""
+def execute(module, source):
+    """Run source text in a module, as the cell of a notebook."""
+    source = textwrap.dedent(source)
+    filename = f"<world {hash(source) & 0xFFFFFFFF:x}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), vars(module))
 
-    def run(self, source):
-        source = textwrap.dedent(source)
-        filename = f"<world {hash(source) & 0xFFFFFFFF:x}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        exec(compile(source, filename, "exec"), vars(self))
 
-    def data(self):
-        kept = types.ModuleType | types.FunctionType | type
-        return {
-            key: x
-            for key, x in vars(self).items()
-            if not key.startswith("__") and not isinstance(x, kept)
-        }
-
-    def functions(self):
-        return {
-            key: x
-            for key, x in vars(self).items()
-            if isinstance(x, type | types.FunctionType) and x.__module__ == self.__name__
-        }
+def contents(module):
+    """The variables of a module that belong to it."""
+    for key, x in vars(module).items():
+        ours = getattr(x, "__module__", None) == module.__name__
+        if isinstance(x, type | types.FunctionType):
+            if ours:
+                yield key, x
+        elif not key.startswith("__") and not isinstance(x, types.ModuleType):
+            yield key, x
 
 
 class Call:
@@ -312,6 +306,8 @@ def has_leaves(x):
         return any(map(has_leaves, x))
     if hasattr(x, "__dict__") and not callable(x) and not isinstance(x, type | np.ndarray):
         return any(map(has_leaves, vars(x).values()))
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+        return False
     return isinstance(x, float | complex | np.ndarray | np.inexact) and differentiable(x)
 
 
@@ -395,6 +391,7 @@ class Played:
         self.world = World()
         self.pictures = Pictures()
         self.hidden = hidden
+        self.calls = []
         self.records = []
         self.ask = ask
         clear_cache()
@@ -419,7 +416,8 @@ class Played:
             except StopIteration:
                 return
             line = innermost(steps).f_lineno
-            record = self.do(call if isinstance(call, Call) else Call(*call), line)
+            self.calls.append(call if isinstance(call, Call) else Call(*call))
+            record = self.do(self.calls[-1], line)
             sent = record.answer and record.answer.value
 
     def do(self, call, line):
@@ -458,6 +456,7 @@ class Played:
         record.world = (self.pictures.take((call.args, call.kwargs, watched)), surroundings)
         if answer is not None and not record.hidden:
             record.value = self.pictures.take(answer.value)
+            spoil(answer.value, clear=False)
         return record
 
     def describe(self, error, depth=0):
@@ -474,6 +473,8 @@ class Played:
 
     def again(self):
         """A pullback answers for the moment of its call, however late it is asked."""
+        for call in self.calls:
+            spoil((call.args, call.kwargs), clear=False)
         for record in self.records:
             if record.answer is not None and record.answer.back is not None:
                 found = difference(record.answer.back(), record.gradients, "asked again")
@@ -486,7 +487,7 @@ class Logged(logging.Handler):
         self.messages = []
 
     def emit(self, record):
-        self.messages.append((record.name, record.levelno, record.getMessage(), record.lineno))
+        self.messages.append((record.name, record.levelno, record.getMessage()))
 
 
 @contextlib.contextmanager
@@ -507,23 +508,25 @@ def innermost(generator):
     return frame
 
 
-def spoil(gradients):
-    """A caller may do to a gradient what it likes: the next one must not show it."""
-    if isinstance(gradients, np.ndarray):
-        if gradients.flags.writeable and gradients.dtype.kind in "fc":
-            gradients.fill(np.nan)
+def spoil(x, clear=True):
+    """A caller may do what it likes to a gradient or to a value: the next one must not show it."""
+    if isinstance(x, np.ndarray):
+        if x.flags.writeable and x.dtype.kind in "fci":
+            x.fill(np.nan if x.dtype.kind != "i" and clear else 77)
         return
     items = ()
-    if isinstance(gradients, tuple | list):
-        items = list(gradients)
-    elif isinstance(gradients, dict):
-        items = list(gradients.values())
-    elif hasattr(gradients, "__dict__") and not callable(gradients):
-        items = list(vars(gradients).values())
+    if isinstance(x, tuple | list):
+        items = list(x)
+    elif isinstance(x, dict):
+        items = list(x.values())
+    elif hasattr(x, "__dict__") and not callable(x):
+        items = list(vars(x).values())
     for item in items:
-        spoil(item)
-    if isinstance(gradients, list | dict):
-        gradients.clear()
+        spoil(item, clear)
+    if isinstance(x, list):
+        x.clear() if clear else x.append(77.0)
+    elif isinstance(x, dict):
+        x.clear() if clear else x.update(spoilt=77.0)
 
 
 def compare(scenario, way="value_and_grad"):
@@ -566,5 +569,6 @@ def scenario(test=None, ways=tuple(WAYS)):
     def asked(way):
         compare(test, way)
 
+    asked.scenario = test
     asked.__name__, asked.__doc__, asked.__module__ = test.__name__, test.__doc__, test.__module__
     return asked
