@@ -321,7 +321,11 @@ def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
     for key, x in zip(pairs, inner, strict=True):
         copy[key] = x
     seen.containers.append(
-        (value, copy, {id(new): old for new, old in zip(inner, elements(value), strict=True)})
+        (
+            value,
+            copy,
+            {id(new): (new, old) for new, old in zip(inner, elements(value), strict=True)},
+        )
     )
     return copy, tree
 
@@ -334,13 +338,14 @@ class Copies:
     """The containers among the arguments of an inner pullback: the function sees copies with variables in them."""
 
     def __init__(self) -> None:
-        self.containers: list[tuple[Any, Any, dict[int, Any]]] = []
+        # An original, its copy, and by the id of what the copy began with: that, and what it stands for
+        self.containers: list[tuple[Any, Any, dict[int, tuple[Any, Any]]]] = []
         self.objects: set[int] = set()
 
     def settle(self) -> None:
         """Carry over what the function did to the copies."""
         for original, copy, before in self.containers:
-            now = [before.get(id(x), x) for x in elements(copy)]
+            now = [before.get(id(x), (x, x))[1] for x in elements(copy)]
             if isinstance(original, dict):
                 if list(copy) != list(original) or any(
                     a is not b for a, b in zip(now, original.values(), strict=True)

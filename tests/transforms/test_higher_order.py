@@ -356,3 +356,15 @@ def test_mixed_outer_and_inner_structures():
 def test_numeric_gradient_of_second_order_array():
     f = lambda v: np.sum(grad(lambda w: np.sum(np.sin(w) * w**2))(v) ** 2)
     assert grad(f)(V) == pytest.approx(numeric_grad(f, V))
+
+
+def test_inside_a_function_writes_to_its_argument():
+    def f(p):
+        p[0] = None
+        p[1] = p[1] * 0.5
+        return p[1] * p[2]
+
+    for _ in range(50):  # objects made anew come to lie where others lay
+        p = [3.0, 1.0, 2.0]
+        pullback(grad(f), p)
+        assert_same(p, [None, 0.5, 2.0])
