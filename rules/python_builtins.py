@@ -60,10 +60,33 @@ def sum_(numbers, start: Operand = 0):
     return sum(numbers, start), pullback
 
 
-@nondiff
-def share(z, x, items):
-    """The part of a cotangent that goes to ``x``, one of the ``items`` of which ``z`` is the extremum."""
-    return 1.0 / sum(y == z for y in items) if x == z else 0.0
+def spread(d, z, items):
+    """A cotangent ``d`` of the extremum ``z``, shared equally by those of the ``items`` that are as large."""
+    chosen = [x == z for x in items]
+    part = d / max(sum(chosen), 1)
+    return tuple([part if yes else 0.0 for yes in chosen])
+
+
+def gathered(parts, z, items):
+    """The transpose of ``spread``: the mean of the ``parts`` that belong to items as large as ``z``."""
+    chosen = [part for part, x in zip(parts, items) if x == z]
+    return sum(chosen) / max(len(chosen), 1)
+
+
+@rrule(spread)
+def _spread(d, z, items):
+    def pullback(parts):
+        return gathered(parts, z, items), None, None
+
+    return spread(d, z, items), pullback
+
+
+@rrule(gathered)
+def _gathered(parts, z, items):
+    def pullback(d):
+        return spread(d, z, items), None, None
+
+    return gathered(parts, z, items), pullback
 
 
 def _extremum(fn):
@@ -72,8 +95,8 @@ def _extremum(fn):
 
         def pullback(dz):
             if len(items) > 1:
-                return tuple([dz * share(z, x, items) for x in items])
-            return ([dz * share(z, x, items[0]) for x in items[0]],)
+                return spread(dz, z, items)
+            return (spread(dz, z, items[0]),)
 
         return z, pullback
 

@@ -28,6 +28,7 @@ from .arrays import write_item as write_array_item
 from .border import enter
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .escape import code_of
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
 from .places import user_frame
@@ -281,7 +282,7 @@ def twin_of(tracer: Tracer, fn: Any) -> Any:
     known = tracer.twins.get(id(fn))
     if known is not None:
         return known[1]
-    code = fn.__code__
+    code = code_of(fn)
     if code.co_flags & ASYNC:
         raise TraceError(
             f"{code.co_filename}:{code.co_firstlineno}: {fn.__name__} is an async function, which cannot be "

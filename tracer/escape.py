@@ -1,16 +1,25 @@
 """Noticing Python code that runs behind the tracer's back.
 
+Words
+-----
+special method   a Python function such as ``__lt__`` or ``__str__`` of a class, which C code may call.
+detour           code that stands in the place of a special method's own meanwhile, and runs its twin.
+reach            the arguments of a C function whose special methods it may call.
+
 A C function that is handed an object may call Python methods of its class (``sorted`` calls ``__lt__``, ``str``
-calls ``__str__``). Such a call does not pass through a hook, so it does not run as a twin. While a C function runs
-on arguments that could do that, every Python frame that starts is looked at; one that holds a box is an escape.
+calls ``__str__``). Such a call does not pass through a hook, so while the C function runs the special methods make
+a detour to their twins, and every other Python frame that starts is looked at; one that holds a box is an escape.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import inspect
 import sys
+import threading
 import types
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,7 +28,7 @@ from . import rewrite
 from .box import BOXES
 from .errors import EscapeError
 from .places import OURS, blame
-from .session import active
+from .session import Tracer, active
 from .tape import Site
 
 HARMLESS = (
@@ -38,33 +47,30 @@ HARMLESS = (
             np.ndarray,
             np.dtype,
             np.ufunc,
+            type,
         )
         + (types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
+        + (types.GeneratorType,)
     )
     | BOXES
 )
+OPENED = frozenset((tuple, list, set, frozenset, dict))
 
-
-def may_call_back(value: Any, depth: int = 2) -> bool:
-    """Whether a C function could reach Python code through this argument."""
-    kind = type(value)
-    if kind in HARMLESS or issubclass(kind, np.generic):
-        return False
-    if kind in (tuple, list, set, frozenset) and depth:
-        return any(may_call_back(x, depth - 1) for x in list(value)[:50])
-    if kind is dict and depth:
-        return any(may_call_back(x, depth - 1) for x in list(value.values())[:50])
-    return kind not in (type, types.GeneratorType)
+KEEPERS = frozenset((list, deque, dict, set, OrderedDict, defaultdict))
+QUIET = frozenset("append appendleft popleft clear copy reverse rotate keys values items".split())
+BY_KEY = frozenset(  # these look at their arguments, and at an element only if it equals one
+    "insert pop extend extendleft get setdefault popitem move_to_end add discard getitem setitem delitem".split()
+)
 
 
 def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
-    """Call a C function with the special methods of its arguments' classes instrumented.
+    """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
     Whatever Python code it runs all the same, and with a box, is an error.
     """
-    owner = getattr(fn, "__self__", None)
-    values = [x for x in (owner, *args, *kwargs.values()) if may_call_back(x)]
-    if not values:
+    tracer = active.tracer
+    classes = classes_in(reach(fn, args, kwargs), 3)
+    if not classes or tracer is None:
         return fn(*args, **kwargs)
     escaped: list[Any] = []
 
@@ -78,14 +84,14 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
             escaped.append(code)
 
     before = sys.getprofile()
-    swapped = instrument_methods(values)
-    sys.setprofile(look)
+    taken: list[Detour] = []
     try:
+        detours.take(special_methods(tracer, classes), taken)
+        sys.setprofile(look)
         result = fn(*args, **kwargs)
     finally:
         sys.setprofile(before)
-        for method, code in swapped:
-            method.__code__ = code
+        detours.leave(taken)
     if escaped:
         code = escaped[0]
         raise EscapeError(
@@ -96,35 +102,73 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     return result
 
 
-def instrument_methods(values: list[Any]) -> list[tuple[Any, types.CodeType]]:
-    """Give the special methods that C code may call the code of their twins; returns what to restore.
-
-    Other threads may meet that code meanwhile: without a tracer of their own its hooks do what plain Python does.
-    """
-    from . import hooks
-
-    swapped = []
-    for cls in {base for value in values for kind in classes_in(value, 3) for base in kind.__mro__}:
-        for name, method in list(vars(cls).items()):
-            if type(method) is types.FunctionType and name.startswith("__") and name.endswith("__"):
-                code = method.__code__
-                if not rewrite.is_twin(code) and not code.co_filename.startswith(OURS):
-                    with contextlib.suppress(rewrite.UnsupportedCode):
-                        if active.tracer is not None and active.tracer.reads is not None:
-                            reads = active.tracer.reads
-                            reads.note(reads.constant(cls), "static", name, method)
-                        method.__code__ = rewrite.instrument(code, hooks)
-                        swapped.append((method, code))
-    return swapped
+# --------------------------------------------------------------------------------- what may be called
 
 
-def classes_in(value: Any, depth: int) -> set[type]:
-    """The classes of an argument and of what it contains."""
-    kind = type(value)
-    if kind in (tuple, list, set, frozenset, dict) and depth:
-        items = (*value, *value.values()) if kind is dict else value
-        return {cls for x in items for cls in classes_in(x, depth - 1)}
-    return {kind} if may_call_back(value, 0) else set()
+def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Iterable[Any]:
+    """What a C function may call special methods of: a container that only keeps its elements is not looked into."""
+    owner = getattr(fn, "__self__", None)
+    rest = args
+    if args and (owner is None or isinstance(owner, types.ModuleType)):
+        owner, rest = args[0], args[1:]
+    if type(owner) in KEEPERS:
+        name = getattr(fn, "__name__", "")
+        if name in QUIET:
+            return ()
+        if name in BY_KEY or (name in ("contains", "remove") and type(owner) not in (list, deque)):
+            return rest
+    return (owner, *rest, *kwargs.values())
+
+
+def classes_in(values: Iterable[Any], depth: int) -> set[type]:
+    """The classes of values and of what they contain that may bring Python code with them."""
+    values = list(values)
+    kinds = set(map(type, values))
+    found = {
+        kind
+        for kind in kinds
+        if kind not in HARMLESS
+        and not issubclass(kind, np.generic)
+        and not (depth and kind in OPENED)
+    }
+    if depth and not kinds.isdisjoint(OPENED):
+        for x in values:
+            if type(x) in OPENED:
+                found |= classes_in(x, depth - 1)
+                if type(x) is dict:
+                    found |= classes_in(x.values(), depth - 1)
+    return found
+
+
+ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
+
+
+def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
+    """The special methods of classes. A run remembers them as long as the class is what it was."""
+    found: list[Detour] = []
+    for cls in {base for kind in classes for base in kind.__mro__}:
+        known = tracer.specials.get(id(cls))
+        if known is None or not (known[0].__flags__ & IMMUTABLE or same_members(cls, known[1])):
+            members = dict(vars(cls))
+            detours = [
+                Detour(x)
+                for name, x in members.items()
+                if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
+            ]
+            known = tracer.specials[id(cls)] = (cls, members, detours)
+            if tracer.reads is not None:
+                for name, x in members.items():
+                    if type(x) is types.FunctionType:
+                        tracer.reads.note(tracer.reads.constant(cls), "static", name, x)
+        found += known[2]
+    return found
+
+
+def same_members(cls: type, members: dict[str, Any]) -> bool:
+    """Whether a class has these attributes still, in the same order. Nobody's ``__eq__`` is asked."""
+    now = vars(cls)
+    return list(now) == list(members) and [*map(id, now.values())] == [*map(id, members.values())]
 
 
 def holds_box(value: Any) -> bool:
@@ -142,3 +186,106 @@ def holds_box(value: Any) -> bool:
         else None
     )
     return type(own) is dict and any(type(x) in BOXES for x in own.values())
+
+
+# -------------------------------------------------------------------------------------------- detours
+
+
+class Detour:
+    """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it."""
+
+    __slots__ = ("method", "own", "users")
+
+    def __init__(self, method: types.FunctionType) -> None:
+        self.method = method
+        self.own = method.__code__
+        self.users = 0
+
+
+class Detours:
+    """The detours of all threads: whoever comes first puts one up, whoever leaves last takes it down."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a finalizer may call a C function at any moment
+        self.open: dict[int, Detour] = {}
+
+    def take(self, wanted: Iterable[Detour], taken: list[Detour]) -> None:
+        """Put the detours up; those that the caller has to leave again are added to ``taken``."""
+        with self.lock:
+            for detour in wanted:
+                method = detour.method
+                known = self.open.get(id(method))
+                if known is None:
+                    own = method.__code__
+                    if own.co_flags & ASYNC or own.co_filename.startswith(OURS):
+                        continue
+                    if rewrite.is_twin(own):
+                        continue
+                    known, detour.own = detour, own
+                    self.open[id(method)] = detour
+                known.users += 1
+                taken.append(known)
+                if known.users == 1:
+                    method.__code__ = detour_code(method, known.own)
+
+    def leave(self, taken: list[Detour]) -> None:
+        with self.lock:
+            for detour in taken:
+                detour.users -= 1
+                if detour.users == 0:
+                    if (
+                        detour.method.__code__.co_filename == __file__
+                    ):  # nobody has changed it meanwhile
+                        detour.method.__code__ = detour.own
+                    del self.open[id(detour.method)]
+
+    def code_of(self, fn: types.FunctionType) -> types.CodeType:
+        with self.lock:
+            known = self.open.get(id(fn))
+            return fn.__code__ if known is None else known.own
+
+
+detours = Detours()
+
+
+def code_of(fn: types.FunctionType) -> types.CodeType:
+    """The code of a Python function, also while some thread has it make a detour."""
+    return detours.code_of(fn)
+
+
+def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeType:
+    """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is."""
+    from .calls import twin_of
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None:
+            return twin_of(tracer, method)(*args, **kwargs)
+        # a thread that traces nothing has met the detour of another
+        plain = types.FunctionType(
+            own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
+        )
+        plain.__kwdefaults__ = method.__kwdefaults__
+        return plain(*args, **kwargs)
+
+    template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
+    consts = tuple([run if x == "run" else x for x in template.co_consts])
+    return template.replace(co_consts=consts)
+
+
+@functools.cache
+def template_of(cells: int, generator: bool) -> types.CodeType:
+    """The code of a function that calls the constant ``"run"``; CPython wants as many cells as the method has."""
+    names = [f"cell{i}" for i in range(cells)]
+    declared = f"nonlocal {', '.join(names)}" if names else "pass"
+    source = f"""
+def around({", ".join(names)}):
+    def detour(*args, **kwargs):
+        {declared}
+        run = "run"
+        return {"(yield from run(*args, **kwargs))" if generator else "run(*args, **kwargs)"}
+    return detour
+"""
+    scope: dict[str, Any] = {}
+    exec(compile(source, __file__, "exec"), scope)
+    return scope["around"](*[None] * cells).__code__

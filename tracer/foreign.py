@@ -155,6 +155,10 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         args = args if len(args) > 1 else (items,)
     if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
         args = tuple([iterate_object(tracer, site, x) for x in args])
+        if (
+            fn in (sorted, set, frozenset) and args
+        ):  # whose items are to be seen before they are compared
+            args = (list(args[0]), *args[1:])
     elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
         args = tuple([iterate_object(tracer, site, x) for x in args])
     owner = getattr(fn, "__self__", None)

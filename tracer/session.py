@@ -57,6 +57,9 @@ class Tracer:
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
+        self.specials: dict[
+            int, Any
+        ] = {}  # id of a class: it, its members, the detours of its special methods
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
 

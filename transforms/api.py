@@ -31,6 +31,7 @@ from ..tracer.structure import (
 )
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal
 from .cotangents import seeds_of, shaped
+from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, sweep
 from .simplify import pruned, simplified
 
@@ -68,7 +69,8 @@ vjp = pullback
 class Pullback:
     """Carries cotangents of a result back to the arguments; see `pullback`.
 
-    ``back.tape`` is the reverse program as a tape and ``back.source()`` the same as Python source.
+    ``back.tape`` is the reverse program as a tape and ``back.source()`` the same as Python source. It can be
+    pickled: what is sent is what the reverse sweep needs, and no longer refers to the function.
     """
 
     def __init__(self, done: Run) -> None:
@@ -95,8 +97,16 @@ class Pullback:
     def source(self) -> str:
         return self.tape.source("back")
 
+    def __reduce__(self) -> Any:
+        return unpickled, (flattened(self.done),)
+
 
 intrinsic(Pullback.__call__)
+
+
+def unpickled(table: Table) -> Pullback:
+    """The pullback that was pickled."""
+    return Pullback(restored(table))
 
 
 def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:

@@ -22,6 +22,7 @@ from ..tracer.tape import Input, Tape, type_name
 from .api import Pullback, inner_pullback
 from .cotangents import seeds_of
 from .dispatch import Dispatcher
+from .pickling import at_place, place_of
 from .programs import Builder, Program
 
 
@@ -47,6 +48,9 @@ class Gradient(Dispatcher):
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
     def __reduce__(self) -> Any:
+        place = place_of(self.bound(), self.f)
+        if place is not None:
+            return _state_at, place
         make = value_and_grad if self.with_value else grad
         return _state_of, (make, self.f, self.argnums, self.has_aux)
 
@@ -105,6 +109,11 @@ class Gradient(Dispatcher):
             answer = f"({gradients}, {{aux}})"
         numbers = [i % len(done.args) for i in self.numbers]
         return Builder(done, self.__name__).build(numbers, seeds, answer)
+
+
+def _state_at(module: str, name: str) -> Any:
+    """The state behind a gradient that stands in a module under its function's name."""
+    return at_place(module, name).__self__
 
 
 def _state_of(make: Callable[..., Any], f: Any, argnums: Any, has_aux: bool) -> Any:

@@ -5,7 +5,10 @@ import math
 import operator as op
 
 import numpy as np
+import pytest
 from checker import Table, check_first, check_second, check_single
+
+from wengert import grad, pullback, value_and_grad
 
 case = Table()
 
@@ -193,3 +196,32 @@ def test_second_order(case):
 @case.single
 def test_single_precision(case):
     check_single(case)
+
+
+# ------------------------------------------------------------------------- the extremum of a long list
+
+
+def test_the_gradient_of_an_extremum_is_linear_in_the_items():
+    def count(n):
+        xs = [float(i * 7 % n) for i in range(n)]
+        _, back = pullback(max, xs)
+        assert back(2.5) == ([2.5 if x == n - 1 else 0.0 for x in xs],)
+        return sum(len(list(op.operands())) for op in back.tape)
+
+    assert count(400) < 2.2 * count(200)
+
+
+def test_ties_share_in_every_derivative():
+    def f(x, y):
+        return max([x * y, y, x * x * y, 0.3]) ** 3
+
+    def by_x(x, y):
+        return grad(f)(x, y)
+
+    assert value_and_grad(f, (0, 1))(1.0, 2.0) == (8.0, (12 * (1 + 0 + 2) * 2 / 3, 12.0))
+    assert grad(by_x, 1)(2.0, 1.5) == pytest.approx(18 * 2.0**5 * 1.5**2, rel=1e-14)
+    assert grad(lambda x: grad(lambda y: min(y * y, x * y))(x))(2.0) == 1.5
+
+
+def test_what_is_not_chosen_gets_zero_though_the_cotangent_is_infinite():
+    assert pullback(max, [1.0, 2.0])[1](math.inf) == ([0.0, math.inf],)

@@ -1,0 +1,236 @@
+"""Special methods that C code calls: they run as twins, in every thread, and leave nothing behind."""
+
+import math
+import operator
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from helpers import assert_plain, check
+from wengert import grad, pullback, value_and_grad
+from wengert.tracer.escape import reach
+
+
+class Ranked:
+    """Ordered by a function of its key that only a twin can trace."""
+
+    def __init__(self, key):
+        self.key = key
+
+    def __lt__(self, other):
+        return math.sin(self.key) < math.sin(other.key)
+
+    def __eq__(self, other):
+        return math.sin(self.key) == math.sin(other.key)
+
+    def __hash__(self):
+        return 7
+
+
+OWN_CODE = {name: vars(Ranked)[name].__code__ for name in ("__lt__", "__eq__", "__hash__")}
+
+
+@pytest.fixture(autouse=True)
+def the_class_is_left_as_it_was():
+    yield
+    assert {name: vars(Ranked)[name].__code__ for name in OWN_CODE} == OWN_CODE
+    assert all(vars(Ranked)[name].__code__ is code for name, code in OWN_CODE.items())
+
+
+def smallest(x):
+    return sorted(Ranked(x * ((i * 7) % 13 + 1)) for i in range(12))[0].key ** 2
+
+
+def in_threads(*works):
+    """Run functions at the same moment; the exceptions that they raised."""
+    errors = []
+
+    def guarded(work):
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return errors
+
+
+def test_threads_that_sort_objects_of_one_class():
+    expected = value_and_grad(smallest)(0.3)
+
+    def work():
+        for _ in range(10):
+            assert value_and_grad(smallest)(0.3) == expected
+
+    assert in_threads(work, work, work) == []
+
+
+def test_a_thread_that_traces_nothing_meets_its_own_code():
+    stop = threading.Event()
+    items = [Ranked(0.1 * ((i * 7) % 13 + 1)) for i in range(12)]
+    expected = [id(x) for x in sorted(items)]
+
+    def trace():
+        try:
+            for _ in range(20):
+                grad(smallest)(0.3)
+        finally:
+            stop.set()
+
+    def sort():
+        while not stop.is_set():
+            assert [id(x) for x in sorted(items)] == expected
+
+    assert in_threads(trace, sort) == []
+
+
+def test_a_finished_sort_leaves_the_methods_of_others_traced():
+    """What was first called during the sort is called again after it."""
+
+    class Both(Ranked):
+        def __lt__(self, other):
+            return (self == other) is False and super().__lt__(other)
+
+    def f(x):
+        items = sorted([Both(x), Both(2 * x), Both(x / 2)])
+        return 3.0 * x if items[0] == items[1] else math.sin(x)
+
+    check(f, 0.3)
+
+
+def test_nonlocal_in_a_special_method():
+    total = 0.0
+
+    class Counted:
+        def __init__(self, key):
+            self.key = key
+
+        def __lt__(self, other):
+            nonlocal total
+            total = total + self.key * other.key
+            return self.key < other.key
+
+    def f(x):
+        nonlocal total
+        total = 0.0
+        first = min([Counted(x), Counted(3 * x)]).key
+        return total * first
+
+    assert f(2.0) == 24.0
+    value, back = pullback(f, 2.0)
+    assert value == 24.0
+    assert type(total) is float and total == 12.0
+    assert back(1.0) == (36.0,)
+
+
+def test_a_special_method_sees_what_the_traced_function_wrote_to_a_cell():
+    scale = 1.0
+
+    class Scaled:
+        def __init__(self, key):
+            self.key = key
+
+        def __lt__(self, other):
+            return scale * self.key < scale * other.key
+
+    def f(x):
+        nonlocal scale
+        scale = -x
+        found = sorted([Scaled(x), Scaled(3 * x)])[0].key
+        scale = 1.0
+        return found
+
+    assert value_and_grad(f)(2.0) == (6.0, 3.0)
+    assert scale == 1.0
+
+
+def test_a_default_of_a_special_method_holds_no_box():
+    seen = []
+
+    class Logged:
+        def __init__(self, key):
+            self.key = key
+
+        def __lt__(self, other, seen=seen):
+            seen.append(self.key * 2)
+            return self.key < other.key
+
+    assert grad(lambda x: min([Logged(x), Logged(3 * x)]).key)(2.0) == 1.0
+    assert_plain(seen, Logged)
+    assert seen == [12.0]
+
+
+def test_a_special_method_that_is_a_generator():
+    class Bag:
+        def __init__(self, items):
+            self.items = items
+
+        def __iter__(self):
+            for x in self.items:
+                yield math.sqrt(x)
+
+    def f(x):
+        return x * operator.countOf(Bag([x, 2 * x, x]), 3.0)
+
+    assert value_and_grad(f)(9.0) == (18.0, 2.0)
+
+
+def test_a_class_that_changes_between_two_calls():
+    class Changing(Ranked):
+        pass
+
+    def descending(self, other):
+        return math.cos(self.key) < math.cos(other.key)
+
+    def f(x):
+        items = [Changing(x), Changing(2 * x)]
+        first = sorted(items)[0].key
+        Changing.__lt__ = descending
+        second = sorted(items)[0].key
+        return first * 10 + second
+
+    assert value_and_grad(f)(0.3) == (10 * 0.3 + 0.6, 12.0)
+    assert Changing.__lt__ is descending
+
+
+def test_an_exception_in_a_special_method():
+    class Broken(Ranked):
+        def __lt__(self, other):
+            raise ValueError("no order")
+
+    own = Broken.__lt__.__code__
+    with pytest.raises(ValueError, match="no order") as caught:
+        grad(lambda x: sorted([Broken(x), Broken(x)])[0].key)(1.0)
+    assert Broken.__lt__.__code__ is own
+    names = [entry.name for entry in caught.traceback]
+    assert names[-1] == "__lt__" and "detour" not in names
+
+
+def test_keeping_an_object_in_a_container_looks_at_no_other_element():
+    items = [Ranked(1.0)]
+    assert not reach(items.append, (Ranked(2.0),), {})
+    assert not reach(list.append, (items, Ranked(2.0)), {})
+    assert reach({1: items}.get, (1,), {}) == (1,)
+    assert items in reach(sorted, (items,), {})
+    assert items in reach(items.index, (items[0],), {})
+    assert np.ndim in reach(map, (np.ndim, items), {})
+
+
+def test_items_that_a_generator_gives():
+    def f(x):
+        keys = (Ranked(x * i) for i in (1, 1, 2))
+        return len(set(keys)) * x
+
+    check(smallest, 0.3)
+    check(f, 0.3)
