@@ -202,9 +202,13 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         place = None
         if tracer.reads is not None and name not in ("__name__", "__file__"):
             place = noted(tracer, obj, name, value)
-        if (type(value) in ATOMS and type(value) is not int) or obj.__name__.partition(".")[
-            0
-        ] in CONSTANT_MODULES:
+        if type(value) in ATOMS and type(value) is not int:
+            return value
+        if obj.__name__.partition(".")[0] in CONSTANT_MODULES and not (
+            is_container(value) or hasattr(value, "__dict__")
+        ):
+            if place is not None:
+                place.check = "is"
             return value
         return leaf(tracer, obj, name, value, True, place)
     if isinstance(obj, type):
@@ -241,13 +245,17 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         else:
             getter = getattr(sort, "__get__", None)
             if type(getter) is types.FunctionType and (not in_own or hasattr(sort, "__set__")):
+                if tracer.reads is not None:
+                    noted(tracer, sort, "__get__", getter, "static")
+                    noted(tracer, sort, "__set__", static(sort, "__set__"), "static")
+                    noted(tracer, obj, name, MISSING, "own") if not in_own else None
                 return calls.call(tracer, site, getter, (found, obj, kind), {})
     elif not in_own and type(getattr(kind, "__getattr__", None)) is types.FunctionType:
         try:
             value = object.__getattribute__(obj, name)
         except AttributeError:
             fallback = kind.__getattr__  # type: ignore[attr-defined]
-            noted(tracer, obj, name, MISSING, "absent")
+            noted(tracer, obj, name, MISSING, "unset")
             noted(tracer, kind, "__getattr__", fallback, "static")
             return calls.call(tracer, site, fallback, (obj, name), {})
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
@@ -264,6 +272,7 @@ def leaf(
     tracer: Tracer, obj: Any, name: str, value: Any, outside: bool, place: Place | None = None
 ) -> Any:
     """An attribute's value as the traced function sees it."""
+    outside = outside or place is not None
     if type(value) in ATOMS or type(value) in BOXES:
         entry = tracer.overlay.get((slot(obj), name)) if type(value) is int else None
         if entry is not None and entry[1] is value:
@@ -301,6 +310,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         )
     if not isinstance(obj, (type, types.ModuleType)):
         custom = kind.__setattr__
+        if tracer.reads is not None and kind.__flags__ & HEAP_TYPE:
+            noted(tracer, kind, "__setattr__", static(kind, "__setattr__"), "static")
+            noted(tracer, kind, name, static(kind, name), "static")
         if type(custom) is types.FunctionType:
             calls.call(tracer, site, custom, (obj, name, value), {})
             return

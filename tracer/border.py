@@ -143,6 +143,7 @@ def admit_container(
     kind = type(value)
     if place is not None:
         keyed = isinstance(value, (dict, set, frozenset))
+        place.size = len(value)
         place.check, place.key_list = "keys" if keyed else "length", list(value) if keyed else None
     if kind in (set, frozenset):
         for x in value:  # numbers in a set are keys, not leaves

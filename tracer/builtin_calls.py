@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import itertools
@@ -29,7 +30,29 @@ from .tape import Site
 
 @handles(isinstance)
 def _isinstance(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    if tracer.reads is not None:
+        note_subclass(tracer, site, type(plain_of(args[0])), args[1:])
     return isinstance(plain_of(args[0]), *args[1:])
+
+
+@handles(issubclass)
+def _issubclass(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    if tracer.reads is not None and isinstance(args[0], type):
+        note_subclass(tracer, site, args[0], args[1:])
+    return issubclass(*args)
+
+
+def note_subclass(tracer: Tracer, site: Site, kind: type, classes: Any) -> None:
+    """Note what was asked of classes whose own class answers: abstract ones, for which others may be registered."""
+    reads = tracer.reads
+    assert reads is not None
+    for cls in classes:
+        if isinstance(cls, tuple):
+            note_subclass(tracer, site, kind, cls)
+        elif type(cls) is abc.ABCMeta:
+            reads.note(reads.constant(kind), "subclass", cls, issubclass(kind, cls))
+        elif isinstance(cls, type) and type(cls) is not type:
+            reads.problem(f"isinstance asks the class of {cls.__name__}", site)
 
 
 @handles(callable)

@@ -46,7 +46,7 @@ from .protocols import (
     iterate_object,
     method_of,
 )
-from .reads import HEAP_TYPE, Place, static
+from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics
 from .tape import Site, primal
@@ -274,10 +274,10 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
             return fn(*args, **kwargs)
         return opaque(tracer, site, fn, args, kwargs)
-    return twin_of(tracer, fn)(*args, **kwargs)
+    return twin_of(tracer, fn, args[0] if args else None)(*args, **kwargs)
 
 
-def twin_of(tracer: Tracer, fn: Any) -> Any:
+def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     """The instrumented copy of a Python function, made once in a run."""
     known = tracer.twins.get(id(fn))
     if known is not None:
@@ -295,7 +295,7 @@ def twin_of(tracer: Tracer, fn: Any) -> Any:
             twin_code = rewrite.instrument(code, hooks)
         except rewrite.UnsupportedCode as error:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
-        place = function_place(tracer, fn)
+        place = function_place(tracer, fn, owner)
         cells = tuple(
             shadow_cell(tracer, c, n, i, place)
             for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
@@ -319,16 +319,30 @@ def twin_of(tracer: Tracer, fn: Any) -> Any:
     return twin
 
 
-def function_place(tracer: Tracer, fn: Any) -> Place | None:
+def function_place(tracer: Tracer, fn: Any, owner: Any = None) -> Place | None:
     """Where a function was found; one that came by a way of its own stands for itself."""
     if tracer.reads is None:
         return None
     place = tracer.reads.of(fn)
     if place is None:
+        note_inherited(tracer.reads, fn, owner)
         place = tracer.reads.constant(fn)
         place.check = "function"
         tracer.reads.places[id(fn)] = place
     return place
+
+
+def note_inherited(reads: Reads, fn: Any, owner: Any) -> None:
+    """Note where in the classes of its first argument a method comes from that was found by ``super()``."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    for cls in kind.__mro__:
+        found = vars(cls).get(fn.__name__)
+        if found is fn or getattr(found, "__func__", None) is fn:
+            reads.note(reads.constant(cls), "static", fn.__name__, found)
+            reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
+            return
+        if found is None:
+            reads.note(reads.constant(cls), "own", fn.__name__, MISSING)
 
 
 def read(tracer: Tracer, place: Place | None, step: str, key: Any, value: Any) -> Place | None:
@@ -422,6 +436,14 @@ def cache_key(value: Any) -> Any:
 def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """Make an object of a class by the protocol, with the Python parts as twins."""
     meta_call = type(cls).__call__
+    if tracer.reads is not None:
+        if type(cls) is not type:
+            reads = tracer.reads
+            reads.note(
+                reads.constant(type(cls)), "static", "__call__", static(type(cls), "__call__")
+            )
+        if hasattr(cls, "__del__"):
+            tracer.reads.problem(f"{cls.__name__} has a method __del__", site)
     if type(meta_call) is FunctionType:
         return call(tracer, site, meta_call, (cls, *args), kwargs)
     return instantiate(tracer, site, cls, args, kwargs)

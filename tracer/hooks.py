@@ -105,7 +105,11 @@ def subscript(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> Any:
         kind = type(container)
         if kind is list or kind is tuple or (kind is dict and type(key) in ATOMS):
-            return container[key if type(key) in ATOMS else protocols.plain_key(key)]
+            if type(key) in ATOMS:
+                return container[key]
+            if (method := method_of(key, "__index__")) is not None and active.tracer is not None:
+                key = calls.call(active.tracer, site, method, (key,), {})
+            return container[protocols.plain_key(key)]
         tracer = active.tracer
         if tracer is None:
             return container[key]
@@ -305,6 +309,9 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):
             return value
+        if reads is not None and isinstance(value, type) and issubclass(value, BaseException):
+            if isinstance(sys.exception(), NameError):  # it is being matched against this class
+                reads.problem("a NameError was caught", site)
         scope = sys._getframe(depth).f_globals
         entry = tracer.overlay.get((id(scope), name))
         if entry is not None and entry[1] is value:
@@ -365,6 +372,37 @@ def store_global(site: Site, name: str) -> Hook:
             tracer.reads.wrote(id(scope), name)
         effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
         return plain
+
+    return hook
+
+
+def delete_global(site: Site) -> Hook:
+    def hook(name: str) -> None:
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            tracer.reads.problem(f"the global {name} is deleted", site)
+
+    return hook
+
+
+def import_name(site: Site, last: list[Any]) -> Hook:
+    def hook(module: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            last[:] = [module]
+            loaded = tracer.reads.constant(sys.modules)
+            tracer.reads.note(loaded, "global", builtins.getattr(module, "__name__", ""), module)
+        return module
+
+    return hook
+
+
+def import_from(site: Site, name: str, last: list[Any]) -> Hook:
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None or tracer.reads is None or isinstance(value, ModuleType) or not last:
+            return value
+        return attributes.load(tracer, site, last[0], name)
 
     return hook
 

@@ -48,7 +48,17 @@ FIXED_OBJECTS = (type, np.dtype, functools._lru_cache_wrapper)
 class Place:
     """A value outside and the way to it; ``check`` is None where the steps that follow say all."""
 
-    __slots__ = ("check", "children", "key", "key_list", "origin", "parent", "step", "value")
+    __slots__ = (
+        "check",
+        "children",
+        "key",
+        "key_list",
+        "origin",
+        "parent",
+        "size",
+        "step",
+        "value",
+    )
 
     def __init__(self, parent: Place | None, step: str, key: Any, value: Any) -> None:
         self.parent = parent
@@ -59,6 +69,7 @@ class Place:
         self.children: dict[Any, Place] = {}
         self.origin: Place | None = None  # of the check `same`
         self.key_list: list[Any] | None = None  # of the check `keys`
+        self.size = 0  # of a container, when it was read
 
     def __str__(self) -> str:
         """How a person would write it."""

@@ -38,6 +38,9 @@ The hooks
     load_name(site, name)         h(value) -> value; in the body of a class
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
     store_global(site, name)       h(value) -> value
+    delete_global(site)            h(name)
+    import_name(site, last)        h(module) -> module; ``last`` is a list to keep it in
+    import_from(site, name, last)  h(value) -> value, an attribute of the module in ``last``
     iter(site)                     h(obj) -> iterator; also for ``yield from``
     context(site)                  h(manager) -> manager, of a ``with`` statement
     match_class(site)              h(cls, names, count, subject) -> tuple or None
@@ -49,7 +52,7 @@ without looking. ``is_`` is not called where an operand is the constant None, Tr
 Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
 Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a
-comprehension or a generator expression, the exit call of ``with``, imports, closures, building and
+comprehension or a generator expression, the exit call of ``with``, closures, building and
 unpacking of containers, exception matching, ``yield``, and names in class bodies.
 """
 
@@ -347,6 +350,24 @@ class Rewriter:
     def store_global(self, instr: Instr) -> None:
         self.apply(self.hooks.store_global(self.site(), self.name(instr.arg)), 1)
         self.keep(instr)
+
+    def delete_global(self, instr: Instr) -> None:
+        self.load(self.name(instr.arg))
+        self.apply(self.hooks.delete_global(self.site()), 1)
+        self.emit(POP_TOP)
+        self.keep(instr)
+
+    def import_name(self, instr: Instr) -> None:
+        self.keep(instr)
+        if not self.module_level:
+            self.imported: list[Any] = []
+            self.apply(self.hooks.import_name(self.site(), self.imported), 1)
+
+    def import_from(self, instr: Instr) -> None:
+        self.keep(instr)
+        if not self.module_level:
+            name = self.name(instr.arg)
+            self.apply(self.hooks.import_from(self.site(), name, self.imported), 1)
 
     def store_name(self, instr: Instr) -> None:
         if self.module_level:

@@ -25,6 +25,7 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.places import OURS
+from ..tracer.reads import static
 from .programs import Program
 
 CHANGES = 3  # so often may an integer from outside change before it becomes an input
@@ -205,7 +206,7 @@ def key_of(f: Any) -> Hashable:
         return ("method", key_of(f.__func__), type(owner))
     if kind is functools.partial:
         return ("partial", key_of(f.func), len(f.args), tuple(f.keywords))
-    call = getattr(kind, "__call__", None)
+    call = static(kind, "__call__")
     if type(call) is types.FunctionType:
         return ("object", kind, key_of(call))
     return ("callable", f)

@@ -70,6 +70,27 @@ class GuardWriter:
             self.statement(f"{self.names[place]} is not {self.names[place.origin]}", place)
         return self.lines
 
+    def apart(self, written: list[Place], arrays: bool) -> Iterator[tuple[str, str]]:
+        """Conditions under which two things are one that were two, where one of them is written to."""
+        for one in written:
+            for other in self.places():
+                if other is not one and other.check in ("type", "length", "keys"):
+                    if type(other.value) is type(one.value) and other.value is not one.value:
+                        if other in self.names and one in self.names:
+                            yield (
+                                f"{self.names[other]} is {self.names[one]}",
+                                f"{other} is also {one}",
+                            )
+        if arrays:
+            found = [p for p in self.places() if p.check in ("array", "same") and p in self.names]
+            found = [p for p in found if isinstance(p.value, np.ndarray)]
+            overlap = self.constant(np.may_share_memory, "may_share_memory")
+            for i, one in enumerate(found):
+                for other in found[:i]:
+                    shared = np.may_share_memory(one.value, other.value)
+                    text = f"{overlap}({self.names[one]}, {self.names[other]}) is not {shared}"
+                    yield text, f"{one} and {other} share memory in another way"
+
     def visit(self, place: Place, text: str, named: bool = False) -> None:
         """Guard a place that the expression ``text`` finds."""
         uses = (
@@ -103,7 +124,7 @@ class GuardWriter:
             place.check not in ("length", "keys")
             or not 1 < len(children) <= UNPACKED
             or any(child.step != "item" for child in children)
-            or len(children) != len(place.value)
+            or len(children) != place.size
             or isinstance(place.value, (set, frozenset))
         ):
             return False
@@ -133,7 +154,9 @@ class GuardWriter:
                 f"or {v}.dtype is not {dtype} and {v}.dtype != {dtype}"
             )
             if self.layout:
-                condition += f" or {v}.strides != {value.strides!r} or {v}.flags.writeable is not {value.flags.writeable}"
+                writeable = value.flags.writeable
+                condition += f" or {v}.strides != {value.strides!r}"
+                condition += f" or {v}.flags.writeable is not {writeable}"
             yield condition
         elif check == "function":
             condition = f"{v}.__code__ is not {self.constant(value.__code__, 'code')}"
@@ -145,7 +168,7 @@ class GuardWriter:
         elif check == "missing":
             yield self.present(place, v)
         elif check == "length":
-            yield f"type({v}) is not {self.type_name(value)} or len({v}) != {len(value)}"
+            yield f"type({v}) is not {self.type_name(value)} or len({v}) != {place.size}"
         elif check == "keys":
             keys = place.key_list or []
             yield f"type({v}) is not {self.type_name(value)} or [*{v}] != {self.constant(keys, 'keys')}"
@@ -161,10 +184,12 @@ class GuardWriter:
         if place.step == "global":
             return f"{place.key!r} in {owner}"
         if place.step == "static":
-            return f"{self.constant(static, 'static')}({owner}, {place.key!r}) is not {self.constant(MISSING, 'MISSING')}"
+            found = f"{self.constant(static, 'static')}({owner}, {place.key!r})"
+            return f"{found} is not {self.constant(MISSING, 'MISSING')}"
         if place.step == "own":
             return f"{place.key!r} in {owner}.__dict__"
-        return f"not {self.constant(is_absent, 'is_absent')}({owner}, {place.key!r})"
+        test = is_absent if place.step == "absent" else is_unset
+        return f"not {self.constant(test, test.__name__)}({owner}, {place.key!r})"
 
     def step(self, place: Place, owner: str) -> str:
         """The expression of a place, given that of its parent."""
@@ -173,7 +198,9 @@ class GuardWriter:
             return "None"
         if step == "global":
             return f"{owner}[{key!r}]"
-        if step in ("attribute", "absent"):
+        if step == "subclass":
+            return f"issubclass({owner}, {self.constant(key, 'cls')})"
+        if step in ("attribute", "absent", "unset"):
             return f"{owner}.{key}"
         if step == "own":
             return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
@@ -181,7 +208,7 @@ class GuardWriter:
             return f"{owner}.{key}.__func__"
         if step == "static":
             assert place.parent is not None
-            if getattr(place.parent.value, key, None) is place.value:
+            if type(place.value) in PLAIN_MEMBERS:
                 return f"{owner}.{key}"
             return f"{self.constant(static, 'static')}({owner}, {key!r})"
         if step == "item":
@@ -216,6 +243,8 @@ class GuardWriter:
         return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
 
 
+# What a class holds under a name and also gives for it.
+PLAIN_MEMBERS = (types.FunctionType, property, types.WrapperDescriptorType)
 BUILTIN = frozenset(
     (int, float, complex, str, bytes, bool, list, tuple, dict, set, frozenset, range, slice)
 )
@@ -240,11 +269,16 @@ def is_empty(cell: Any) -> bool:
     return False
 
 
-def is_absent(obj: Any, name: str) -> bool:
+def is_unset(obj: Any, name: str) -> bool:
     """Whether an object has no attribute of that name, neither of its own nor from its class."""
+    return static(type(obj), name) is MISSING and name not in (getattr(obj, "__dict__", None) or ())
+
+
+def is_absent(obj: Any, name: str) -> bool:
+    """The same, and nothing stands in for an attribute that is not there."""
     if isinstance(obj, (type, types.ModuleType)):
         return not hasattr(obj, name)
-    return static(type(obj), name) is MISSING and name not in (getattr(obj, "__dict__", None) or ())
+    return is_unset(obj, name) and static(type(obj), "__getattr__") is MISSING
 
 
 # ------------------------------------------------------------------------------------- telling what failed

@@ -103,11 +103,16 @@ SHAPES_BY_VALUE = frozenset(
 )
 
 
+STEADY: set[Any] = set()  # further functions whose values are always of one type
+
+
 def is_steady(op: Op) -> bool:
     """Does the type of the value follow from the types of the operands?"""
     fn, args, value = op.fn, op.args, op.value
     if not hashable(fn):
         return False
+    if fn in STEADY:
+        return True
     if fn is operator.pow:
         # A negative number to a fractional power is complex, an integer to a negative one a float.
         if type(value) not in (float, int) or (

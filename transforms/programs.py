@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.mutation import scatter_add, setitem
+from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.foreign import is_pure
 from ..tracer.outcome import Made
-from ..tracer.reads import MISSING, Place
+from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
 from ..tracer.structure import (
     Fixed,
@@ -40,22 +40,21 @@ from ..tracer.structure import (
     leaves,
     rebuild_dataclass,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Tape, fn_name, ops_in
+from ..tracer.tape import NOWHERE, Input, Op, Tape, element, fn_name, ops_in
 from .assemble import Assembly
 from .cotangents import shaped
 from .guards import GuardWriter, reason
-from .kernels import is_steady
+from .kernels import STEADY, is_steady
 from .reverse import Recorded, sweep
-from .silence import Silence, silence, silent, unsilence
+from .silence import restore, silent, strict
 from .simplify import pruned, simplified
 
 LAYOUT_OPS = frozenset(
     (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
 )
-SILENT_NOW = silence(*silent)  # what such an op gives
-unsilence(SILENT_NOW)
 CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
 numbers = itertools.count(1)
+STEADY.add(silent)
 used_names: set[str] = set()  # of constants: a function may go from one program to another
 
 
@@ -122,7 +121,17 @@ class Builder:
         self.reads = done.reads
         self.outcome = done.outcome
         self.program = Program(name)
-        reserved = ("self", "drawn", "error", "missed", "result", "rest", "named", "program")
+        reserved = (
+            "self",
+            "drawn",
+            "error",
+            "errors",
+            "missed",
+            "result",
+            "rest",
+            "named",
+            "program",
+        )
         self.assembly = Assembly(self.program.namespace, taken={*used_names, *reserved})
         self.wanted: dict[Place, list[Input]] = {}
         self.tape = Tape(done.tape.name, done.tape.site)
@@ -134,11 +143,14 @@ class Builder:
         """Raise Unfit where a program could not do what the run did."""
         if self.reads.problems:
             raise Unfit(self.reads.problems[0])
-        done_before = False
+        done_before = unknown_before = False
         for op in self.done.tape.ops:
             if op.kind == "effect":
                 done_before = True
-            elif op in self.reads.impure and done_before and not is_draw(op.fn):
+                unknown_before |= not is_plain_effect(op)
+            elif op in self.reads.impure and (
+                unknown_before or (done_before and not is_draw(op.fn))
+            ):
                 raise Unfit(f"{fn_name(op.fn)} ({op.site}) may see what was done before it")
 
     def constant_of(self, value: Any, site: Any) -> None:
@@ -235,7 +247,8 @@ class Builder:
             return text if plain else f"{self.constant(kind, kind.__name__)}({text})"
         if hasattr(kind, "__dataclass_fields__"):
             text = "{" + ", ".join(f"{k!r}: {x}" for k, x in parts.items()) + "}"
-            return f"{self.constant(rebuild_dataclass, 'rebuild_dataclass')}({self.constant(kind, kind.__name__)}, {text})"
+            rebuilt = self.constant(rebuild_dataclass, "rebuild_dataclass")
+            return f"{rebuilt}({self.constant(kind, kind.__name__)}, {text})"
         kept = [k for k, part in tree.parts.items() if any(True for _ in leaves(part))]
         return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
 
@@ -280,14 +293,14 @@ class Builder:
         forward = self.done.tape.ops
         tape = Tape(self.done.tape.name, self.done.tape.site)
         tape.ops = list(forward)
-        quiet = Op(silence, silent, SILENT_NOW, NOWHERE, tape)
+        quiet = Op(silent, (), None, NOWHERE, tape)
         tape.ops.append(quiet)
         start = len(tape.ops)
         machine = Recorded(tape, NOWHERE)
         found = dict(zip(wrt, sweep(forward, wrt, seeds, machine), strict=True))
         if machine.momentary:
             raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
-        if not any(isinstance(op.value, (np.ndarray, np.generic)) for op in tape.ops[start:]):
+        if not any(map(may_warn, tape.ops)):
             del tape.ops[start - 1]
             return tape, found, None
         return tape, found, quiet
@@ -322,7 +335,7 @@ class Builder:
         found = dict(zip(wrt, gradients, strict=True))
         self.exposed = set(ops_in(values)) | set(ops_in(tape.result[2]))
         for op in tape.ops:
-            for x in constants_in((op.args, op.kwargs)) if op is not quiet else ():
+            for x in constants_in((op.args, op.kwargs)):
                 self.constant_of(x, op.site)
             if op.kind == "call":
                 self.constant_of(op.fn, op.site) if not is_pure(op.fn) else None
@@ -368,6 +381,8 @@ class Builder:
         if drawn is not None:
             lines.append("    drawn = []")
             assembly.bind(drawn, "drawn")
+        if quiet is not None:
+            lines.append("    errors = None")
         lines.append("    try:")
         miss = f"raise {self.constant(Miss, 'Miss')}"
         lines += [f"        if {text}: {miss}" for text in first]
@@ -377,7 +392,12 @@ class Builder:
                 program.reasons[len(lines)] = reason(place)
                 if place.check == "value" and type(place.value) is int:
                     program.integers[len(lines)] = place.path
+        for text, why in guards.apart(self.written_places(effects), bool(outcome.arrays)):
+            lines.append(f"        if {text}: {miss}")
+            program.reasons[len(lines)] = why
         self.names = guards.names
+        if quiet is not None:
+            lines.append(f"        errors = {self.constant(strict, 'strict')}()")
         for place, ops in self.wanted.items():
             for op in ops:
                 assembly.bind(op, self.names[place])
@@ -392,18 +412,13 @@ class Builder:
                 program.reasons[len(lines)] = decision(next(checked))
         lines.append("        pass") if lines[-1] == "    try:" else None
         lines.append("    except Exception as error:")
-        restore = ""
         if quiet is not None:
-            state = assembly.expression(quiet)
-            restore = f"{self.constant(unsilence, 'unsilence')}({state})"
-            lines.insert(lines.index("    try:"), f"    {state} = None")
-            lines.append(
-                f"        if type({state}) is {self.constant(Silence, 'Silence')}: {restore}"
-            )
+            restored = f"{self.constant(restore, 'restore')}(errors)"
+            lines.append(f"        if errors is not None: {restored}")
         lines.append("        missed = error")
         lines.append("    else:")
         if quiet is not None:
-            lines.append(f"        {restore}")
+            lines.append(f"        {restored}")
         commits = self.commits(effects)
         gradients = [self.gradient(self.done.args[i], found) for i in argnums]
         template = outcome.template
@@ -462,6 +477,12 @@ class Builder:
         header = ", ".join(["self", *[f"{n}={missing}" for n in names], "/", "*rest", "**named"])
         first = [f"rest or len(named) != {len(reads.keywords)}"]
         return names, f"def {name}({header}):", first
+
+    def written_places(self, effects: list[Op]) -> list[Place]:
+        """The containers and objects outside that the program writes to."""
+        targets = [op.args[0] for op in effects if op.args]
+        found = [self.reads.of(x.value if isinstance(x, External) else x) for x in targets]
+        return [place for place in dict.fromkeys(found) if place is not None]
 
     def commits(self, effects: list[Op]) -> list[str]:
         """What is done to the outside when all is computed."""
@@ -545,6 +566,29 @@ def hashable(fn: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+# These move numbers about, and never warn.
+MOVES = frozenset(
+    (operator.getitem, element, setitem, scatter, np.reshape, np.transpose, np.zeros, np.positive)
+    + (np.ndarray.reshape, np.ndarray.transpose, np.ndarray.copy, np.concatenate, np.stack)
+)
+
+
+def may_warn(op: Op) -> bool:
+    """Whether NumPy might warn about an operation."""
+    if op.kind != "call" or op.fn is silent or (hashable(op.fn) and op.fn in MOVES):
+        return False
+    return isinstance(op.value, (np.ndarray, np.generic, tuple))
+
+
+def is_plain_effect(op: Op) -> bool:
+    """Whether an effect writes to a container, a variable, or an object of a Python class, or prints."""
+    if op.fn is setattr:
+        return bool(type(op.args[0]).__flags__ & HEAP_TYPE) or isinstance(
+            op.args[0], (type, types.ModuleType)
+        )
+    return op.fn is print or (bool(op.args) and isinstance(op.args[0], External))
 
 
 def is_draw(fn: Any) -> bool:

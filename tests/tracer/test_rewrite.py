@@ -118,6 +118,18 @@ class Transparent:
         self.note("global_attr", site, name, attr)
         return lambda value: getattr(value, attr)
 
+    def delete_global(self, site):
+        self.note("delete_global", site)
+        return lambda name: None
+
+    def import_name(self, site, last):
+        self.note("import_name", site)
+        return lambda module: module
+
+    def import_from(self, site, name, last):
+        self.note("import_from", site, name)
+        return lambda value: value
+
     def store_global(self, site, name):
         self.note("store_global", site, name)
         return lambda value: value
