@@ -144,7 +144,9 @@ def admit_container(
     if place is not None:
         keyed = isinstance(value, (dict, set, frozenset))
         place.size = len(value)
-        place.check, place.key_list = "keys" if keyed else "length", list(value) if keyed else None
+        place.key_list = list(value) if keyed else None
+        if place.check != "same":
+            place.check = "keys" if keyed else "length"
     if kind in (set, frozenset):
         for x in value:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
@@ -342,6 +344,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
             for (a, x), (b, y) in zip(plain.items(), original.items(), strict=True)
         )
         if not same:
+            tracer.changed.add(id(original))
             original.clear()
             original.update(plain)
         return not same
@@ -353,6 +356,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
             and all(x in original for x in contents)
         ):
             return False
+        tracer.changed.add(id(original))
         original.clear()
         original.update(contents)
         return True
@@ -360,6 +364,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         a is b for a, b in zip(contents, original, strict=True)
     ):
         return False
+    tracer.changed.add(id(original))
     original.clear()
     original.extend(contents)
     return True
@@ -449,16 +454,17 @@ def settle(tracer: Tracer) -> None:
         if not sync(tracer, original, shadow, memo, True):
             unchanged.add(id(original))
         else:
-            if tracer.reads is not None and id(original) not in effects:
-                if (place := tracer.reads.of(original)) is not None:
-                    tracer.reads.problem(f"C code changes {place}")
             for sibling in siblings(tracer, shadow):
                 if sync(tracer, original, sibling, memo, True):
                     raise TraceError(
                         f"{tracer.tape.name} ({tracer.tape.site}): the same {type(original).__name__} came in by two "
                         "ways and was changed through one of them by a C function; pass a copy in one place"
                     )
-    forget_effects(tracer, unchanged)
+    if tracer.reads is not None:
+        for changed in tracer.changed - effects:
+            if (place := tracer.reads.places.get(changed)) is not None:
+                tracer.reads.problem(f"C code changes {place}")
+    forget_effects(tracer, unchanged - tracer.changed)
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)

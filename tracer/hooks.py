@@ -385,13 +385,18 @@ def delete_global(site: Site) -> Hook:
     return hook
 
 
-def import_name(site: Site, last: list[Any]) -> Hook:
+def import_name(site: Site, name: str, last: list[Any]) -> Hook:
     def hook(module: Any) -> Any:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             last[:] = [module]
             loaded = tracer.reads.constant(sys.modules)
-            tracer.reads.note(loaded, "global", builtins.getattr(module, "__name__", ""), module)
+            known = (name, name.partition(".")[0], builtins.getattr(module, "__name__", ""))
+            key = next((k for k in known if sys.modules.get(k) is module), None)
+            if key is None:
+                tracer.reads.problem(f"the module {name} is imported in a way of its own", site)
+            else:
+                tracer.reads.note(loaded, "global", key, module)
         return module
 
     return hook

@@ -55,9 +55,24 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
                 found.arrays.append((op.place, last))
                 reader.written[id(box.memory)] = None
     found.template = reader.template(value)
+    for container, before in reader.reads.stored:
+        now = list(container.items() if type(container) is dict else container)
+        if len(now) != len(before) or not all(map(same_item, now, before)):
+            reader.problem(
+                f"a {type(container).__name__} is changed when the outside has it already"
+            )
+    if any(box.memory.writes != writes for box, writes in reader.reads.handed_out):
+        reader.problem("an array is written to when the outside has it already")
     for cell, shadow in list(tracer.cells.values()):
         reader.cell(cell, shadow, found)
     return found
+
+
+def same_item(now: Any, before: Any) -> bool:
+    """Whether an element of a list, or an item of a dict, is still the same object."""
+    if type(now) is tuple and type(before) is tuple and len(now) == len(before) == 2:
+        return now is before or (now[0] is before[0] and now[1] is before[1])
+    return now is before
 
 
 class Reader:

@@ -376,13 +376,13 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     method = method_of(container, "__getitem__")
     if method is not None:
         return calls.call(tracer, site, method, (container, key), {})
+    if tracer.reads is not None:
+        tracer.reads.looked_into(container, site)
+        tracer.reads.pin(key)
     if isinstance(container, dict):
         missing = method_of(container, "__missing__")
         if missing is not None and (key := plain_key(key)) not in container:
             return calls.call(tracer, site, missing, (container, key), {})
-    if tracer.reads is not None:
-        tracer.reads.looked_into(container, site)
-        tracer.reads.pin(key)
     return (
         escape.watched(operator.getitem, (container, key), {}, site)
         if is_object(key)

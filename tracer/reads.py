@@ -113,6 +113,12 @@ class Reads:
         self.layout = False  # whether strides and flags were looked at
         self.identity = False  # whether `is` looked at values from outside
         self.impure: dict[Any, None] = {}  # ops that must be carried out at each call, in order
+        self.stored: list[
+            tuple[Any, list[Any]]
+        ] = []  # containers handed to the outside, and what they held
+        self.handed_out: list[
+            tuple[Any, int]
+        ] = []  # arrays handed to the outside, and the writes to them before
         self.token = object()
 
     def problem(self, why: str, site: Site | None = None) -> None:

@@ -220,11 +220,24 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
 
 
+def keep_stored(tracer: Tracer, values: Any) -> None:
+    """Remember what containers made by the run hold when they are handed to the outside."""
+    assert tracer.reads is not None
+    for x in values:
+        if type(x) in (list, dict, tuple, set):
+            if type(x) is not tuple and id(x) not in tracer.originals:
+                tracer.reads.stored.append((x, list(x.items() if type(x) is dict else x)))
+            keep_stored(tracer, list(x.values()) if type(x) is dict else x)
+
+
 def effect(
     tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Note something that was done to the outside."""
     arrays: list[ArrayBox] = []
     operands = operand(opened(args), arrays)
+    if tracer.reads is not None:
+        keep_stored(tracer, args)
+        tracer.reads.handed_out += [(box, box.memory.writes) for box in arrays]
     tracer.tape.ops.append(Effect(fn, operands, operand(kwargs, arrays), None, site, tracer.tape))
     save(arrays)

@@ -39,7 +39,7 @@ The hooks
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
     store_global(site, name)       h(value) -> value
     delete_global(site)            h(name)
-    import_name(site, last)        h(module) -> module; ``last`` is a list to keep it in
+    import_name(site, name, last)  h(module) -> module; ``last`` is a list to keep it in
     import_from(site, name, last)  h(value) -> value, an attribute of the module in ``last``
     iter(site)                     h(obj) -> iterator; also for ``yield from``
     context(site)                  h(manager) -> manager, of a ``with`` statement
@@ -361,7 +361,8 @@ class Rewriter:
         self.keep(instr)
         if not self.module_level:
             self.imported: list[Any] = []
-            self.apply(self.hooks.import_name(self.site(), self.imported), 1)
+            name = self.name(instr.arg >> current.IMPORT_SHIFT)
+            self.apply(self.hooks.import_name(self.site(), name, self.imported), 1)
 
     def import_from(self, instr: Instr) -> None:
         self.keep(instr)

@@ -60,6 +60,7 @@ class Tracer:
         self.specials: dict[
             int, Any
         ] = {}  # id of a class: it, its members, the detours of its special methods
+        self.changed: set[int] = set()  # ids of originals that were brought up to date
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
 
@@ -73,6 +74,8 @@ class Tracer:
         memory = self.memories.get(id(owner))
         if memory is None:
             memory = self.memories[id(owner)] = Memory(owner)
+        elif memory.writes and self.reads is not None:
+            self.reads.problem(f"{name} is read when the run has written into its memory")
         box = ArrayBox(value, op, memory)
         memory.boxes.append(box)
         memory.saved.append(op)

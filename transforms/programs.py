@@ -40,7 +40,7 @@ from ..tracer.structure import (
     leaves,
     rebuild_dataclass,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Tape, element, fn_name, ops_in
+from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in
 from .assemble import Assembly
 from .cotangents import shaped
 from .guards import GuardWriter, reason
@@ -326,7 +326,7 @@ class Builder:
             ops_of(outcome.template),
             [found[op] for op in wrt],
             [list(ops_of(x)) for x in commits],
-            impure,
+            [*impure, *[op for op in done.tape.ops if may_end(op)]],
             quiet,
         )
         keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
@@ -566,6 +566,17 @@ def hashable(fn: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+# These cannot fail on plain floats.
+SAFE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, operator.pos))
+
+
+def may_end(op: Op) -> bool:
+    """Whether an operation of the forward run may raise, warn or give another type: it stays, needed or not."""
+    if op.kind != "call" or (type(op) is FloatOp and op.fn in SAFE):
+        return False
+    return may_warn(op) or not is_steady(op) or (type(op.value) is float and op.fn not in SAFE)
 
 
 # These move numbers about, and never warn.

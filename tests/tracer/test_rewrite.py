@@ -122,8 +122,8 @@ class Transparent:
         self.note("delete_global", site)
         return lambda name: None
 
-    def import_name(self, site, last):
-        self.note("import_name", site)
+    def import_name(self, site, name, last):
+        self.note("import_name", site, name)
         return lambda module: module
 
     def import_from(self, site, name, last):

@@ -7,6 +7,7 @@ HANDLED      opcode name -> what the rewriter does with it: the name of a method
 HARMLESS     opcodes that are copied: they move values about, or no value of the user meets them.
 REFUSED      opcodes of asynchronous code, and those that never occur in a code object.
 NULL_BELOW   True where PUSH_NULL comes before the callable, False where it comes after it.
+IMPORT_SHIFT by so many bits the index of a name is shifted in the argument of IMPORT_NAME.
 CALL         the instructions that make a call, each with the number of arguments.
 attribute    a function that tells what an attribute load loads.
 

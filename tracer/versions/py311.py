@@ -11,6 +11,7 @@ from ..assembly import Instr
 Handler = str | Callable[[Any, Instr], None]
 
 NULL_BELOW = True
+IMPORT_SHIFT = 0
 CALL = ("PRECALL", "CALL")
 
 

@@ -11,6 +11,7 @@ from . import py311
 from .py311 import Handler
 
 NULL_BELOW = True
+IMPORT_SHIFT = 0
 CALL = ("CALL",)
 
 

@@ -12,6 +12,7 @@ from .py312 import Handler, attribute
 __all__ = ["attribute"]
 
 NULL_BELOW = False
+IMPORT_SHIFT = 0
 CALL = ("CALL",)
 
 

@@ -11,6 +11,7 @@ from .py313 import Handler, attribute
 __all__ = ["attribute"]
 
 NULL_BELOW = False
+IMPORT_SHIFT = 0
 CALL = ("CALL",)
 
 

@@ -12,6 +12,7 @@ from .py314 import Handler, attribute
 __all__ = ["attribute"]
 
 NULL_BELOW = False
+IMPORT_SHIFT = 2
 CALL = ("CALL",)
 
 
