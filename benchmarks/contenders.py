@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.metadata
+import math
 import time
 import types
 from collections.abc import Callable
@@ -21,10 +22,6 @@ import wengert
 
 from .program import Program, Skipped, leaves, mapped
 
-# The compiling engine is on its way: until its switches exist, every call is traced.
-clear_cache = getattr(wengert, "clear_cache", None)
-jit = getattr(wengert, "jit", lambda enabled: contextlib.nullcontext())
-
 
 @dataclass
 class Contender:
@@ -32,6 +29,7 @@ class Contender:
 
     plain       makes of its result the value and the gradients in NumPy's terms
     around      makes the context in which it is called
+    warming     so many calls come before each sample and are not timed
     before      runs before each call and is not timed
     extra       seconds of what is counted apart: ``converting`` the arguments, ``compiling``
     """
@@ -41,6 +39,7 @@ class Contender:
     arguments: tuple[Any, ...]
     plain: Callable[[Any], tuple[Any, Any]] = lambda result: result
     around: Callable[[], Any] = contextlib.nullcontext
+    warming: int = 1
     before: Callable[[], Any] | None = None
     extra: dict[str, float] = field(default_factory=dict)
 
@@ -56,13 +55,12 @@ def hand(program: Program, arguments: tuple[Any, ...]) -> Contender:
 def ours(program: Program, arguments: tuple[Any, ...]) -> list[Contender]:
     """Wengert three times: from its cache, traced at each call, and with the cache empty."""
     function = wengert.value_and_grad(program.function, argnums=program.argnums)
-    traced = Contender(TRACED, function, arguments, around=lambda: jit(False))
-    if clear_cache is None:
-        return [traced]
-    for _ in range(4):  # trace, assemble, and settle
-        function(*arguments)
-    first = Contender(FIRST, function, arguments, before=clear_cache)
-    return [Contender(CACHED, function, arguments), traced, first]
+    return [
+        # The others leave the cache empty: trace, assemble, and settle.
+        Contender(CACHED, function, arguments, warming=4),
+        Contender(TRACED, function, arguments, around=lambda: wengert.jit(False)),
+        Contender(FIRST, function, arguments, before=wengert.clear_cache),
+    ]
 
 
 # ---------------------------------------------------------------------------------------------- peers
@@ -72,7 +70,7 @@ def autograd(program: Program, arguments: tuple[Any, ...]) -> Contender:
     """HIPS autograd."""
     library = importlib.import_module("autograd")
     numpy = importlib.import_module("autograd.numpy")
-    function = program.written_for("autograd", np=numpy, math=numpy)
+    function = program.written_for("autograd", np=numpy, math=math_of(numpy))
     return Contender("autograd", library.value_and_grad(function, program.argnums), arguments)
 
 
@@ -97,7 +95,7 @@ def jax(program: Program, arguments: tuple[Any, ...], name: str = "jax") -> Cont
     library = importlib.import_module("jax")
     numpy = importlib.import_module("jax.numpy")
     library.config.update("jax_enable_x64", True)
-    names = {"np": numpy, "math": numpy}
+    names = {"np": numpy, "math": math_of(numpy)}
     if name == "jax.jit" and name not in program.variants:
         function = program.written_for("jax", **names)
     else:
@@ -135,7 +133,7 @@ def torch(program: Program, arguments: tuple[Any, ...]) -> Contender:
     library.set_num_threads(1)
     library.set_default_dtype(library.float64)
     numpy = torch_as_numpy(library)
-    function = program.written_for("torch", np=numpy, math=numpy)
+    function = program.written_for("torch", np=numpy, math=math_of(numpy))
     single = isinstance(program.argnums, int)
     wrt = (program.argnums,) if single else program.argnums
 
@@ -154,6 +152,17 @@ def torch(program: Program, arguments: tuple[Any, ...]) -> Contender:
         return value.item(), [gradient.numpy() for gradient in gradients]
 
     return Contender("torch", call, converted, plain, extra={"converting": seconds})
+
+
+def math_of(numpy: Any) -> types.SimpleNamespace:
+    """The names of `math`: Python's own for plain floats, constants of the program, and `numpy`'s otherwise."""
+
+    def either(plain, other):
+        return lambda x: plain(x) if type(x) is float else other(x)
+
+    shared = {name for name, f in vars(math).items() if callable(f) and hasattr(numpy, name)}
+    functions = {name: either(getattr(math, name), getattr(numpy, name)) for name in shared}
+    return types.SimpleNamespace(**functions, pi=math.pi, e=math.e)
 
 
 def torch_as_numpy(library: Any) -> types.SimpleNamespace:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 import wengert
+from wengert.transforms.cache import entries
 
-from .contenders import Contender, clear_cache
+from .contenders import Contender
 from .scalars import logistic, newton
-from .timing import measure
+from .timing import Clock, measure
 
 
 @dataclass(frozen=True)
@@ -24,12 +27,10 @@ class Figure:
     bound: float
 
 
-def figures(rounds: int) -> list[Figure]:
-    if clear_cache is None:
-        return []
+def figures(rounds: int, clock: Clock) -> list[Figure]:
     return [
-        Figure("guards of a dict of six arrays and two arrays", guards(rounds), "µs", 1.2),
-        Figure("first call of the logistic map, 1000 steps", first_call(rounds), "ms", 15.0),
+        Figure("guards of a dict of six arrays and two arrays", guards(rounds, clock), "µs", 1.2),
+        Figure("first call of the logistic map, 1000 steps", first_call(rounds, clock), "ms", 15.0),
         Figure("recompilations for other trip counts of a `while`", recompilations(), "", 0),
     ]
 
@@ -38,25 +39,23 @@ def figures(rounds: int) -> list[Figure]:
 
 
 def six_products(p, x, y):
-    """Hardly any work, but every array is read."""
-    return (
-        (p["a"].dot(x) + p["b"].dot(x) + p["c"].dot(x))
-        + (p["d"].dot(y) + p["e"].dot(y) + p["f"].dot(y))
-    ) * 2.0
+    """Hardly any work, but every array is read, and nothing can be shared."""
+    return (p["a"].dot(x) * 1.5 + p["b"].dot(x) * 2.5 + p["c"].dot(x) * 3.5) + (
+        p["d"].dot(y) * 4.5 + p["e"].dot(y) * 5.5 + p["f"].dot(y) * 6.5
+    )
 
 
 def six_products_by_hand(p, x, y):
-    value = (
-        (p["a"].dot(x) + p["b"].dot(x) + p["c"].dot(x))
-        + (p["d"].dot(y) + p["e"].dot(y) + p["f"].dot(y))
-    ) * 2.0
+    value = (p["a"].dot(x) * 1.5 + p["b"].dot(x) * 2.5 + p["c"].dot(x) * 3.5) + (
+        p["d"].dot(y) * 4.5 + p["e"].dot(y) * 5.5 + p["f"].dot(y) * 6.5
+    )
     return value, {
-        "a": 2.0 * x,
-        "b": 2.0 * x,
-        "c": 2.0 * x,
-        "d": 2.0 * y,
-        "e": 2.0 * y,
-        "f": 2.0 * y,
+        "a": x * 1.5,
+        "b": x * 2.5,
+        "c": x * 3.5,
+        "d": y * 4.5,
+        "e": y * 5.5,
+        "f": y * 6.5,
     }
 
 
@@ -64,18 +63,17 @@ def six_arrays():
     return {name: np.linspace(0.0, 1.0, 3) for name in "abcdef"}, np.arange(3.0), np.ones(3)
 
 
-def guards(rounds: int) -> float:
+def guards(rounds: int, clock: Clock) -> float:
     """Microseconds that the cached call takes longer than the same body by hand."""
     arguments = six_arrays()
     function = wengert.value_and_grad(six_products)
-    for _ in range(4):
-        function(*arguments)
     seconds = measure(
         [
             Contender("hand", six_products_by_hand, arguments),
-            Contender("wengert", function, arguments),
+            Contender("wengert", function, arguments, warming=4),
         ],
         rounds,
+        clock,
     )
     pairs = zip(seconds["wengert"].values(), seconds["hand"].values(), strict=True)
     return 1e6 * statistics.median(ours - theirs for ours, theirs in pairs)
@@ -84,24 +82,26 @@ def guards(rounds: int) -> float:
 # ---------------------------------------------------------------------------------------- first calls
 
 
-def first_call(rounds: int) -> float:
+def first_call(rounds: int, clock: Clock) -> float:
     """Milliseconds of a call that finds the cache empty."""
     function = wengert.value_and_grad(logistic, argnums=(0, 1))
-    contender = Contender("first", function, (0.4, 3.7, 1000), before=clear_cache)
-    return 1e3 * statistics.median(measure([contender], rounds)["first"].values())
+    contender = Contender("first", function, (0.4, 3.7, 1000), before=wengert.clear_cache)
+    return 1e3 * statistics.median(measure([contender], rounds, clock)["first"].values())
 
 
 def recompilations() -> float:
-    """Programs compiled once the loop has been seen, when it takes another number of steps."""
+    """Traces once the loop has been seen, when it takes other numbers of steps."""
+    wengert.clear_cache()
     function = wengert.value_and_grad(newton)
     for _ in range(4):
         function(2.0)
-    before = compiled(newton)
-    for a in (10.0, 1e3, 1e6, 1e-3):  # 5, 9, 14 and 9 steps, say
+    before = traces(newton)
+    for a in (10.0, 1e3, 1e6, 1e9):  # four trip counts
         function(a)
-    return compiled(newton) - before
+    return traces(newton) - before
 
 
-def compiled(function) -> int:
-    # TO BE FILLED IN: a public counter, or the number of programs in `wengert.explain(function)`.
-    raise NotImplementedError
+def traces(function: Callable[..., Any]) -> int:
+    """How often the engine has traced a function since the cache was last cleared."""
+    # TO BE REPLACED by what `wengert.explain` tells, once it is public.
+    return sum(entry.traces for entry in entries.values() if entry.name == function.__name__)

@@ -9,7 +9,7 @@ from math import lgamma
 
 import numpy as np
 
-from .program import Program
+from .program import Program, rebound
 from .small import generator
 
 # ------------------------------------------------------------------------------ Gaussian mixture model
@@ -52,7 +52,7 @@ def constant(n, d, k, gamma, m):
     degrees = d + m + 1
     logs = [lgamma(0.5 * (degrees - j)) for j in range(d)]
     volume = 0.25 * d * (d - 1) * math.log(math.pi) + sum(logs)
-    prior = degrees * d * math.log(gamma / math.sqrt(2)) - volume
+    prior = degrees * d * math.log(gamma / 2**0.5) - volume
     return k * prior - 0.5 * n * d * math.log(2 * math.pi)
 
 
@@ -226,6 +226,28 @@ def lstm_by_hand(weights, ends, state, sequence):
     return total * scale, (dweights, dends, dstate)
 
 
+def lstm_in_jax(weights, ends, state, sequence):
+    """The loop as `lax.scan`: unrolled, it takes minutes to compile."""
+    import jax
+    import jax.numpy as jnp
+
+    step_in_jax = rebound(lstm_step, np=jnp)
+
+    def step(states, inputs):
+        now, after = inputs
+        x = now * ends[0]
+        states = list(states)
+        for k in range(0, len(states), 2):
+            states[k : k + 2] = step_in_jax(weights[k], weights[k + 1], *states[k : k + 2], x)
+            x = states[k]
+        foretold = x * ends[1] + ends[2]
+        norm = jnp.log(jnp.sum(jnp.exp(foretold)) + 2)
+        return tuple(states), jnp.sum(after * (foretold - norm))
+
+    _, scores = jax.lax.scan(step, tuple(state), (sequence[:-1], sequence[1:]))
+    return -jnp.mean(scores) / len(sequence[0])
+
+
 def text(steps=40, layers=2, n=14):
     draw = generator()
     return (
@@ -260,6 +282,13 @@ def kmeans_by_hand(centroids, points):
     distances[every, nearest] = 2.0
     counts = np.add.reduce(distances, axis=0)
     return value, counts[:, None] * centroids - distances.T.dot(points)
+
+
+def kmeans_for_tangent(centroids, points):
+    """It knows no attributes."""
+    squares = np.sum(points * points, axis=1)[:, None] + np.sum(centroids * centroids, axis=1)
+    distances = squares - 2.0 * np.dot(points, np.transpose(centroids))
+    return np.sum(np.min(distances, axis=1))
 
 
 def clusters(k=100, n=10_000, d=16):
@@ -328,6 +357,24 @@ def ode_by_hand(x, steps):
         drest += d4[1:] * y1
         dy[:-1] += rest * d4[1:]
     return np.add.reduce(y), dx
+
+
+def ode_in_jax(x, steps):
+    """The loop as `lax.scan`, as GradBench has it."""
+    import jax
+    import jax.numpy as jnp
+
+    f = rebound(slope, np=jnp)
+    h = 2.0 / steps
+
+    def step(y, _):
+        k1 = f(x, y)
+        k2 = f(x, y + h / 2 * k1)
+        k3 = f(x, y + h / 2 * k2)
+        k4 = f(x, y + h * k3)
+        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+
+    return jnp.sum(jax.lax.scan(step, jnp.zeros(len(x)), None, length=steps)[0])
 
 
 def rates(n=1000, steps=50):
@@ -722,9 +769,27 @@ PROGRAMS = [
             "torch": {"unpacked": unpacked_in_torch},
         },
     ),
-    Program("gradbench-lstm", lstm, lstm_by_hand, text, {"steps": 3, "n": 2}, (0, 1, 2), 1.1),
-    Program("kmeans", kmeans, kmeans_by_hand, clusters, {"k": 3, "n": 12, "d": 2}, 0, 1.05),
-    Program("ode", ode, ode_by_hand, rates, {"n": 5, "steps": 2}, 0, 1.1),
+    Program(
+        "gradbench-lstm",
+        lstm,
+        lstm_by_hand,
+        text,
+        {"steps": 3, "n": 2},
+        (0, 1, 2),
+        1.1,
+        {"jax.jit": lstm_in_jax},
+    ),
+    Program(
+        "kmeans",
+        kmeans,
+        kmeans_by_hand,
+        clusters,
+        {"k": 3, "n": 12, "d": 2},
+        0,
+        1.05,
+        {"tangent": kmeans_for_tangent},
+    ),
+    Program("ode", ode, ode_by_hand, rates, {"n": 5, "steps": 2}, 0, 1.1, {"jax.jit": ode_in_jax}),
     Program(
         "bundle-adjustment",
         bundle_adjustment,

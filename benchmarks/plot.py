@@ -63,6 +63,7 @@ def draw(rows: list[Row], contenders: list[str], caption: str, path: Path) -> No
                 zorder=4 if ours else 3,
             )
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_yticks(heights, names)
     axes.set_ylim(height - 0.3, -0.7)
     axes.tick_params(axis="y", length=0)

@@ -47,6 +47,7 @@ class Row:
 class Report:
     folder: Path
     peers: list[str]
+    clock: str
     rows: list[Row] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
 
@@ -137,7 +138,7 @@ class Report:
     def versions(self) -> str:
         found = [f"Wengert {wengert.__version__}", f"CPython {platform.python_version()}"]
         found += [f"{package} {installed(package)}" for package in PACKAGES if installed(package)]
-        return f"{', '.join(found)}; one thread, {platform.machine()}, {platform.system()}."
+        return f"{', '.join(found)}; one thread, {self.clock} clock, {platform.machine()}, {platform.system()}."
 
     # -------------------------------------------------------------------------------- figures, plot
 

@@ -119,6 +119,17 @@ def horner_by_hand(coefficients, points):
     return total, gradient
 
 
+def horner_for_tangent(coefficients, points):
+    """Indices instead of elements: tangent gives a list gone through by `for` the gradient zero."""
+    total = 0.0
+    for i in range(len(points)):
+        s = 0.0
+        for k in range(len(coefficients)):
+            s = s * points[i] + coefficients[k]
+        total = total + s
+    return total
+
+
 def polynomial(degree=20, points=50):
     return (
         [(-0.9) ** k + 0.1 * k for k in range(degree + 1)],
@@ -197,7 +208,16 @@ PROGRAMS = [
         1.0,
         {"jax.jit": logistic_in_jax},
     ),
-    Program("horner", horner, horner_by_hand, polynomial, {"degree": 4, "points": 3}, 0, 1.0),
+    Program(
+        "horner",
+        horner,
+        horner_by_hand,
+        polynomial,
+        {"degree": 4, "points": 3},
+        0,
+        1.0,
+        {"tangent": horner_for_tangent},
+    ),
     Program("recursion", tree, tree_by_hand, lambda depth=6: (0.7, depth), {"depth": 3}, 0, 1.0),
     Program("determinant", determinant, determinant_by_hand, matrix, {"size": 4}, 0, 1.0),
 ]

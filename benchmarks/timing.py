@@ -5,25 +5,26 @@ from __future__ import annotations
 import functools
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 from .contenders import Contender
+
+Clock = Callable[[], float]
 
 SAMPLE = 2e-3  # seconds that a sample lasts at least
 SLOW = 0.2  # seconds from which on a call needs no other call to warm up
 BUDGET = 6.0  # seconds that a contender may take in all rounds together
 
 
-def measure(contenders: list[Contender], rounds: int) -> dict[str, dict[int, float]]:
+def measure(contenders: list[Contender], rounds: int, clock: Clock) -> dict[str, dict[int, float]]:
     """For each contender its seconds a call, by round.
 
     The contenders take turns, in one order and then in the other, so that a change of the machine's mood and the
     traces that one leaves in the caches meet all of them alike. Slow ones sit out some of the rounds. The garbage
     collector stays on, and everything alive before is frozen: each pays for its own garbage.
     """
-    samples = {c.name: Sample(c, rounds) for c in contenders}
+    samples = {c.name: Sample(c, rounds, clock) for c in contenders}
     seconds: dict[str, dict[int, float]] = {c.name: {} for c in contenders}
     gc.collect()
     gc.freeze()
@@ -44,22 +45,22 @@ def ratio(seconds: dict[int, float], base: dict[int, float]) -> float:
 
 
 class Sample:
-    """How one contender is timed: some calls in a row, after one that is not counted unless it is slow.
+    """How one contender is timed: some calls in a row, after its warming up, which a slow one does not need.
 
     repeat      the calls of a sample, so many that the clock can see them
     every       it takes part in each so-manieth round
     """
 
-    def __init__(self, contender: Contender, rounds: int) -> None:
+    def __init__(self, contender: Contender, rounds: int, clock: Clock) -> None:
         self.contender = contender
-        self.run = loop(len(contender.arguments))
+        self.run = loop(len(contender.arguments), clock)
         self.repeat = 1
         self.warm = True
         while (lasted := self.take() * self.repeat) < SAMPLE:
             more = int(1.2 * self.repeat * SAMPLE / lasted)
             self.repeat = max(self.repeat + 1, min(10 * self.repeat, more))
-        self.warm = lasted < SLOW
-        cost = lasted + self.warm * lasted / self.repeat
+        self.warm = lasted < SLOW or self.contender.warming > 1
+        cost = lasted + self.warm * self.contender.warming * lasted / self.repeat
         self.every = max(1, rounds // max(3, int(BUDGET / cost)))
 
     def take(self) -> float:
@@ -72,7 +73,7 @@ class Sample:
         with self.contender.around():
             if before is not None:
                 return self.apart(before)
-            if self.warm:
+            for _ in range(self.contender.warming if self.warm else 0):
                 call(*arguments)
             return self.run(self.repeat, call, *arguments) / self.repeat
 
@@ -86,7 +87,7 @@ class Sample:
 
 
 @functools.cache
-def loop(arguments: int) -> Callable[..., float]:
+def loop(arguments: int, clock: Clock) -> Callable[..., float]:
     """Calls a function again and again with so many arguments, which are not packed and unpacked each time."""
     names = ", ".join(f"x{k}" for k in range(arguments))
     source = f"""
@@ -96,6 +97,6 @@ def run(repeat, function, {names}):
         function({names})
     return clock() - start
 """
-    world: dict[str, Any] = {"clock": time.perf_counter}
+    world: dict[str, Any] = {"clock": clock}
     exec(source, world)
     return world["run"]
