@@ -58,7 +58,7 @@ def no_rule(fn: Any, site: Site, why: str = "has no rule", place: str | None = N
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", repr(fn))
     if type(fn).__name__ == "fortran":  # a function of BLAS or LAPACK
-        module, name = None, name.rpartition(" ")[2]
+        module, name = None, fn.__name__.rpartition(" ")[2]
     if isinstance(fn, np.ufunc):  # which does not know its module
         module = "numpy" if hasattr(np, fn.__name__) else "scipy.special"
     full = f"{module}.{name}" if module and module != "builtins" else name
