@@ -31,7 +31,7 @@ from .errors import TraceError
 from .escape import code_of
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
-from .places import user_frame
+from .places import blame, user_frame
 from .protocols import (
     BINARY,
     COMPARE,
@@ -68,6 +68,17 @@ ABOUT_STRUCTURE = frozenset(
 
 CREATORS = frozenset(
     ("namedtuple", "dataclass", "_process_class", "total_ordering", "make_dataclass")
+)
+
+# What has functions run in another thread or process, where no tracer follows them.
+ELSEWHERE = frozenset(
+    {("threading", "Thread.start"), ("multiprocessing.process", "BaseProcess.start")}
+    | {("concurrent.futures.thread", "ThreadPoolExecutor.submit")}
+    | {("concurrent.futures.process", "ProcessPoolExecutor.submit")}
+    | {
+        ("multiprocessing.pool", f"Pool.{x}")
+        for x in "apply_async _map_async imap imap_unordered".split()
+    }
 )
 
 special: dict[Any, Callable[..., Any]] = {}
@@ -264,6 +275,11 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     known = tracer.twins.get(id(fn))
     if known is not None:
         return known[1](*args, **kwargs)
+    if (fn.__module__, fn.__qualname__) in ELSEWHERE:
+        raise TraceError(
+            f"{blame(site)}: {fn.__qualname__} has work done in another thread or process, where it cannot be traced; "
+            "call the functions themselves, one after the other"
+        )
     root = (fn.__module__ or "").partition(".")[0]
     if root in UNTRACED or fn.__name__ in CREATORS:
         if (

@@ -57,6 +57,8 @@ def no_rule(fn: Any, site: Site, why: str = "has no rule", place: str | None = N
     """What to tell a user about a callable that cannot be differentiated."""
     module = getattr(fn, "__module__", None)
     name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", repr(fn))
+    if type(fn).__name__ == "fortran":  # a function of BLAS or LAPACK
+        module, name = None, fn.__name__.rpartition(" ")[2]
     if isinstance(fn, np.ufunc):  # which does not know its module
         module = "numpy" if hasattr(np, fn.__name__) else "scipy.special"
     full = f"{module}.{name}" if module and module != "builtins" else name

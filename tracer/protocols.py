@@ -96,7 +96,9 @@ def operate(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     tracer = active.tracer
     site = user_site()
     if tracer is None:
-        raise TraceError(f"{site}: a traced value is used after its run has ended")
+        raise TraceError(
+            f"{site}: a traced value is used after its run has ended, or in another thread"
+        )
     return apply(tracer, site, op, args, kwargs or {})
 
 
@@ -119,7 +121,7 @@ def drawn(tracer: Tracer, value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)([drawn(tracer, x) for x in value])
     if type(value) is dict:
-        return {k: drawn(tracer, x) for k, x in value.items()}
+        return {plain_key(k): drawn(tracer, x) for k, x in value.items()}
     return value
 
 
@@ -432,7 +434,7 @@ def write_item(box: Box, key: Any, value: Any) -> None:
     """``box[key] = value`` in code without hooks."""
     tracer = active.tracer
     if tracer is None:
-        raise TraceError("a traced value is used after its run has ended")
+        raise TraceError("a traced value is used after its run has ended, or in another thread")
     set_item(tracer, user_site(), box, key, value)
 
 

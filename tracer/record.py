@@ -132,7 +132,9 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         parts = []
         for i, part in enumerate(value):
             piece = append(tracer.tape, element, (op, i), {}, part, op.site)
-            parts.append(box(tracer, piece, arrays))
+            if part is None:  # as in (q, r, None): a decision of the function that was called
+                decide(tracer, piece, None)
+            parts.append(None if part is None else box(tracer, piece, arrays))
         return rebuilt(value, parts)
     if isinstance(value, (str, np.dtype)) or not any(True for _ in op.operands()):
         return value

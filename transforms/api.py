@@ -48,7 +48,9 @@ def pullback(
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
     variables in its closure, come first, as a dict.
 
-    Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros.
+    Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
+    number or an array that stands at several positions gets the derivative by each position at that position; an
+    object that does is one object still, and its whole gradient is shown at each of them.
 
     Raises `TraceError` for what cannot be traced, `NoRuleError` (from ``back``) where a callable without a rule is
     in the way, `CotangentError` for a ``dy`` that does not fit, and whatever ``f`` itself raises.

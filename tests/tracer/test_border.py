@@ -967,3 +967,20 @@ def test_repeated_calls_do_not_fill_the_memory():
         grad(f)(v)
     gc.collect()
     assert len(gc.get_objects()) - before < 500
+
+
+def test_one_object_at_two_positions_shows_its_whole_gradient_at_each():
+    class Weight:
+        def __init__(self, w):
+            self.w = w
+
+    shared = Weight(3.0)
+    assert pullback(lambda a, b: a.w * b.w * b.w, shared, shared)[1](1.0) == (
+        {"w": 27.0},
+        {"w": 27.0},
+    )
+    assert pullback(lambda a, b: a.w * b.w * b.w, Weight(3.0), Weight(3.0))[1](1.0) == (
+        {"w": 9.0},
+        {"w": 18.0},
+    )
+    assert pullback(lambda a, b: a[0] * b[0] * b[0], *[[3.0]] * 2)[1](1.0) == ([9.0], [18.0])

@@ -124,6 +124,21 @@ def test_the_rule_that_the_message_asks_for():
         grad(quantile)(0.5)
 
 
+def test_a_solver_that_calls_blas():
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def f(a, **options):
+        return optimize.broyden1(
+            lambda x: x + a * x**3 - 1.5, [0.3, 0.5, 0.6], alpha=0.2, **options
+        ).sum()
+
+    for options in ({}, {"max_rank": 3, "reduction_method": "svd"}):
+        value, back = pullback(f, 2.0, **options)
+        assert value == f(2.0, **options)
+        with pytest.raises(NoRuleError, match=r"rrule\(d(axpy|nrm2)\)"):
+            back(1.0)
+
+
 # ------------------------------------------------------------------------------ not a numeric function
 
 
@@ -604,6 +619,122 @@ def test_error_of_a_nested_function_is_caught_inside():
             return x * 3
 
     assert grad(f)(0.5) == 3.0
+
+
+# ------------------------------------------------------------------------------------------------- json
+
+
+@pytest.mark.parametrize("options", [{}, {"indent": 2}, {"sort_keys": True}], ids=str)
+def test_json_takes_traced_numbers_as_str_does(options):
+    texts = []
+
+    def f(x, table):
+        data = {"b": [x, 2 * x, (x, None)], "a": table, "n": 1}
+        texts.append(json.dumps(data, **options) + json.dumps(x, **options))
+        return x * x if json.loads(texts[-1][: -len("1.25")])["b"][1] == 2.5 else x
+
+    arguments = 1.25, {"k": [0.5, {"l": 3.5}]}
+    f(*arguments)
+    assert value_and_grad(f)(*arguments) == (1.25**2, 2.5)
+    assert texts[0] == texts[1]
+    values = [op.value for op in trace(f, *arguments) if op.kind == "guard"]
+    assert {1.25, 2.5, 0.5, 3.5} <= set(values)
+
+
+def test_what_json_cannot_write_is_its_own_error():
+    with pytest.raises(TypeError, match="ndarray is not JSON serializable"):
+        grad(lambda a: len(json.dumps(a)) * a[0])(V)
+
+
+# ------------------------------------------------------------------------- threads that the function starts
+
+
+class Model:
+    def __init__(self, w):
+        self.w = w
+
+    def score(self, x=2.0):
+        return self.w * x
+
+
+def map_in_pool(model):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:  # here
+        return sum(pool.map(model.score, [1.0, 2.0]))
+
+
+def submit_to_pool(model):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(model.score).result()
+
+
+def start_thread(model):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(model.w * 2))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def write_in_thread(model):
+    def work():
+        model.w = model.w * 3
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return model.w
+
+
+def submit_to_processes(model):
+    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+        return pool.submit(model.score).result()
+
+
+@pytest.mark.parametrize(
+    "f", [map_in_pool, submit_to_pool, start_thread, write_in_thread, submit_to_processes]
+)
+def test_work_in_another_thread_or_process(f):
+    """The thread would see the plain attributes of the model, and the gradient would be zero."""
+    model = Model(1.5)
+    with pytest.raises(
+        TraceError, match=r"(start|submit) has work done in another thread"
+    ) as error:
+        pullback(f, model)
+    assert f"in {f.__name__}" in str(error.value)
+    assert vars(model) == {"w": 1.5}
+
+
+def test_work_in_a_pool_of_the_outside():
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        with pytest.raises(TraceError, match=r"submit has work done in another thread"):
+            grad(lambda x: pool.submit(Model(x).score).result())(1.5)
+
+
+def test_a_traced_value_in_a_thread_that_was_there_before():
+    import queue
+
+    todo, done = queue.SimpleQueue(), queue.SimpleQueue()
+
+    def worker():
+        try:
+            done.put(todo.get()[0] * 2)
+        except Exception as error:
+            done.put(error)
+
+    def f(x):
+        todo.put(Model([x]).w)
+        found = done.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    thread = threading.Thread(target=worker)
+    thread.start()
+    with pytest.raises(WengertError):
+        grad(f)(1.5)
+    todo.put([1.0])
+    thread.join()
 
 
 def test_two_threads_at_once():
