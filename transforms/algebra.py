@@ -25,14 +25,16 @@ import numpy as np
 
 from ..rules import numpy_shapes
 from ..rules.broadcasting import cast, expand
-from ..rules.mutation import scatter, scatter_add
+from ..rules.mutation import scatter, scatter_add, setitem
+from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
-from ..tracer.tape import NOWHERE, Op, Tape, append, ops_in, primal, substitute
-from .kernels import hashable, is_fresh
+from ..tracer.tape import NOWHERE, Op, Site, Tape, append, ops_in, primal, substitute
+from .kernels import hashable, is_array, is_fresh, static
 from .rescue import rescued, swallowed
 from .simplify import pruned
 
 TERMS = 4  # a sum of more cores is computed: each of them keeps an array alive
+SPANS = 16  # so many pieces of an array are remembered
 
 
 class Sum:
@@ -53,6 +55,23 @@ class Sum:
         return self.terms.get(None, 0.0)
 
 
+class Pile(Op):
+    """A core that is not computed yet: the sum of the outer products of columns and rows.
+
+    The gradient of a matrix that meets a vector at each step of a loop is such a sum. Three and more of them are one
+    product of two matrices.
+    """
+
+    __slots__ = ("columns", "rows")
+
+    def __init__(self, column: Op, row: Op, site: Site, tape: Tape) -> None:
+        shape = len(column.value), row.value.size
+        value = np.broadcast_to(np.zeros((), row.value.dtype), shape)
+        super().__init__(np.outer, (), value, site, tape)
+        self.columns = [column]
+        self.rows = [row]
+
+
 class Algebra:
     """One pass over a tape; ``out`` is the tape that it makes."""
 
@@ -67,7 +86,9 @@ class Algebra:
         self.known: dict[Hashable, Op] = {}
         self.multiples: dict[Op, tuple[float, Op]] = {}  # by a number, of which op
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
+        self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
         self.lost = swallowed(tape.ops, self.fixed)
+        self.spans: dict[Op, list[tuple[int, int]]] = {}  # the parts of vectors of zeros that are written
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
         self.uses: Counter[Op] = Counter(ops_in(tape.result))
@@ -87,6 +108,19 @@ class Algebra:
                     self.step(op)
             self.finish()
         return self.out
+
+    def register(self, op: Op, found: Sum) -> None:
+        """Let a sum stand for an op of the old tape, and count how many ops will need each core."""
+        self.sums[op] = found
+        load, uses = self.load, self.uses[op]
+        for core in found.terms:
+            if core is not None:
+                load[core] += uses
+        for x in op.args:
+            if isinstance(x, Op) and x in self.sums:
+                for core in self.sums[x].terms:
+                    if core in found.terms and core is not None:
+                        load[core] -= 1  # handed on
 
     def finish(self) -> None:
         """Put the results on the new tape, checked if there is something to check."""
@@ -111,7 +145,7 @@ class Algebra:
         if rule is not None and is_real(op.value):
             found = rule(self, op)
             if found is not None and all(map(math.isfinite, found.terms.values())):
-                self.sums[op] = found
+                self.register(op, found)
                 return
         args, kwargs = substitute(op.args, self.value), substitute(op.kwargs, self.value)
         self.made[op] = self.apply(op.fn, *args, **kwargs)
@@ -155,6 +189,19 @@ class Algebra:
         shape = np.shape(x.value)
         return self.reshaped(x, (1,) * (ndim - len(shape)) + shape) if 0 < len(shape) < ndim else x
 
+    def computed(self, core: Op) -> Op:
+        """A core as an op on the tape."""
+        if type(core) is not Pile:
+            return core
+        if len(core.columns) < 3:
+            products = [self.plain(operator.mul, x, y) for x, y in zip(core.columns, core.rows, strict=True)]
+            return self.apply(operator.add, *products) if len(products) == 2 else products[0]
+        columns = self.apply(np.array, [unlifted(x) for x in core.columns])
+        rows = self.apply(np.array, [unlifted(x) for x in core.rows])
+        product = self.apply(np.dot, self.apply(np.transpose, columns), rows)
+        self.risky.add(product)
+        return product
+
     # ------------------------------------------------------------------------------------------ from and to sums
 
     def sum(self, x: Any) -> Sum:
@@ -165,6 +212,8 @@ class Algebra:
         if found is not None:
             return found
         new = self.made.get(x, x)
+        if new.fn is operator.neg and is_array(new.args[0]) and is_real(new.args[0].value):
+            return Sum({new.args[0]: -1.0}, np.shape(x.value))
         return Sum({new: 1.0}, np.shape(x.value))
 
     def value(self, x: Op) -> Any:
@@ -199,18 +248,27 @@ class Algebra:
         groups: dict[float, list[tuple[Op, bool]]] = {}
         for core, c in s.terms.items():
             if core is not None:
-                groups.setdefault(abs(c), []).append((core, c > 0))
+                groups.setdefault(abs(c), []).append((self.computed(core), c > 0))
         acc: Any = s.number
         for c in sorted(groups, key=lambda c: c != 1):
             members = sorted(groups[c], key=lambda member: not member[1])
             part, plus = members[0]
             for core, sign in members[1:]:
-                part = self.apply(operator.add if sign == plus else operator.sub, part, core)
+                part = self.joined(operator.add if sign == plus else operator.sub, part, core)
             if acc == 0 and not isinstance(acc, Op):
                 acc = self.scaled(part, c if plus else -c)
             else:
                 acc = self.apply(operator.add if plus else operator.sub, acc, self.scaled(part, c))
         return acc
+
+    def joined(self, fn: Any, x: Op, y: Op) -> Op:
+        """``x + y`` or ``x - y``; of two products with a common factor, that of the other factors."""
+        if x.fn is y.fn is operator.mul and self.load[x] == self.load[y] == 1:
+            for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                (p, u), (q, v) = (x.args[i], x.args[1 - i]), (y.args[j], y.args[1 - j])
+                if p is q and np.shape(plain(u)) == np.shape(plain(v)) == x.value.shape:
+                    return self.plain(operator.mul, self.apply(fn, u, v), p)
+        return self.apply(fn, x, y)
 
     def scaled(self, x: Op, c: float) -> Op:
         if c == 1:
@@ -248,6 +306,9 @@ class Algebra:
                 self.sums[x] = Sum({total: 1.0}, s.shape)
             return 1.0, total
         ((core, c),) = s.terms.items()
+        if type(core) is Pile:
+            core = self.computed(core)
+            self.sums[x] = Sum({core: c}, s.shape)
         if core is None or c == 1:
             return c, core
         several = self.uses[x] > 1 and (c != -1 or np.ndim(core.value) > 0)
@@ -393,7 +454,11 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
     if c and k and not c * k:
         return None  # too small for a number
     if p is not None and q is not None:
-        n, core = times(a, a.core(p, len(shape)), a.core(q, len(shape)))
+        p, q = a.core(p, len(shape)), a.core(q, len(shape))
+        for x, y in ((p, q), (q, p)):
+            if is_column(x) and np.shape(y.value) == (1, shape[1]) and c * k == 1:
+                return Sum({Pile(x, y, op.site, a.out): 1.0}, shape)
+        n, core = times(a, p, q)
         return Sum({core: c * k * n}, shape)
     x = p or q
     if x is None:
@@ -403,6 +468,18 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
             {a.core(a.apply(operator.mul, x, element_of(op, c * k)), len(shape)): 1.0}, shape
         )
     return Sum({a.core(x, len(shape)): c * k}, shape)
+
+
+def is_column(x: Op) -> bool:
+    """Is this a vector that was made a column?"""
+    return np.ndim(x.value) == 2 and x.value.shape[1] == 1 < len(x.value) and unlifted(x) is not x
+
+
+def unlifted(x: Op) -> Op:
+    """The vector of which a column or a row was made."""
+    if x.fn is np.reshape or (x.fn is operator.getitem and x.args[1] == (slice(None), None)):
+        return x.args[0] if np.ndim(x.args[0].value) == 1 else x
+    return x
 
 
 def element_of(op: Op, c: float) -> Any:
@@ -479,6 +556,12 @@ def collected(a: Algebra, op: Op, sign: float) -> Sum | None:
                     return None
                 core = a.core(core, len(shape))
             terms[core] = terms.get(core, 0.0) + factor * c
+    piles = [core for core in terms if type(core) is Pile]
+    if len(piles) == 2 and terms[piles[0]] == terms[piles[1]] and all(a.load[x] == 1 for x in piles):
+        piles.sort(key=lambda pile: -len(pile.rows))  # the short one onto the long one: linear in all
+        piles[0].columns += piles[1].columns
+        piles[0].rows += piles[1].rows
+        del terms[piles[1]]
     return Sum(terms, shape)
 
 
@@ -554,6 +637,7 @@ def parts(
     terms: dict[Op | None, float] = {}
     unknown: list[tuple[Op, float]] = []
     for core, c in s.terms.items():
+        core = core and a.computed(core)
         if core is None or not np.ndim(core.value):
             n, found = float(math.prod(s.shape[i] for i in axes)), core
         else:
@@ -596,24 +680,44 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
 # ------------------------------------------------------------------------------- what is linear in one operand
 
 
-def linear(*fns: Any, operand: int = 0) -> None:
-    """A number passes through these functions, which are linear in one of their operands."""
+@rule(scatter)
+def place(a: Algebra, op: Op) -> Sum | None:
+    """What fills the whole array needs no zeros around it."""
+    d, index, shape, _ = op.args
+    if not isinstance(d, Op) or not is_real(d.value) or any(True for _ in ops_in(shape)):
+        return None
+    if d.value.size == op.value.size and covers(index):
+        s = a.sum(d)
+        if s.is_number:
+            return Sum(s.terms, shape)
+        c, core = a.full(d)
+        return Sum({a.reshaped(core, shape): c}, shape)
+    c, core = a.full(d, np.size(op.value))
+    core = a.apply(scatter, core, substitute(index, a.value), *op.args[2:])
+    span = span_of(index, shape)
+    if span is not None:
+        a.spans[core] = [span]
+    return Sum({core: c}, shape)
 
-    def passes(a: Algebra, op: Op) -> Sum | None:
-        x = op.args[operand]
-        others = (*op.args[:operand], *op.args[operand + 1 :])
-        if not isinstance(x, Op) or not is_real(x.value) or op.kwargs:
-            return None
-        c, core = a.full(x, np.size(op.value))
-        others = substitute(others, a.value)
-        value = a.apply(op.fn, *others[:operand], core, *others[operand:])
-        return Sum({value: c}, np.shape(op.value))
 
-    for fn in fns:
-        RULES[fn] = passes
+def covers(index: Any) -> bool:
+    """Does a basic index that leaves as many elements as there are keep their order? It does without steps."""
+    for part in index if type(index) is tuple else (index,):
+        if not (part is None or part is Ellipsis or type(part) is int or (type(part) is slice and static(part))):
+            return False
+        if type(part) is slice and part.step not in (None, 1):
+            return False
+    return True
 
 
-linear(scatter)
+def span_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """The part of the first axis that an index keeps to: ``x[2]``, ``x[1:3]``, ``x[:, 1:3]`` of the last one."""
+    if len(shape) != 1 or not isinstance(index, (int, slice)) or not static(index):
+        return None
+    if isinstance(index, slice):
+        start, stop, step = index.indices(shape[0])
+        return (start, stop) if step == 1 else None
+    return index % shape[0], index % shape[0] + 1
 
 
 @rule(np.transpose)
@@ -693,12 +797,29 @@ def on_diagonal(a: Algebra, op: Op) -> Sum | None:
 
 @rule(scatter_add)
 def accumulate(a: Algebra, op: Op) -> Sum | None:
-    """Two cotangents for the same elements are added before they are put in their place."""
+    """Where an array is zero still, an element is written, not added."""
     x, index, d = op.args
     shape = np.shape(op.value)
     if not (isinstance(x, Op) and isinstance(d, Op) and is_real(x.value) and is_real(d.value)):
         return None
     (c, p), (k, q) = a.full(x), a.full(d)
     if c != k:
-        c, p, k, q = 1.0, a.scaled(p, c), 1.0, a.scaled(q, k)
-    return Sum({a.apply(scatter_add, p, substitute(index, a.value), q): c}, shape)
+        c, p, q = 1.0, a.scaled(p, c), a.scaled(q, k)
+    span, spans = span_of(index, shape), a.spans.get(p)
+    if span is not None and spans is not None and len(spans) < SPANS:
+        free = all(span[1] <= start or stop <= span[0] for start, stop in spans)
+        core = a.apply(setitem if free else scatter_add, p, index, q)
+        a.spans[core] = [*spans, span]
+    else:
+        core = a.apply(scatter_add, p, substitute(index, a.value), q)
+    return Sum({core: c}, shape)
+
+
+@rule(operator.pow, finite_power)
+def power(a: Algebra, op: Op) -> Sum | None:
+    """x**(y-1) is x**y/x; with a negative y the quotient is as exact, and a forward op has the power."""
+    x, y = op.args
+    if op.kwargs or not isinstance(x, Op) or type(x.value) is not float or type(y) not in (int, float) or y >= -1:
+        return None
+    known = a.known.get(key_of(operator.pow, (x, y + 1), {}))
+    return None if known is None else Sum({a.apply(operator.truediv, known, x): 1.0}, ())

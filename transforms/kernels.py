@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..rules import broadcasting, mutation, zeros
+from ..rules import broadcasting, mutation, operators, zeros
 from ..rules.registry import lookup
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op, element, ops_in
@@ -299,3 +299,15 @@ def number(to: Assembly, op: Op) -> str | None:
 
 for fn in (operator.add, operator.sub, operator.mul, operator.truediv):
     KERNELS[fn] = number
+
+
+@kernel(operators.finite_power)
+def finite_power(to: Assembly, op: Op) -> str | None:
+    """Between Python's numbers without a call."""
+    x, y = op.args
+    if op.kwargs or type(op.value) is not float or type(value_of(x)) is not float or not isinstance(x, Op):
+        return None
+    if type(y) not in (int, float):
+        return None
+    power = f"{to.argument(x)} ** {to.operand(y)}"
+    return power if y >= 0 else f"0.0 if {to.argument(x)} == 0 else {power}"
