@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
-from ..tracer.tape import NOWHERE, Op, Site, Tape, append, ops_in, primal, substitute
+from ..tracer.tape import NOWHERE, FloatOp, Op, Signature, Site, Tape, append, ops_in, primal, substitute
 from .kernels import hashable, is_array, is_fresh, static
 from .rescue import rescued, swallowed
 from .simplify import pruned
@@ -91,23 +91,114 @@ class Algebra:
         self.spans: dict[Op, list[tuple[int, int]]] = {}  # the parts of vectors of zeros that are written
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
-        self.uses: Counter[Op] = Counter(ops_in(tape.result))
+        self.uses: dict[Op, int] = defaultdict(int)
+        for x in ops_in(tape.result):
+            self.uses[x] += 1
         for op in tape.ops:
             if op not in self.fixed:
-                self.uses.update(op.operands())
+                for x in op.operands():
+                    self.uses[x] += 1
+        self.pairs: dict[Op, tuple[float, Op | None]] = {}  # of Python's numbers: a sum of one core
 
     def run(self) -> Tape:
         with np.errstate(all="ignore"):
             for op in self.tape.ops:
                 if op.kind != "call" or op in self.fixed:
                     self.out.ops.append(op)
-                    key = key_of(op.fn, op.args, op.kwargs) if op.kind == "call" else None
+                    key = None
+                    if type(op) is FloatOp:
+                        key = float_key(op.fn, *op.args)
+                    elif op.kind == "call":
+                        key = key_of(op.fn, op.args, op.kwargs)
                     if key is not None:
                         self.known.setdefault(key, op)
                 else:
                     self.step(op)
             self.finish()
         return self.out
+
+    def number_step(self, op: Op) -> bool:
+        """The rules for arithmetic between Python's numbers, of which there may be very many, in short."""
+        fn, args = op.fn, op.args
+        if fn is operator.neg:
+            first = self.pair(args[0])
+            if first is None:
+                return False
+            self.pairs[op] = -first[0], first[1]
+            return True
+        if len(args) != 2 or fn not in ARITHMETIC:
+            return False
+        first, second = self.pair(args[0]), self.pair(args[1])
+        if first is None or second is None:
+            return False
+        (c, p), (k, q) = first, second
+        core: Op | None
+        if fn is operator.mul:
+            n = c * k
+            if n == 0 and c and k:
+                return False
+            core = self.float_op(fn, p, q) if p is not None and q is not None else p or q
+        elif fn is operator.truediv:
+            if k == 0 or (c and not c / k):
+                return False
+            n = c / k
+            if q is None:
+                core = p
+            else:
+                core, n = (self.float_op(fn, n, q), 1.0) if p is None else (self.float_op(fn, p, q), n)
+        else:
+            if fn is operator.sub:
+                k = -k
+            if p is q:
+                core, n = p, c + k
+            elif not c or not k:
+                (n, core) = (c, p) if c else (k, q)
+            else:
+                if abs(c) != abs(k) or p is None or q is None:
+                    p, c = self.float_scaled(p, abs(c)), math.copysign(1.0, c)
+                    q, k = self.float_scaled(q, abs(k)), math.copysign(1.0, k)
+                if c == k:
+                    core, n = self.float_op(operator.add, p, q), c
+                elif c > 0:
+                    core, n = self.float_op(operator.sub, p, q), c
+                else:
+                    core, n = self.float_op(operator.sub, q, p), k
+        if not math.isfinite(n):
+            return False
+        if core is not None and n not in (1.0, -1.0, 0.0) and (abs(n) < 1 or self.uses[op] > 1):
+            # A small number is not put off: the product of the others might overflow.
+            core, n = self.float_op(operator.mul, core, n), 1.0
+        self.pairs[op] = (n, core) if n else (0.0, None)
+        return True
+
+    def pair(self, x: Any) -> tuple[float, Op | None] | None:
+        """A Python number as a number and a core."""
+        if not isinstance(x, Op):
+            return (float(x), None) if is_factor(x) and math.isfinite(x) else None
+        found = self.pairs.get(x)
+        if found is not None:
+            return found
+        if type(x.value) is not float or x in self.sums:
+            return None
+        new = self.made.get(x, x)
+        return (1.0, new) if isinstance(new, Op) else None
+
+    def float_scaled(self, x: Op | None, c: float) -> Any:
+        return c if x is None else x if c == 1 else self.float_op(operator.mul, x, c)
+
+    def float_op(self, fn: Any, x: Any, y: Any) -> Op:
+        """`apply` for arithmetic between Python's numbers."""
+        key = float_key(fn, x, y)
+        found = self.known.get(key)
+        if found is None:
+            a, b = x.value if isinstance(x, Op) else x, y.value if isinstance(y, Op) else y
+            kinds = fn, Op if a is not x else float, Op if b is not y else float
+            signature = signatures.get(kinds)
+            if signature is None:
+                signature = signatures[kinds] = Signature.of(fn, *kinds[1:])
+            found = self.known[key] = FloatOp(fn, (x, y), fn(a, b), self.site, self.out, signature)
+            self.out.ops.append(found)
+        return found
 
     def register(self, op: Op, found: Sum) -> None:
         """Let a sum stand for an op of the old tape, and count how many ops will need each core."""
@@ -134,13 +225,15 @@ class Algebra:
         if self.risky and old:
             careful = Tape(self.tape.name, self.tape.site)
             careful.ops, careful.result = self.tape.ops, tuple(old)
-            found = rescued(self.out, self.risky, [new[op] for op in old], pruned(careful))
+            found = rescued(self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans)
             new.update(zip(old, found, strict=True))
         self.out.result = substitute(self.tape.result, lambda op: new.get(op, op))
 
     def step(self, op: Op) -> None:
         """Take over one op: as a sum if a rule knows it, else as it is."""
         self.site = op.site
+        if type(op.value) is float and self.number_step(op):
+            return
         rule = RULES.get(op.fn) if hashable(op.fn) else None
         if rule is not None and is_real(op.value):
             found = rule(self, op)
@@ -211,6 +304,9 @@ class Algebra:
         found = self.sums.get(x)
         if found is not None:
             return found
+        pair = self.pairs.get(x)
+        if pair is not None:
+            return Sum({pair[1]: pair[0]}, ())
         new = self.made.get(x, x)
         if new.fn is operator.neg and is_array(new.args[0]) and is_real(new.args[0].value):
             return Sum({new.args[0]: -1.0}, np.shape(x.value))
@@ -220,6 +316,11 @@ class Algebra:
         """The op or number that has the value of ``x``, of its type, dtype and shape."""
         found = self.made.get(x)
         if found is None:
+            pair = self.pairs.get(x)
+            if pair is not None:
+                c, core = pair
+                found = self.made[x] = c if core is None else core if c == 1 else self.scaled(core, c)
+                return found
             s = self.sums.get(x)
             if s is None:
                 return x
@@ -297,6 +398,9 @@ class Algebra:
         The number is multiplied in at once where the cotangent is needed several times over, or where what will
         be computed of it has many more elements (``size``).
         """
+        pair = self.pairs.get(x) if self.pairs else None
+        if pair is not None:
+            return pair
         s = self.sum(x)
         if not s.terms:
             return 0.0, None
@@ -347,6 +451,12 @@ def is_factor(x: Any) -> bool:
 # ------------------------------------------------------------------------------------------- equal computations
 
 
+def float_key(fn: Any, x: Any, y: Any) -> Hashable:
+    """`key_of` for arithmetic on two Python numbers."""
+    parts = id(x) if isinstance(x, Op) else part_key(x), id(y) if isinstance(y, Op) else part_key(y)
+    return fn, frozenset(parts) if fn in COMMUTES else parts
+
+
 def key_of(fn: Any, args: Any, kwargs: Any) -> Hashable | None:
     """A key that equal computations share."""
     if not hashable(fn):
@@ -367,8 +477,8 @@ def key_of(fn: Any, args: Any, kwargs: Any) -> Hashable | None:
 def part_key(x: Any) -> Hashable:
     if type(x) is slice:
         return slice, part_key((x.start, x.stop, x.step))
-    if type(x) is tuple:
-        return tuple([id(y) if isinstance(y, Op) else part_key(y) for y in x])
+    if type(x) is tuple or type(x) is list:
+        return type(x), tuple([id(y) if isinstance(y, Op) else part_key(y) for y in x])
     return type(x), repr(x) if type(x) is float else x
 
 
@@ -406,11 +516,13 @@ SAME = {
     np.multiply: operator.mul, np.add: operator.add, np.subtract: operator.sub, np.negative: operator.neg,
     np.divide: operator.truediv, np.matmul: operator.matmul, product: operator.mul, quotient: operator.truediv,
 }  # fmt: skip
+ARITHMETIC = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
+signatures: dict[Any, Signature] = {}
 COMMUTES = frozenset((operator.add, operator.mul))
 SHARED = frozenset(
     (
         *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
-        *(operator.getitem, operator.matmul, np.dot, np.transpose, np.reshape, expand, np.eye),
+        *(operator.getitem, operator.matmul, np.array, np.dot, np.transpose, np.reshape, expand, np.eye),
         *(np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.tanh, np.log1p, np.cosh, np.sinh),
         *(
             np.equal,

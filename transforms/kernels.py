@@ -98,7 +98,7 @@ SHAPES_BY_VALUE = frozenset(
         *(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract, np.repeat),
         *(np.trim_zeros, np.setdiff1d, np.union1d, np.intersect1d, np.setxor1d, np.bincount),
         *(np.delete, np.insert, np.arange, np.linspace, np.ndarray.nonzero, np.ndarray.compress),
-        *(np.ndarray.repeat, np.array, np.asarray),
+        np.ndarray.repeat,
     )
 )
 
@@ -128,6 +128,8 @@ def is_steady(op: Op) -> bool:
             return False  # it may be a shape
     if isinstance(getattr(fn, "__self__", None), np.ufunc):
         return True
+    if fn is np.array or fn is np.asarray:
+        return all(is_array(x) or isinstance(x.value, (float, np.inexact)) for x in op.operands())
     rule = lookup(fn)
     if rule is None or fn in SHAPES_BY_VALUE:
         return False

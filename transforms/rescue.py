@@ -44,7 +44,7 @@ ELEMENTWISE = frozenset(
             float,
             np.float64,
         ),
-        *(scatter, scatter_add),
+        *(scatter, scatter_add, np.array),
     )
 )  # each element of each operand goes into some element of the result
 TRANSPARENT = ELEMENTWISE | frozenset(
@@ -66,7 +66,7 @@ def swallowed(ops: Sequence[Op], fixed: Collection[Op]) -> set[Op]:
             continue
         try:
             known = op.fn in TRANSPARENT
-        except TypeError:
+        except TypeError:  # a callable that is not hashable
             known = False
         if not known or op in lost:
             lost.update(op.operands())
@@ -75,8 +75,13 @@ def swallowed(ops: Sequence[Op], fixed: Collection[Op]) -> set[Op]:
     return lost
 
 
-def witnesses(ops: Sequence[Op], risky: Collection[Op], results: Iterable[Op]) -> list[Op]:
-    """Ops that cover all of ``risky``: results where possible, small ones first."""
+def witnesses(
+    ops: Sequence[Op], risky: Collection[Op], results: Iterable[Op], whole: Collection[Op] = ()
+) -> list[Op]:
+    """Ops that cover all of ``risky``: results where possible, small ones first.
+
+    ``whole`` are the writes which overwrite nothing but zeros.
+    """
     left = set(risky)
     covered: set[Op] = set()
     chosen: list[Op] = []
@@ -93,6 +98,8 @@ def witnesses(ops: Sequence[Op], risky: Collection[Op], results: Iterable[Op]) -
             if x.fn in ELEMENTWISE:
                 divisor = x.args[1] if x.fn in QUOTIENTS else None
                 queue += [y for y in x.operands() if y is not divisor and y.kind == "call"]
+            elif x in whole:
+                queue += [x.args[0], x.args[2]]
         return len(left) < before
 
     for op in sorted(results, key=lambda op: np.size(op.value)):
@@ -170,9 +177,15 @@ def write_rescue(self: Assembly, op: Op, dying: Sequence[Op], pad: str, lines: l
 WRITES[Rescue] = write_rescue
 
 
-def rescued(out: Tape, risky: Collection[Op], gradients: list[Op], careful: Tape) -> list[Op]:
+def rescued(
+    out: Tape,
+    risky: Collection[Op],
+    gradients: list[Op],
+    careful: Tape,
+    whole: Collection[Op],
+) -> list[Op]:
     """Append the check of ``gradients`` to a tape; gives what stands for them from then on."""
-    seen = witnesses(out.ops, risky, gradients)
+    seen = witnesses(out.ops, risky, gradients, whole)
     if not seen:
         return gradients
     inputs = tuple(careful.inputs)
