@@ -29,6 +29,10 @@ def silent_sqrt(x: Any) -> Any:
 
 def share(x: Any, y: Any, z: Any) -> Any:
     """The part of ``x`` in ``z = maximum(x, y)`` or ``minimum(x, y)``: 0 or 1, and 1/2 for a tie."""
+    if isinstance(z, np.ndarray):
+        hit, tie = np.equal(x, z), np.equal(x, y)
+        if not tie.any():
+            return hit  # bools are enough, and cheaper
     return (np.equal(x, z) / (1 + np.equal(x, y))).astype(float_dtype(z), copy=False)
 
 

@@ -66,11 +66,17 @@ class Op:
         """Line number in the user's program (0 where there is none)."""
         return self.site.lineno
 
-    def operands(self) -> Iterator[Op]:
+    def operands(self) -> list[Op]:
         """Each op that this op takes as an argument, in order, however deeply nested."""
-        yield from ops_in(self.args)
+        found: list[Op] = []
+        for x in self.args:
+            if isinstance(x, Op):
+                found.append(x)
+            elif not isinstance(x, (float, int, str)):
+                found += ops_in(x)
         if self.kwargs:
-            yield from ops_in(self.kwargs)
+            found += ops_in(self.kwargs)
+        return found
 
 
 class Signature:

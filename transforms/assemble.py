@@ -27,8 +27,17 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..tracer.source import BUILTINS, INFIX, Text
-from ..tracer.tape import FloatOp, Op, Tape, ops_in, primal
-from .kernels import KERNELS, hashable, is_fresh, is_steady, is_view, shared_layout
+from ..tracer.tape import FloatOp, Op, Tape, element, ops_in, primal
+from .kernels import (
+    FLOATS,
+    KERNELS,
+    hashable,
+    is_array,
+    is_fresh,
+    is_steady,
+    is_view,
+    shared_layout,
+)
 
 AUGMENTED = {
     operator.add: "+=", operator.sub: "-=", operator.mul: "*=", operator.truediv: "/=",
@@ -66,13 +75,18 @@ class Assembly(Text):
         self.spare: list[str] = []  # names given back, the last one on top
         self.bound: set[Op] = set()  # their names are somebody else's
         self.storage: dict[Op, Storage] = {}
+        self.elements: dict[Op, list[str]] = {}  # of values that lie in several variables
+        self.methods: dict[Any, Any] = {}  # of ufuncs, by ufunc and name
+        self.scalars: dict[Any, str] = {}  # numbers as arrays, by dtype and number
         self.counter = itertools.count(1)
 
     def fork(self) -> Assembly:
         """A copy of the state, for a branch; what the source refers to by name stays common."""
         branch = Assembly.__new__(Assembly)
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
-        branch.counter = self.counter
+        branch.counter, branch.scalars = self.counter, self.scalars
+        branch.methods = self.methods
+        branch.elements = self.elements.copy()
         branch.names, branch.spare, branch.bound = (
             self.names.copy(),
             self.spare.copy(),
@@ -114,6 +128,7 @@ class Assembly(Text):
             return f"math.{name}"
         owner = getattr(fn, "__self__", None)
         if isinstance(owner, np.ufunc):
+            fn = self.methods.setdefault((owner, name), fn)  # made anew each time it is asked for
             name = f"{owner.__name__}_{name}"
         elif BUILTINS.get(name) is fn:
             return str(name)
@@ -173,9 +188,14 @@ class Assembly(Text):
 
     def statement(self, op: Op, dying: Sequence[Op], pad: str, lines: list[str]) -> None:
         """Write one call."""
-        write = WRITES.get(op.fn) if not op.kwargs and hashable(op.fn) else None
-        if write is not None:
+        write = WRITES.get(op.fn) if hashable(op.fn) else None
+        write = write or WRITES.get(type(op.fn))
+        if write is not None and not op.kwargs:
             write(self, op, dying, pad, lines)
+            return
+        if op.fn is element and op.args[0] in self.elements:
+            self.names[op] = self.elements[op.args[0]][op.args[1]]
+            self.storage[op] = Storage(None, False)
             return
         target = self.target(op, dying)
         if target is not None:
@@ -210,7 +230,7 @@ class Assembly(Text):
             kept = self.storage.get(op)
             if kept is not None:
                 kept.alive -= 1
-            if op in self.bound:
+            if op in self.bound or op in self.elements:
                 continue
             name = self.names[op]
             self.spare.append(name)
@@ -306,7 +326,28 @@ class Assembly(Text):
         lines.append(f"{pad}{self.function(fn)}({', '.join(texts)}, {out})")
 
     def operands(self, op: Op) -> list[str]:
-        return [self.argument(x) for x in op.args]
+        return [self.argument(x) if isinstance(x, Op) else self.scalar(x, op) for x in op.args]
+
+    def scalar(self, x: Any, op: Op) -> str:
+        """A number that is an operand of ``op``, as an array without axes if the result is an array of that kind."""
+        value = op.value
+        if (
+            type(value) is not np.ndarray
+            or type(x) not in (float, int)
+            or value.dtype not in FLOATS
+        ):
+            return self.operand(x)
+        if any(isinstance(y, Op) and y.value.dtype != value.dtype for y in op.args if is_array(y)):
+            return self.operand(x)
+        exact = value.dtype.type(x)
+        if not math.isfinite(exact) or (exact != x and value.dtype == FLOATS[0]):
+            return self.operand(x)
+        key = value.dtype, repr(exact)
+        name = self.scalars.get(key)
+        if name is None:
+            name = self.scalars[key] = self.fresh(f"n{x!r}".replace("-", "m").replace(".0", ""))
+            self.namespace[name] = np.array(exact)
+        return name
 
     def write_setitem(self, op: Op, dying: Sequence[Op], pad: str, lines: list[str]) -> None:
         """A pure write: into the array itself if nobody needs its old version, else into a copy."""
@@ -410,6 +451,29 @@ def same(value: Any, known: Any) -> bool:
     if isinstance(known, (tuple, list)):
         return len(value) == len(known) and all(map(same, value, known))
     return bool(value == known)
+
+
+# --------------------------------------------------------------------------------------- floating-point errors
+
+try:  # np.errstate at a fifth of its price
+    from numpy._core.umath import _extobj_contextvar, _make_extobj  # type: ignore[attr-defined]
+
+    SILENT = _make_extobj(all="ignore")
+
+    def hush() -> Any:
+        """Ignore floating-point errors until `unhush`: what a sweep does is no warning about the user's program."""
+        return _extobj_contextvar.set(SILENT)
+
+    unhush = _extobj_contextvar.reset
+except ImportError:  # pragma: no cover  # another NumPy
+
+    def hush() -> Any:
+        """Ignore floating-point errors until `unhush`."""
+        return np.seterr(all="ignore")
+
+    def unhush(token: Any) -> None:
+        """Take up what was before `hush`."""
+        np.seterr(**token)
 
 
 # ---------------------------------------------------------------------------------------------- functions

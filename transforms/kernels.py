@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..rules import broadcasting, mutation, zeros
+from ..rules import broadcasting, mutation, operators, zeros
 from ..rules.registry import lookup
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op, element, ops_in
@@ -98,7 +98,7 @@ SHAPES_BY_VALUE = frozenset(
         *(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract, np.repeat),
         *(np.trim_zeros, np.setdiff1d, np.union1d, np.intersect1d, np.setxor1d, np.bincount),
         *(np.delete, np.insert, np.arange, np.linspace, np.ndarray.nonzero, np.ndarray.compress),
-        *(np.ndarray.repeat, np.array, np.asarray),
+        np.ndarray.repeat,
     )
 )
 
@@ -120,8 +120,10 @@ def is_steady(op: Op) -> bool:
         ):
             return True
         return not isinstance(args[0], Op) and type(value) is float and args[0] > 0
-    if fn in INFIX or fn in PREFIX or fn is element:
+    if fn in INFIX or fn in PREFIX or getattr(fn, "steady", False) is True:
         return True
+    if fn is element:
+        return isinstance(args[0], Op) and is_steady(args[0])
     if fn is operator.getitem:
         return steady_index(args[0], args[1])
     if isinstance(fn, np.ufunc) or getattr(math, getattr(fn, "__name__", ""), None) is fn:
@@ -131,12 +133,14 @@ def is_steady(op: Op) -> bool:
             return False  # it may be a shape
     if isinstance(getattr(fn, "__self__", None), np.ufunc):
         return True
+    if fn is np.array or fn is np.asarray:
+        return all(is_array(x) or isinstance(x.value, (float, np.inexact)) for x in op.operands())
     rule = lookup(fn)
     if rule is None or fn in SHAPES_BY_VALUE:
         return False
     if fn is np.where:
         return len(args) == 3
-    return isinstance(value, (np.ndarray, np.inexact, float))
+    return isinstance(value, (np.ndarray, np.inexact, float, tuple))
 
 
 def steady_index(x: Any, index: Any) -> bool:
@@ -165,3 +169,152 @@ def kernel(*fns: Any) -> Callable[[Kernel], Kernel]:
         return write
 
     return enter
+
+
+def static(tree: Any) -> bool:
+    """Does an argument hold no variable?"""
+    return not any(True for _ in ops_in(tree))
+
+
+def given(op: Op, *names: str) -> dict[str, Any] | None:
+    """The arguments after the first by name, if they are plain and nothing else was given."""
+    found = dict(zip(names, op.args[1:], strict=False)) | op.kwargs
+    if len(op.args) > len(names) + 1 or not found.keys() <= set(names) or not static(found):
+        return None
+    return found if is_array(op.args[0]) else None
+
+
+def reduction(ufunc: np.ufunc, *fns: Any) -> None:
+    """``np.sum`` is ``np.add.reduce`` with Python around it."""
+
+    def write(to: Assembly, op: Op) -> str | None:
+        options = given(op, "axis", "dtype", "out", "keepdims")
+        if options is None or options.get("dtype") is not None or options.get("out") is not None:
+            return None
+        axis = options.get("axis", 0 if op.fn is ufunc.reduce else None)
+        keep = options.get("keepdims", False)
+        if keep is np._NoValue:
+            keep = False
+        if type(keep) is not bool or not isinstance(axis, (int, tuple, type(None))):
+            return None
+        if type(axis) is tuple and len(axis) == 1:
+            axis = axis[0]
+        elif axis is None and op.args[0].value.ndim == 1:
+            axis = 0
+        rest = "".join([", None, None, True" if keep else ""])
+        where = "" if axis == 0 and not keep else f", {axis!r}"
+        return f"{to.function(ufunc.reduce)}({to.argument(op.args[0])}{where}{rest})"
+
+    for fn in (ufunc.reduce, *fns):
+        KERNELS[fn] = write
+
+
+reduction(np.add, np.sum, np.ndarray.sum)
+reduction(np.multiply, np.prod, np.ndarray.prod)
+reduction(np.maximum, np.max, np.amax, np.ndarray.max)
+reduction(np.minimum, np.min, np.amin, np.ndarray.min)
+
+
+@kernel(np.mean, np.ndarray.mean)
+def mean(to: Assembly, op: Op) -> str | None:
+    """The sum over the count, which is what `np.mean` computes for double precision."""
+    options = given(op, "axis", "dtype", "out", "keepdims")
+    x = op.args[0]
+    if options is None or options.keys() & {"dtype", "out", "keepdims"}:
+        return None
+    axis = options.get("axis")
+    if x.value.dtype != FLOATS[0] or not x.value.size or not isinstance(axis, (int, type(None))):
+        return None
+    if axis is None and x.value.ndim == 1:
+        axis = 0
+    count = x.value.size if axis is None else x.value.shape[axis]
+    where = "" if axis == 0 else f", {axis!r}"
+    return f"{to.function(np.add.reduce)}({to.argument(x)}{where}) / {to.scalar(count, op)}"
+
+
+def method(name: str, *fns: Any, parameters: tuple[str, ...] = ()) -> None:
+    """The method is what the function calls."""
+
+    def write(to: Assembly, op: Op) -> str | None:
+        if op.kwargs or len(op.args) > len(parameters) + 1 or not is_array(op.args[0]):
+            return None
+        rest = ", ".join(map(to.argument, op.args[1:]))
+        return f"{to.argument(op.args[0])}.{name}({rest})"
+
+    for fn in fns:
+        KERNELS[fn] = write
+
+
+method("reshape", np.reshape, parameters=("shape",))
+method("squeeze", np.squeeze, parameters=("axis",))
+method("swapaxes", np.swapaxes, parameters=("axis1", "axis2"))
+method("ravel", np.ravel)
+method("trace", np.trace)
+method("diagonal", np.diagonal)
+method("astype", broadcasting.cast, parameters=("dtype",))
+
+
+@kernel(np.transpose, np.ndarray.transpose)
+def transpose(to: Assembly, op: Op) -> str | None:
+    if op.kwargs or not is_array(op.args[0]):
+        return None
+    x = to.argument(op.args[0])
+    return f"{x}.T" if len(op.args) == 1 else f"{x}.transpose({to.argument(op.args[1])})"
+
+
+@kernel(np.copy)
+def copy(to: Assembly, op: Op) -> str | None:
+    return (
+        f"{to.argument(op.args[0])}.copy('K')"
+        if len(op.args) == 1 and is_array(op.args[0])
+        else None
+    )
+
+
+@kernel(np.dot)
+def dot(to: Assembly, op: Op) -> str | None:
+    if op.kwargs or len(op.args) != 2 or not all(map(is_array, op.args)):
+        return None
+    return f"{to.argument(op.args[0])}.dot({to.argument(op.args[1])})"
+
+
+@kernel(operator.matmul, np.matmul)
+def matmul(to: Assembly, op: Op) -> str | None:
+    """``x.dot(y)`` where both call the same routine of the BLAS, which is faster to reach from there."""
+    if op.kwargs or len(op.args) != 2 or not all(map(is_array, op.args)):
+        return None
+    x, y = (to.argument(x) for x in op.args)
+    a, b = (x.value for x in op.args)
+    same = all(v.ndim == 2 and min(v.shape) > 1 and v.dtype == a.dtype in FLOATS for v in (a, b))
+    same = same and all(v.flags.c_contiguous or v.flags.f_contiguous for v in (a, b))
+    return f"{x}.dot({y})" if same else f"{x} @ {y}"
+
+
+def number(to: Assembly, op: Op) -> str | None:
+    """A number beside an array as an array without axes: the conversion costs as much as a small multiplication."""
+    if op.kwargs or len(op.args) != 2 or type(op.value) is not np.ndarray:
+        return None
+    x, y = op.args
+    if not isinstance(x, Op):
+        texts = to.scalar(x, op), to.operand(y)
+    elif not isinstance(y, Op):
+        texts = to.operand(x), to.scalar(y, op)
+    else:
+        return None
+    return f"{texts[0]} {INFIX[op.fn]} {texts[1]}"
+
+
+for fn in (operator.add, operator.sub, operator.mul, operator.truediv):
+    KERNELS[fn] = number
+
+
+@kernel(operators.finite_power)
+def finite_power(to: Assembly, op: Op) -> str | None:
+    """Between Python's numbers without a call."""
+    x, y = op.args
+    if op.kwargs or type(op.value) is not float or type(value_of(x)) is not float or not isinstance(x, Op):
+        return None
+    if type(y) not in (int, float):
+        return None
+    power = f"{to.argument(x)} ** {to.operand(y)}"
+    return power if y >= 0 else f"0.0 if {to.argument(x)} == 0 else {power}"

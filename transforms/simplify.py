@@ -89,7 +89,9 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
 
 def optimised(tape: Tape, keep: Collection[Op]) -> Tape:
     """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs."""
-    return pruned(simplified(tape, keep), keep_guards=True)
+    from .algebra import Algebra
+
+    return pruned(Algebra(tape, keep).run(), keep_guards=True)
 
 
 def share_key(fn: Any, args: Any) -> Hashable | None:
