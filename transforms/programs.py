@@ -47,7 +47,7 @@ from .guards import GuardWriter, reason
 from .kernels import STEADY, is_steady
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
-from .simplify import pruned, simplified
+from .simplify import optimised, pruned
 
 LAYOUT_OPS = frozenset(
     (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
@@ -330,7 +330,7 @@ class Builder:
             quiet,
         )
         keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
-        tape = pruned(simplified(tape, keep), keep_guards=True)
+        tape = pruned(optimised(tape, keep), keep_guards=True)
         values, gradients = tape.result[:2]
         found = dict(zip(wrt, gradients, strict=True))
         self.exposed = set(ops_in(values)) | set(ops_in(tape.result[2]))
