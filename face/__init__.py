@@ -3,9 +3,10 @@
 from .rules.registry import mutates, nondiff, query, rrule
 from .tracer.errors import CotangentError, EscapeError, NoRuleError, TraceError, WengertError
 from .tracer.tape import Op, Site, Tape
-from .transforms.api import pullback, reverse, trace, vjp
+from .transforms.api import reverse, trace
 from .transforms.cache import clear_cache, jit, settings
 from .transforms.gradients import grad, value_and_grad
+from .transforms.pullbacks import pullback, vjp
 
 __all__ = [
     "CotangentError",

@@ -28,7 +28,18 @@ from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
-from ..tracer.tape import NOWHERE, FloatOp, Op, Signature, Site, Tape, append, ops_in, primal, substitute
+from ..tracer.tape import (
+    NOWHERE,
+    FloatOp,
+    Op,
+    Signature,
+    Site,
+    Tape,
+    append,
+    ops_in,
+    primal,
+    substitute,
+)
 from .kernels import hashable, is_array, is_fresh, static
 from .rescue import rescued, swallowed
 from .simplify import pruned
@@ -88,7 +99,9 @@ class Algebra:
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
         self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
         self.lost = swallowed(tape.ops, self.fixed)
-        self.spans: dict[Op, list[tuple[int, int]]] = {}  # the parts of vectors of zeros that are written
+        self.spans: dict[
+            Op, list[tuple[int, int]]
+        ] = {}  # the parts of vectors of zeros that are written
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
         self.uses: dict[Op, int] = defaultdict(int)
@@ -145,7 +158,9 @@ class Algebra:
             if q is None:
                 core = p
             else:
-                core, n = (self.float_op(fn, n, q), 1.0) if p is None else (self.float_op(fn, p, q), n)
+                core, n = (
+                    (self.float_op(fn, n, q), 1.0) if p is None else (self.float_op(fn, p, q), n)
+                )
         else:
             if fn is operator.sub:
                 k = -k
@@ -225,7 +240,9 @@ class Algebra:
         if self.risky and old:
             careful = Tape(self.tape.name, self.tape.site)
             careful.ops, careful.result = self.tape.ops, tuple(old)
-            found = rescued(self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans)
+            found = rescued(
+                self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans
+            )
             new.update(zip(old, found, strict=True))
         self.out.result = substitute(self.tape.result, lambda op: new.get(op, op))
 
@@ -287,7 +304,9 @@ class Algebra:
         if type(core) is not Pile:
             return core
         if len(core.columns) < 3:
-            products = [self.plain(operator.mul, x, y) for x, y in zip(core.columns, core.rows, strict=True)]
+            products = [
+                self.plain(operator.mul, x, y) for x, y in zip(core.columns, core.rows, strict=True)
+            ]
             return self.apply(operator.add, *products) if len(products) == 2 else products[0]
         columns = self.apply(np.array, [unlifted(x) for x in core.columns])
         rows = self.apply(np.array, [unlifted(x) for x in core.rows])
@@ -319,7 +338,9 @@ class Algebra:
             pair = self.pairs.get(x)
             if pair is not None:
                 c, core = pair
-                found = self.made[x] = c if core is None else core if c == 1 else self.scaled(core, c)
+                found = self.made[x] = (
+                    c if core is None else core if c == 1 else self.scaled(core, c)
+                )
                 return found
             s = self.sums.get(x)
             if s is None:
@@ -522,7 +543,16 @@ COMMUTES = frozenset((operator.add, operator.mul))
 SHARED = frozenset(
     (
         *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
-        *(operator.getitem, operator.matmul, np.array, np.dot, np.transpose, np.reshape, expand, np.eye),
+        *(
+            operator.getitem,
+            operator.matmul,
+            np.array,
+            np.dot,
+            np.transpose,
+            np.reshape,
+            expand,
+            np.eye,
+        ),
         *(np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.tanh, np.log1p, np.cosh, np.sinh),
         *(
             np.equal,
@@ -669,8 +699,14 @@ def collected(a: Algebra, op: Op, sign: float) -> Sum | None:
                 core = a.core(core, len(shape))
             terms[core] = terms.get(core, 0.0) + factor * c
     piles = [core for core in terms if type(core) is Pile]
-    if len(piles) == 2 and terms[piles[0]] == terms[piles[1]] and all(a.load[x] == 1 for x in piles):
-        piles.sort(key=lambda pile: -len(pile.rows))  # the short one onto the long one: linear in all
+    if (
+        len(piles) == 2
+        and terms[piles[0]] == terms[piles[1]]
+        and all(a.load[x] == 1 for x in piles)
+    ):
+        piles.sort(
+            key=lambda pile: -len(pile.rows)
+        )  # the short one onto the long one: linear in all
         piles[0].columns += piles[1].columns
         piles[0].rows += piles[1].rows
         del terms[piles[1]]
@@ -815,7 +851,12 @@ def place(a: Algebra, op: Op) -> Sum | None:
 def covers(index: Any) -> bool:
     """Does a basic index that leaves as many elements as there are keep their order? It does without steps."""
     for part in index if type(index) is tuple else (index,):
-        if not (part is None or part is Ellipsis or type(part) is int or (type(part) is slice and static(part))):
+        if not (
+            part is None
+            or part is Ellipsis
+            or type(part) is int
+            or (type(part) is slice and static(part))
+        ):
             return False
         if type(part) is slice and part.step not in (None, 1):
             return False
@@ -931,7 +972,13 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
 def power(a: Algebra, op: Op) -> Sum | None:
     """x**(y-1) is x**y/x; with a negative y the quotient is as exact, and a forward op has the power."""
     x, y = op.args
-    if op.kwargs or not isinstance(x, Op) or type(x.value) is not float or type(y) not in (int, float) or y >= -1:
+    if (
+        op.kwargs
+        or not isinstance(x, Op)
+        or type(x.value) is not float
+        or type(y) not in (int, float)
+        or y >= -1
+    ):
         return None
     known = a.known.get(key_of(operator.pow, (x, y + 1), {}))
     return None if known is None else Sum({a.apply(operator.truediv, known, x): 1.0}, ())

@@ -36,38 +36,6 @@ from .reverse import Numeric, Recorded, sweep
 from .simplify import pruned, simplified
 
 
-@intrinsic
-def pullback(
-    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
-) -> tuple[Any, Pullback]:
-    """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
-
-    Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
-    structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
-    each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
-    called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
-    variables in its closure, come first, as a dict.
-
-    Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
-    number or an array that stands at several positions gets the derivative by each position at that position; an
-    object that does is one object still, and its whole gradient is shown at each of them.
-
-    Raises `TraceError` for what cannot be traced, `NoRuleError` (from ``back``) where a callable without a rule is
-    in the way, `CotangentError` for a ``dy`` that does not fit, and whatever ``f`` itself raises.
-
-    >>> value, back = pullback(lambda x, y: x * y, 2.0, 3.0)
-    >>> value, back(1.0)
-    (6.0, (3.0, 2.0))
-    """
-    if active.tracer is not None:
-        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
-    done = run(f, args, kwargs, wrt_self=wrt_self, protect=True)
-    return done.value, Pullback(done)
-
-
-vjp = pullback
-
-
 class Pullback:
     """Carries cotangents of a result back to the arguments; see `pullback`.
 

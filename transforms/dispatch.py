@@ -13,9 +13,11 @@ function takes over the program's code object; what it refers to by name lies in
 from __future__ import annotations
 
 import builtins
+import itertools
 import sys
 import time
 import types
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -33,49 +35,44 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return self(*args, **kwargs)
 
 
+def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The code of a function that came from another process: the state has a function of its own here."""
+    return self.function(self, *args, **kwargs)
+
+
 ASK = call.__code__
+serials = itertools.count(1)
+attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
-class Dispatcher(Intrinsic):
-    """The state behind a function that Wengert has made of ``f``."""
+def __getattr__(name: str) -> Any:
+    """A state's function by its qualified name, by which other processes are told of it."""
+    if not name.startswith(("grad(", "value_and_grad(")):
+        raise AttributeError(name)
+    found = attached.get(name)
+    return pass_on if found is None else found
 
-    __slots__ = ("__weakref__", "__wrapped__", "f", "function", "hits", "options", "program")
 
-    def __init__(self, f: Callable[..., Any], name: str, options: tuple[Any, ...]) -> None:
+class Caller:
+    """Answers calls of something that Wengert has made of ``f``: by a program, or by tracing."""
+
+    __slots__ = ("f", "options")
+
+    def __init__(self, f: Callable[..., Any], options: tuple[Any, ...]) -> None:
         if not callable(f):
             raise TraceError(
                 f"the first argument must be a function or another callable, not a {type(f).__name__}"
             )
         self.f = f
         self.options = options
-        self.hits = 0
-        self.program: Program | None = None
-        self.function = types.FunctionType(ASK, {"__builtins__": builtins}, f"{name}({name_of(f)})")
-        self.function.__wrapped__ = f  # type: ignore[attr-defined]
-        switch.users.add(self)
-
-    @property
-    def __name__(self) -> str:
-        return self.function.__name__
-
-    def __getattr__(self, name: str) -> Any:
-        """The bound method under its name, by which pickle asks for it."""
-        if name == self.function.__name__:
-            return self.bound()
-        raise AttributeError(name)
-
-    def bound(self) -> Callable[..., Any]:
-        """The function for the user."""
-        return types.MethodType(self.function, self)
 
     def cache_key(self) -> Hashable:
         return (type(self).__name__, *self.options, key_of(self.f))
 
-    # What the kinds of functions differ in
+    def entry(self) -> Entry:
+        return entry_of(self.cache_key(), self.f)
 
-    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Answer a call from inside a traced function."""
-        raise NotImplementedError
+    # What the kinds of functions differ in
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
@@ -86,33 +83,6 @@ class Dispatcher(Intrinsic):
     def build(self, done: Run) -> Program:
         """The program of a traced run; raises Unfit."""
         raise NotImplementedError
-
-    # The way of a call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if active.tracer is not None:
-            return self.inside(args, kwargs)
-        return self.dispatch(args, kwargs, [], None)
-
-    def missed(
-        self,
-        program: Program,
-        error: BaseException,
-        drawn: list[Any],
-        given: tuple[Any, ...],
-        rest: tuple[Any, ...],
-        named: dict[str, Any],
-    ) -> Any:
-        """The attached program was left: ask the others, or trace."""
-        self.flush()
-        if active.tracer is None and switch.on:
-            with lock:
-                self.entry().note_miss(program, error)
-        error.__traceback__ = None
-        args, kwargs = arguments(program, given, rest, named)
-        if active.tracer is not None:
-            return self.inside(args, kwargs)
-        return self.dispatch(args, kwargs, list(drawn), program)
 
     def dispatch(
         self,
@@ -168,8 +138,70 @@ class Dispatcher(Intrinsic):
             self.attach(program)
         return value
 
-    def entry(self) -> Entry:
-        return entry_of(self.cache_key(), self.f)
+    def attach(self, program: Program) -> None:
+        """Let a program answer the next call first."""
+
+
+class Dispatcher(Caller, Intrinsic):
+    """The state behind a function that Wengert has made of ``f``."""
+
+    __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "program")
+
+    def __init__(self, f: Callable[..., Any], name: str, options: tuple[Any, ...]) -> None:
+        super().__init__(f, options)
+        self.hits = 0
+        self.program: Program | None = None
+        self.function = types.FunctionType(ASK, {"__builtins__": builtins}, f"{name}({name_of(f)})")
+        self.function.__wrapped__ = f  # type: ignore[attr-defined]
+        self.function.__module__ = __name__
+        self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
+        attached[self.function.__qualname__] = self.function
+        switch.users.add(self)
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        """The bound method under its name, by which pickle asks for it."""
+        if name == self.function.__name__:
+            return self.bound()
+        raise AttributeError(name)
+
+    def bound(self) -> Callable[..., Any]:
+        """The function for the user."""
+        return types.MethodType(self.function, self)
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call from inside a traced function."""
+        raise NotImplementedError
+
+    # The way of a call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        return self.dispatch(args, kwargs, [], None)
+
+    def missed(
+        self,
+        program: Program,
+        error: BaseException,
+        drawn: list[Any],
+        given: tuple[Any, ...],
+        rest: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """The attached program was left: ask the others, or trace."""
+        self.flush()
+        if active.tracer is None and switch.on:
+            with lock:
+                self.entry().note_miss(program, error)
+        error.__traceback__ = None
+        args, kwargs = arguments(program, given, rest, named)
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        return self.dispatch(args, kwargs, list(drawn), program)
 
     # Programs as code
 

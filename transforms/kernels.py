@@ -312,7 +312,12 @@ for fn in (operator.add, operator.sub, operator.mul, operator.truediv):
 def finite_power(to: Assembly, op: Op) -> str | None:
     """Between Python's numbers without a call."""
     x, y = op.args
-    if op.kwargs or type(op.value) is not float or type(value_of(x)) is not float or not isinstance(x, Op):
+    if (
+        op.kwargs
+        or type(op.value) is not float
+        or type(value_of(x)) is not float
+        or not isinstance(x, Op)
+    ):
         return None
     if type(y) not in (int, float):
         return None

@@ -19,6 +19,7 @@ import itertools
 import linecache
 import operator
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -48,6 +49,7 @@ from .kernels import STEADY, is_steady
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, pruned
+from .skeleton import copied, stub
 
 LAYOUT_OPS = frozenset(
     (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
@@ -87,6 +89,12 @@ class Program:
         self.hits = 0
         self.seconds = 0.0
         self.dropped = False  # by the cache, which no longer counts it
+        self.back: Callable[..., Any] | None = (
+            None  # of a pullback: from residuals and cotangents to gradients
+        )
+        self.skeleton: Run | None = None
+        self.impure: set[Op] = set()  # of the skeleton: what was drawn
+        self.seeds = 0  # how many leaves the result has
 
     @functools.cached_property
     def alone(self) -> Any:
@@ -134,6 +142,9 @@ class Builder:
         )
         self.assembly = Assembly(self.program.namespace, taken={*used_names, *reserved})
         self.wanted: dict[Place, list[Input]] = {}
+        self.effects: list[Op] = []
+        self.exposed: set[Op] = set()
+        self.names: dict[Place, str] = {}
         self.tape = Tape(done.tape.name, done.tape.site)
         self.seen_constants: dict[int, str] = {}
 
@@ -273,9 +284,7 @@ class Builder:
                 return text if self.is_own(d) else f"{text}.copy()"
         elif type(value) in (int, float) and type(plain) is float:
             return text
-        if isinstance(value, np.ndarray):  # only its type is needed
-            value = np.broadcast_to(np.zeros((), value.dtype), value.shape)
-        blank = Leaf(None, value)
+        blank = Leaf(None, stub(value))  # only its type is needed
         return f"{self.constant(shaped, 'shaped')}({self.constant(blank, 'leaf')}, {text})"
 
     def is_own(self, op: Any) -> bool:
@@ -292,7 +301,7 @@ class Builder:
         """The tape with its reverse sweep, and the cotangents of ``wrt``."""
         forward = self.done.tape.ops
         tape = Tape(self.done.tape.name, self.done.tape.site)
-        tape.ops = list(forward)
+        tape.ops = [*forward, *[d for _, d in seeds if isinstance(d, Input)]]
         quiet = Op(silent, (), None, NOWHERE, tape)
         tape.ops.append(quiet)
         start = len(tape.ops)
@@ -305,20 +314,18 @@ class Builder:
             return tape, found, None
         return tape, found, quiet
 
-    def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
-        """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
-        done, reads, outcome = self.done, self.reads, self.outcome
-        effects = [op for op in done.tape.ops if op.kind == "effect"]
-        self.check(effects)
-        argnums = list(argnums)
-        wrt = [x.op for i in argnums for x in leaves(done.args[i]) if x.op is not None]
+    def best(
+        self, wrt: list[Op], seeds: list[tuple[Op, Any]]
+    ) -> tuple[Tape, dict[Op, Any], Op | None, Input | None]:
+        """The fused tape as it will be run; the cotangents of ``wrt``, and the marks of silence and of draws."""
+        done, outcome = self.done, self.outcome
+        self.effects = [op for op in done.tape.ops if op.kind == "effect"]
+        self.check(self.effects)
         tape, found, quiet = self.fused(wrt, seeds)
         drawn = Input("drawn", None, tape)
-        impure = (
-            [self.redrawn(op, drawn, tape) for op in list(reads.impure)] if reads.impure else []
-        )
+        impure = [self.redrawn(op, drawn) for op in list(self.reads.impure)]
         commits = (
-            [(op.args, op.kwargs) for op in effects],
+            [(op.args, op.kwargs) for op in self.effects],
             [op for _, op in outcome.arrays],
             [template for _, template in outcome.cells],
         )
@@ -331,10 +338,14 @@ class Builder:
         )
         keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
         tape = pruned(optimised(tape, keep), keep_guards=True)
-        values, gradients = tape.result[:2]
-        found = dict(zip(wrt, gradients, strict=True))
-        self.exposed = set(ops_in(values)) | set(ops_in(tape.result[2]))
-        for op in tape.ops:
+        found = dict(zip(wrt, tape.result[1], strict=True))
+        self.exposed = set(ops_in(tape.result[0])) | set(ops_in(tape.result[2]))
+        return tape, found, quiet, drawn if impure else None
+
+    def demand(self, ops: Iterable[Op], drawn: Input | None) -> None:
+        """Note the places whose values the program needs; raises Unfit for what it could not find again."""
+        outcome = self.outcome
+        for op in ops:
             for x in constants_in((op.args, op.kwargs)):
                 self.constant_of(x, op.site)
             if op.kind == "call":
@@ -346,25 +357,135 @@ class Builder:
         self.mention(outcome.template)
         for place, _ in (*outcome.arrays, *outcome.cells):
             self.wanted.setdefault(place, [])
-        for op in effects:
+        for op in self.effects:
             self.mention((op.args, op.kwargs))
-        return self.write(tape, effects, argnums, found, answer, drawn if impure else None, quiet)
 
-    def redrawn(self, op: Op, drawn: Input, tape: Tape) -> Op:
+    def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
+        """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
+        done, template = self.done, self.outcome.template
+        argnums = list(argnums)
+        wrt = [x.op for i in argnums for x in leaves(done.args[i]) if x.op is not None]
+        tape, found, quiet, drawn = self.best(wrt, seeds)
+        self.demand(tape.ops, drawn)
+
+        def result() -> str:
+            gradients = [self.gradient(done.args[i], found) for i in argnums]
+            parts = template if type(template) is tuple and len(template) == 2 else (None, None)
+            return answer.format(
+                value=self.text(template),
+                aux=self.text(parts[1]) if "{aux}" in answer else "",
+                gradients="".join(g + ", " for g in gradients),
+                gradient=gradients[0] if gradients else "",
+            )
+
+        self.write(tape.ops, set(ops_in(tape.result)), result, drawn, quiet)
+        return self.program
+
+    def build_pullback(self, make_back: Callable[..., Any]) -> Program:
+        """Write a program that returns the value and ``make_back(program, inputs, drawn, residuals)``.
+
+        ``program.back`` is then a function of the residuals and of one cotangent for each leaf of the result.
+        """
+        done, program = self.done, self.program
+        forward, impure = list(done.tape.ops), list(self.reads.impure)
+        results = [leaf for leaf in leaves(done.result) if leaf.op is not None]
+        trees = [*done.args, *done.kwargs.values()]
+        wrt = [leaf.op for tree in trees for leaf in leaves(tree) if leaf.op is not None]
+        tape = done.tape
+        dys = [Input(f"dy{i}", cotangent_like(leaf.value), tape) for i, leaf in enumerate(results)]
+        seeds = [(leaf.op, dy) for leaf, dy in zip(results, dys, strict=True)]
+        fused, found, quiet, drawn = self.best(wrt, seeds)
+        before = set(forward)
+        first = [op for op in fused.ops if op in before]
+        then = [
+            op for op in fused.ops if op not in before and op.kind == "call" and op is not quiet
+        ]
+        needed = {x: None for op in then for x in op.operands() if x in before or x is drawn}
+        needed.update({op: None for op in ops_in(list(found.values())) if op in before})
+        inputs = [op for op in forward if isinstance(op, Input)]
+        residuals = [op for op in needed if not isinstance(op, Input)]
+        self.demand([*first, *inputs], drawn)
+        kept = self.constant(make_back, "kept")
+        me = self.constant(program, f"program_{program.number}")
+
+        def result() -> str:
+            groups = [
+                "(" + "".join(self.protected(op) + ", " for op in group) + ")"
+                for group in (inputs, residuals)
+            ]
+            log = "drawn" if drawn is not None else "()"
+            return f"({self.text(self.outcome.template)}, {kept}({me}, {groups[0]}, {groups[1]}, {log}))"
+
+        last = {*ops_in(fused.result[0]), *ops_in(fused.result[2]), *ops_in(fused.result[3])}
+        self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first))
+        program.back = self.write_back(inputs, residuals, dys, then, found)
+        for op in impure:  # the user's pullback lives on these ops
+            op.args, op.fn = op.args[2:], op.args[1]
+        program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
+        program.impure = {copies[op] for op in impure}
+        program.seeds = len(results)
+        return program
+
+    def protected(self, op: Op) -> str:
+        """The value of an op, in a copy if somebody outside could write to it."""
+        text = self.assembly.expression(op)
+        if not isinstance(op.value, np.ndarray):
+            return text
+        shared = isinstance(op, Input) or any(
+            isinstance(x.value, np.ndarray) and np.may_share_memory(x.value, op.value)
+            for x in (*self.exposed, *self.done.tape.inputs)
+        )
+        return f"{text}.copy('K')" if shared else text
+
+    def write_back(
+        self,
+        inputs: list[Input],
+        residuals: list[Op],
+        dys: list[Input],
+        ops: list[Op],
+        found: dict[Op, Any],
+    ) -> Callable[..., Any]:
+        """The function from residuals and cotangents to gradients."""
+        self.assembly = assembly = Assembly(self.program.namespace, taken=used_names)
+        self.seen_constants = {}
+        self.exposed = {*inputs, *residuals, *dys}
+        name = assembly.fresh("back")
+        parameters = [assembly.fresh(op.name) for op in dys]
+        lines = [f"def {name}(inputs, residuals, {', '.join(parameters)}):"]
+        for op, parameter in zip(dys, parameters, strict=True):
+            assembly.bind(op, parameter)
+        for source, group in (("inputs", inputs), ("residuals", residuals)):
+            names = [assembly.fresh(getattr(op, "name", "r")) for op in group]
+            for op, own in zip(group, names, strict=True):
+                assembly.bind(op, own)
+            if group:
+                lines.append(f"    {', '.join(names)}, = {source}")
+        miss = f"raise {self.constant(Miss, 'Miss')}"
+        lines += assembly.emit(ops, set(ops_in(list(found.values()))), miss)
+        texts = [self.gradient(tree, found) for tree in self.done.args]
+        named = {k: self.gradient(tree, found) for k, tree in self.done.kwargs.items()}
+        if named:
+            texts.append("{" + ", ".join(f"{k!r}: {x}" for k, x in named.items()) + "}")
+        lines.append("    return (" + "".join(x + ", " for x in texts) + ")")
+        source = "\n".join(lines) + "\n"
+        self.program.source += "\n\n" + source
+        code = self.compiled(source)
+        return types.FunctionType(code, self.program.namespace)
+
+    def redrawn(self, op: Op, drawn: Input) -> Op:
         """Turn an impure call into one that keeps what it gave."""
         op.args, op.fn = (drawn, op.fn, *op.args), draw
         return op
 
     def write(
         self,
-        tape: Tape,
-        effects: list[Op],
-        argnums: list[int],
-        found: dict[Op, Any],
-        answer: str,
+        ops: list[Op],
+        live: set[Op],
+        answer: Callable[[], str],
         drawn: Input | None,
-        quiet: Op | None,
-    ) -> Program:
+        quiet: Any,
+    ) -> None:
+        """Write guards, operations, effects and the result."""
         program, reads, outcome, assembly = self.program, self.reads, self.outcome, self.assembly
         parameters, header, first = self.signature()
         layout = reads.layout or any(
@@ -392,24 +513,22 @@ class Builder:
                 program.reasons[len(lines)] = reason(place)
                 if place.check == "value" and type(place.value) is int:
                     program.integers[len(lines)] = place.path
-        for text, why in guards.apart(self.written_places(effects), bool(outcome.arrays)):
+        for text, why in guards.apart(self.written_places(), bool(outcome.arrays)):
             lines.append(f"        if {text}: {miss}")
             program.reasons[len(lines)] = why
         self.names = guards.names
         if quiet is not None:
             lines.append(f"        errors = {self.constant(strict, 'strict')}()")
-        for place, ops in self.wanted.items():
-            for op in ops:
+        for place, inputs in self.wanted.items():
+            for op in inputs:
                 assembly.bind(op, self.names[place])
-        ops = tape.ops
-        live = set(ops_in(tape.result))
         checked = iter(
             [op for op in ops if op.kind == "guard" or (op.kind == "call" and not is_steady(op))]
         )
         for line in assembly.emit(ops, live, miss, indent=2):
             lines.append(line)
             if line.endswith(miss):
-                program.reasons[len(lines)] = decision(next(checked))
+                program.reasons[len(lines)] = decision(next(checked, None))
         lines.append("        pass") if lines[-1] == "    try:" else None
         lines.append("    except Exception as error:")
         if quiet is not None:
@@ -419,16 +538,8 @@ class Builder:
         lines.append("    else:")
         if quiet is not None:
             lines.append(f"        {restored}")
-        commits = self.commits(effects)
-        gradients = [self.gradient(self.done.args[i], found) for i in argnums]
-        template = outcome.template
-        parts_of = template if type(template) is tuple and len(template) == 2 else (None, None)
-        result = answer.format(
-            value=self.text(template),
-            aux=self.text(parts_of[1]) if "{aux}" in answer else "",
-            gradients="".join(g + ", " for g in gradients),
-            gradient=gradients[0] if gradients else "",
-        )
+        commits = self.commits()
+        result = answer()
         lines.append("        self.hits += 1")
         if commits:
             lines.append(f"        result = {result}")
@@ -445,8 +556,8 @@ class Builder:
         program.source = "\n".join(lines) + "\n"
         program.parameters = parameters
         program.simple = "**named" not in header
-        self.compile()
-        return program
+        program.code = self.compiled(program.source)
+        program.namespace["__builtins__"] = builtins
 
     def signature(self) -> tuple[list[str], str, list[str]]:
         """The names of the parameters, the ``def`` line, and the first statements, which check what was passed."""
@@ -478,16 +589,16 @@ class Builder:
         first = [f"rest or len(named) != {len(reads.keywords)}"]
         return names, f"def {name}({header}):", first
 
-    def written_places(self, effects: list[Op]) -> list[Place]:
+    def written_places(self) -> list[Place]:
         """The containers and objects outside that the program writes to."""
-        targets = [op.args[0] for op in effects if op.args]
+        targets = [op.args[0] for op in self.effects if op.args]
         found = [self.reads.of(x.value if isinstance(x, External) else x) for x in targets]
         return [place for place in dict.fromkeys(found) if place is not None]
 
-    def commits(self, effects: list[Op]) -> list[str]:
+    def commits(self) -> list[str]:
         """What is done to the outside when all is computed."""
         lines = []
-        for op in effects:
+        for op in self.effects:
             if op.fn is setattr:
                 obj, name, value = op.args
                 owner = (
@@ -512,24 +623,33 @@ class Builder:
             lines.append(f"{self.names[place]}.cell_contents = {self.text(template)}")
         return lines
 
-    def compile(self) -> None:
-        """Compile the source, and let tracebacks show it."""
+    def compiled(self, source: str) -> types.CodeType:
+        """The code of a function; tracebacks show its source as long as the program lives."""
         program = self.program
-        filename = f"<wengert {program.name} {program.number}>"
-        module = compile(program.source, filename, "exec")
-        linecache.cache[filename] = (
-            len(program.source),
-            None,
-            program.source.splitlines(True),
-            filename,
-        )
-        program.code = next(x for x in module.co_consts if isinstance(x, types.CodeType))
+        filename = f"<wengert {program.name} {next(numbers)}>"
+        module = compile(source, filename, "exec")
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
         used_names.update(program.namespace)
-        program.namespace["__builtins__"] = builtins
+        return next(x for x in module.co_consts if isinstance(x, types.CodeType))
 
 
-def decision(op: Op) -> str:
+def cotangent_like(value: Any) -> Any:
+    """A cotangent of the kind that belongs to a value."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.ones_like(value)[()] if isinstance(value, np.generic) else np.ones_like(value)
+    return 1.0 + 0j if isinstance(value, complex) else 1.0
+
+
+def strictly(ops: Iterable[Op]) -> Any:
+    """Whether NumPy might warn about one of these operations."""
+    return True if any(map(may_warn, ops)) else None
+
+
+def decision(op: Op | None) -> str:
     """In words, what it means that a program was left at this op."""
+    if op is None:
+        return "a value is not of the kind that it was"
     place = f"{op.site.filename}:{op.site.lineno}, in {op.site.function}"
     if op.kind == "guard":
         return f"another decision at {place} (it was {op.value!r})"

@@ -183,9 +183,12 @@ class Pictures:
     def take(self, x, seen=None):
         seen = set() if seen is None else seen
         kind = type(x)
-        assert not is_ours(kind) or kind.__name__ in ("Gradient", "Pullback", "Missing", "Program"), (
-            f"{kind} is ours"
-        )
+        assert not is_ours(kind) or kind.__name__ in (
+            "Gradient",
+            "Pullback",
+            "Missing",
+            "Program",
+        ), f"{kind} is ours"
         if isinstance(x, np.generic):
             return name(kind), x.dtype.str, precise(np.asarray(x))
         if isinstance(x, float | complex):

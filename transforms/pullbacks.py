@@ -1,0 +1,130 @@
+"""``pullback``: the value of a function, and the way back from it.
+
+Words
+-----
+residual   a value of the forward run that the reverse sweep needs; copied where somebody outside could write to it.
+skeleton   a traced run without its values, common to all pullbacks that come out of a program.
+revived    the run behind a pullback, made again from the skeleton and the values of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..tracer.box import BOXES
+from ..tracer.reads import Reads
+from ..tracer.run import Run, run
+from ..tracer.session import active, intrinsic
+from ..tracer.tape import Input, Op, primal
+from .api import Pullback, checked_seeds, inner_pullback
+from .dispatch import Caller
+from .programs import Builder, Program
+from .skeleton import copied
+
+
+@intrinsic
+def pullback(
+    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
+) -> tuple[Any, Pullback]:
+    """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
+
+    Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
+    structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
+    each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
+    called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
+    variables in its closure, come first, as a dict.
+
+    Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
+    number or an array that stands at several positions gets the derivative by each position at that position; an
+    object that does is one object still, and its whole gradient is shown at each of them.
+
+    Raises `TraceError` for what cannot be traced, `NoRuleError` (from ``back``) where a callable without a rule is
+    in the way, `CotangentError` for a ``dy`` that does not fit, and whatever ``f`` itself raises.
+
+    >>> value, back = pullback(lambda x, y: x * y, 2.0, 3.0)
+    >>> value, back(1.0)
+    (6.0, (3.0, 2.0))
+    """
+    if active.tracer is not None:
+        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
+    if wrt_self:
+        done = run(f, args, kwargs, wrt_self=True, protect=True)
+        return done.value, Pullback(done)
+    return Forward(f, ()).dispatch(args, kwargs, [], None)
+
+
+vjp = pullback
+
+
+class Forward(Caller):
+    """Answers calls of `pullback`."""
+
+    __slots__ = ()
+
+    def traced(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
+    ) -> tuple[Any, Run]:
+        done = run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
+        return (done.value, Pullback(done)), done
+
+    def build(self, done: Run) -> Program:
+        return Builder(done, getattr(self.f, "__name__", "f")).build_pullback(Kept)
+
+
+class Kept(Pullback):
+    """A pullback whose reverse sweep is a program."""
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: tuple[Any, ...],
+        residuals: tuple[Any, ...],
+        drawn: Any,
+    ) -> None:
+        self.program = program
+        self.inputs = inputs
+        self.residuals = residuals
+        self.drawn = drawn
+        self.run: Run | None = None
+
+    @property
+    def done(self) -> Run:  # type: ignore[override]
+        if self.run is None:
+            self.run = revived(self.program, self.inputs, self.drawn)
+        return self.run
+
+    def __call__(self, dy: Any) -> tuple[Any, ...]:
+        skeleton, back = self.program.skeleton, self.program.back
+        assert skeleton is not None and back is not None
+        seeds = checked_seeds(skeleton, dy)
+        if any(type(d) in BOXES for _, d in seeds) or len(seeds) != self.program.seeds:
+            return self.pull(checked_seeds(self.done, dy))
+        with np.errstate(all="ignore"):
+            return back(self.inputs, self.residuals, *[d for _, d in seeds])
+
+
+intrinsic(Kept.__call__)
+
+
+def revived(program: Program, inputs: tuple[Any, ...], drawn: Any) -> Run:
+    """The run that a program stands for, with the values that it had for these inputs."""
+    assert program.skeleton is not None
+    given, results = iter(inputs), iter(drawn)
+
+    def value(old: Op, new: Op) -> Any:
+        if isinstance(old, Input):
+            return next(given)
+        if old.kind != "call":
+            return old.value
+        if old in program.impure:
+            return next(results)[1]
+        return new.fn(*primal(new.args), **primal(new.kwargs))
+
+    with np.errstate(all="ignore"):
+        return copied(program.skeleton, value)[0]
+
+
+vjp = pullback

@@ -1,0 +1,66 @@
+"""A run without its values: what all calls that a program answers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..tracer.run import Run
+from ..tracer.structure import Branch, Leaf, Tree, rebuild
+from ..tracer.tape import FloatOp, Guard, Input, KeywordOp, Op, Tape, substitute
+
+
+def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
+    """A copy of a run in which an op has the value that ``value(old, new)`` gives, and the new ops by the old ones."""
+    result = Run(Tape(done.tape.name, done.tape.site))
+    copies: dict[Op, Op] = {}
+
+    def leaf(x: Leaf) -> Leaf:
+        op = None if x.op is None else copies[x.op]
+        return Leaf(op, stub(x.value) if op is None else op.value)
+
+    for op in done.tape.ops:
+        new = copies[op] = copy_of(op, result.tape, copies)
+        new.value = value(op, new)
+        result.tape.ops.append(new)
+        if op in done.tape.callers:
+            result.tape.callers[new] = done.tape.callers[op]
+    result.args = [mapped(tree, leaf) for tree in done.args]
+    result.kwargs = {k: mapped(tree, leaf) for k, tree in done.kwargs.items()}
+    result.result = mapped(done.result, leaf)
+    result.tape.result = rebuild(result.result, lambda x: x.value if x.op is None else x.op)
+    return result, copies
+
+
+def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
+    """An op of the same kind on another tape, without a value."""
+    args = substitute(op.args, copies.__getitem__)
+    if type(op) is FloatOp:
+        return FloatOp(op.fn, args, None, op.site, tape, op.signature)
+    if isinstance(op, Input):
+        return Input(op.name, None, tape, op.role, op.place)
+    if isinstance(op, KeywordOp):
+        kwargs = substitute(op.kwargs, copies.__getitem__)
+        return type(op)(op.fn, args, kwargs, None, op.site, tape)
+    return (Guard if isinstance(op, Guard) else Op)(op.fn, args, None, op.site, tape)
+
+
+def mapped(tree: Tree, leaf: Callable[[Leaf], Leaf]) -> Tree:
+    """A copy of a tree with other leaves."""
+    if isinstance(tree, Leaf):
+        return leaf(tree)
+    if isinstance(tree, Branch):
+        return Branch(tree.kind, {key: mapped(part, leaf) for key, part in tree.parts.items()})
+    return tree
+
+
+def stub(value: Any) -> Any:
+    """A value by its type alone, where it is an array."""
+    if isinstance(value, np.ndarray) and value.size > 1:
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    if isinstance(value, (tuple, list)) and any(isinstance(x, np.ndarray) for x in value):
+        parts = [stub(x) for x in value]
+        return value._make(parts) if hasattr(value, "_make") else type(value)(parts)
+    return value
