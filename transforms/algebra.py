@@ -28,7 +28,18 @@ from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
-from ..tracer.tape import NOWHERE, FloatOp, Op, Signature, Site, Tape, append, ops_in, primal, substitute
+from ..tracer.tape import (
+    NOWHERE,
+    FloatOp,
+    Op,
+    Signature,
+    Site,
+    Tape,
+    append,
+    ops_in,
+    primal,
+    substitute,
+)
 from .kernels import hashable, is_array, is_fresh, static
 from .rescue import rescued, swallowed
 from .simplify import pruned
@@ -88,7 +99,10 @@ class Algebra:
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
         self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
         self.lost = swallowed(tape.ops, self.fixed)
-        self.spans: dict[Op, list[tuple[int, int]]] = {}  # the parts of vectors of zeros that are written
+        self.spans: dict[
+            Op, list[tuple[int, int]]
+        ] = {}  # the parts of vectors of zeros that are written
+        self.products: dict[Hashable, Op] = {}  # A.T @ B, by A, B and the axis that is summed over
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
         self.uses: dict[Op, int] = defaultdict(int)
@@ -145,7 +159,9 @@ class Algebra:
             if q is None:
                 core = p
             else:
-                core, n = (self.float_op(fn, n, q), 1.0) if p is None else (self.float_op(fn, p, q), n)
+                core, n = (
+                    (self.float_op(fn, n, q), 1.0) if p is None else (self.float_op(fn, p, q), n)
+                )
         else:
             if fn is operator.sub:
                 k = -k
@@ -225,7 +241,9 @@ class Algebra:
         if self.risky and old:
             careful = Tape(self.tape.name, self.tape.site)
             careful.ops, careful.result = self.tape.ops, tuple(old)
-            found = rescued(self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans)
+            found = rescued(
+                self.out, self.risky, [new[op] for op in old], pruned(careful), self.spans
+            )
             new.update(zip(old, found, strict=True))
         self.out.result = substitute(self.tape.result, lambda op: new.get(op, op))
 
@@ -251,9 +269,17 @@ class Algebra:
         s = self.sums.get(op)
         if s is not None and s.is_number:
             return self.apply(np.full, s.shape, s.number, op.value.dtype)
-        if x in self.fixed or x.kind != "call" or not is_fresh(x) or x in self.given:
-            x = self.apply(np.copy, x)
-        self.given.add(x)
+        owner = x
+        while owner.fn in (np.reshape, np.transpose) and owner not in self.fixed:
+            owner = owner.args[0]
+        if (
+            owner in self.fixed
+            or owner in self.given
+            or owner.kind != "call"
+            or not is_fresh(owner)
+        ):
+            x = owner = self.apply(np.copy, x)
+        self.given.add(owner)
         return x
 
     # ------------------------------------------------------------------------------------ ops on the new tape
@@ -287,7 +313,9 @@ class Algebra:
         if type(core) is not Pile:
             return core
         if len(core.columns) < 3:
-            products = [self.plain(operator.mul, x, y) for x, y in zip(core.columns, core.rows, strict=True)]
+            products = [
+                self.plain(operator.mul, x, y) for x, y in zip(core.columns, core.rows, strict=True)
+            ]
             return self.apply(operator.add, *products) if len(products) == 2 else products[0]
         columns = self.apply(np.array, [unlifted(x) for x in core.columns])
         rows = self.apply(np.array, [unlifted(x) for x in core.rows])
@@ -319,7 +347,9 @@ class Algebra:
             pair = self.pairs.get(x)
             if pair is not None:
                 c, core = pair
-                found = self.made[x] = c if core is None else core if c == 1 else self.scaled(core, c)
+                found = self.made[x] = (
+                    c if core is None else core if c == 1 else self.scaled(core, c)
+                )
                 return found
             s = self.sums.get(x)
             if s is None:
@@ -522,7 +552,16 @@ COMMUTES = frozenset((operator.add, operator.mul))
 SHARED = frozenset(
     (
         *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
-        *(operator.getitem, operator.matmul, np.array, np.dot, np.transpose, np.reshape, expand, np.eye),
+        *(
+            operator.getitem,
+            operator.matmul,
+            np.array,
+            np.dot,
+            np.transpose,
+            np.reshape,
+            expand,
+            np.eye,
+        ),
         *(np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.tanh, np.log1p, np.cosh, np.sinh),
         *(
             np.equal,
@@ -559,8 +598,7 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
     if len(op.args) != 2 or op.kwargs or not all(map(is_factor, op.args)):
         return None
     shape = np.shape(op.value)
-    size = np.size(op.value)
-    (c, p), (k, q) = a.single(op.args[0], size), a.single(op.args[1], size)
+    (c, p), (k, q) = a.single(op.args[0]), a.single(op.args[1])
     if op.fn is product and op in a.lost and p is not None:
         return None
     if c and k and not c * k:
@@ -571,7 +609,12 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
             if is_column(x) and np.shape(y.value) == (1, shape[1]) and c * k == 1:
                 return Sum({Pile(x, y, op.site, a.out): 1.0}, shape)
         n, core = times(a, p, q)
-        return Sum({core: c * k * n}, shape)
+        n *= c * k
+        if core is not None and core.fn is operator.mul and n != 1 and (n != -1 or a.uses[op] > 1):
+            small, large = sorted((p, q), key=lambda x: np.size(x.value))
+            if np.size(small.value) * 4 <= np.size(op.value):
+                n, core = 1.0, a.plain(operator.mul, a.scaled(small, n), large)
+        return Sum({core: n}, shape)
     x = p or q
     if x is None:
         return Sum({None: c * k}, shape)
@@ -669,8 +712,14 @@ def collected(a: Algebra, op: Op, sign: float) -> Sum | None:
                 core = a.core(core, len(shape))
             terms[core] = terms.get(core, 0.0) + factor * c
     piles = [core for core in terms if type(core) is Pile]
-    if len(piles) == 2 and terms[piles[0]] == terms[piles[1]] and all(a.load[x] == 1 for x in piles):
-        piles.sort(key=lambda pile: -len(pile.rows))  # the short one onto the long one: linear in all
+    if (
+        len(piles) == 2
+        and terms[piles[0]] == terms[piles[1]]
+        and all(a.load[x] == 1 for x in piles)
+    ):
+        piles.sort(
+            key=lambda pile: -len(pile.rows)
+        )  # the short one onto the long one: linear in all
         piles[0].columns += piles[1].columns
         piles[0].rows += piles[1].rows
         del terms[piles[1]]
@@ -776,17 +825,38 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
     if core.fn is operator.mul:
         for p, q in (core.args, core.args[::-1]):
             # What is the same all along the axes can be multiplied in afterwards.
-            if isinstance(q, Op) and q.fn is not operator.mul and np.shape(q.value) == shape:
-                if (
-                    isinstance(p, Op)
-                    and np.ndim(p.value)
-                    and any(p.value.shape[i] != 1 for i in axes)
-                ):
-                    continue
-                _, known = known_sum(a, q, axes)
-                if known is not None and isinstance(p, Op):
-                    return times(a, p, known)
+            if isinstance(p, Op) and isinstance(q, Op) and np.shape(q.value) == shape:
+                if not np.ndim(p.value) or all(p.value.shape[i] == 1 for i in axes):
+                    return times(a, p, summed(a, q, axes))
+        found = a.products.get((*map(id, core.args), axes)) or a.products.get(
+            (*map(id, core.args[::-1]), axes)
+        )
+        if (
+            found is not None
+        ):  # the product of two matrices has the sums of products on its diagonal
+            diagonal = a.apply(np.diagonal, found, 0, len(shape) - 2, len(shape) - 1)
+            return 1.0, a.reshaped(diagonal, ones_at(shape, axes))
+    elif (
+        core.fn in MATMULS
+        and axes == (len(shape) - 2,)
+        and np.ndim(core.args[0].value) == len(shape)
+    ):
+        x, y = core.args
+        return 1.0, a.apply(core.fn, summed(a, x, axes), y)
     return 0.0, None
+
+
+def summed(a: Algebra, x: Op, axes: tuple[int, ...]) -> Op:
+    """The sum of ``x`` over axes, with ones in their place."""
+    known = a.known.get((np.sum, id(x), axes, True))
+    if known is None:
+        known = a.apply(np.add.reduce, x, axis=axes)
+        if np.ndim(known.value):
+            known = a.reshaped(known, ones_at(x.value.shape, axes))
+    return known
+
+
+MATMULS = (operator.matmul, np.matmul, np.dot)
 
 
 # ------------------------------------------------------------------------------- what is linear in one operand
@@ -815,7 +885,12 @@ def place(a: Algebra, op: Op) -> Sum | None:
 def covers(index: Any) -> bool:
     """Does a basic index that leaves as many elements as there are keep their order? It does without steps."""
     for part in index if type(index) is tuple else (index,):
-        if not (part is None or part is Ellipsis or type(part) is int or (type(part) is slice and static(part))):
+        if not (
+            part is None
+            or part is Ellipsis
+            or type(part) is int
+            or (type(part) is slice and static(part))
+        ):
             return False
         if type(part) is slice and part.step not in (None, 1):
             return False
@@ -832,6 +907,9 @@ def span_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int] | None:
     return index % shape[0], index % shape[0] + 1
 
 
+PLAIN_AXES = ((), (None,))
+
+
 @rule(np.transpose)
 def transpose(a: Algebra, op: Op) -> Sum | None:
     """The transpose of a transpose is the matrix, and a number has none."""
@@ -845,7 +923,7 @@ def transpose(a: Algebra, op: Op) -> Sum | None:
     assert core is not None
     if not np.ndim(core.value):
         return Sum({core: c}, np.shape(op.value))
-    if core.fn is np.transpose and len(core.args) == len(op.args) == 1:
+    if core.fn is np.transpose and core.args[1:] in PLAIN_AXES and op.args[1:] in PLAIN_AXES:
         return Sum({core.args[0]: c}, np.shape(op.value))
     return Sum({a.apply(np.transpose, core, *op.args[1:]): c}, np.shape(op.value))
 
@@ -894,7 +972,18 @@ def matmul(a: Algebra, op: Op) -> Sum | None:
     if p.fn is np.eye or q.fn is np.eye:
         return Sum({q if p.fn is np.eye else p: c * k}, shape)
     small = np.ndim(p.value) in (1, 2) and np.ndim(q.value) in (1, 2)
-    return Sum({a.apply(np.dot if small else op.fn, p, q): c * k}, shape)
+    core = a.apply(np.dot if small else op.fn, p, q)
+    if is_swap(p) and np.ndim(p.value) == np.ndim(q.value):
+        a.products[id(p.args[0]), id(q), (np.ndim(q.value) - 2,)] = core
+    return Sum({core: c * k}, shape)
+
+
+def is_swap(x: Op) -> bool:
+    """Is this a matrix, or a stack of them, transposed?"""
+    n = np.ndim(x.value)
+    if x.fn is np.transpose and n == 2:
+        return x.args[1:] in PLAIN_AXES
+    return x.fn is np.swapaxes and {i % n for i in x.args[1:]} == {n - 1, n - 2}
 
 
 @rule(numpy_shapes.on_diagonal)
@@ -914,6 +1003,10 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
     shape = np.shape(op.value)
     if not (isinstance(x, Op) and isinstance(d, Op) and is_real(x.value) and is_real(d.value)):
         return None
+    if d.value.size == op.value.size and covers(index):
+        (c, p), (k, q) = a.full(x), a.full(d)
+        q = a.reshaped(q, shape)
+        return Sum({p: c, q: k} if p is not q else {p: c + k}, shape)
     (c, p), (k, q) = a.full(x), a.full(d)
     if c != k:
         c, p, q = 1.0, a.scaled(p, c), a.scaled(q, k)
@@ -931,7 +1024,13 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
 def power(a: Algebra, op: Op) -> Sum | None:
     """x**(y-1) is x**y/x; with a negative y the quotient is as exact, and a forward op has the power."""
     x, y = op.args
-    if op.kwargs or not isinstance(x, Op) or type(x.value) is not float or type(y) not in (int, float) or y >= -1:
+    if (
+        op.kwargs
+        or not isinstance(x, Op)
+        or type(x.value) is not float
+        or type(y) not in (int, float)
+        or y >= -1
+    ):
         return None
     known = a.known.get(key_of(operator.pow, (x, y + 1), {}))
     return None if known is None else Sum({a.apply(operator.truediv, known, x): 1.0}, ())

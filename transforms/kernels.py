@@ -259,7 +259,7 @@ def transpose(to: Assembly, op: Op) -> str | None:
     if op.kwargs or not is_array(op.args[0]):
         return None
     x = to.argument(op.args[0])
-    return f"{x}.T" if len(op.args) == 1 else f"{x}.transpose({to.argument(op.args[1])})"
+    return f"{x}.T" if op.args[1:] in ((), (None,)) else f"{x}.transpose({to.argument(op.args[1])})"
 
 
 @kernel(np.copy)
@@ -312,7 +312,12 @@ for fn in (operator.add, operator.sub, operator.mul, operator.truediv):
 def finite_power(to: Assembly, op: Op) -> str | None:
     """Between Python's numbers without a call."""
     x, y = op.args
-    if op.kwargs or type(op.value) is not float or type(value_of(x)) is not float or not isinstance(x, Op):
+    if (
+        op.kwargs
+        or type(op.value) is not float
+        or type(value_of(x)) is not float
+        or not isinstance(x, Op)
+    ):
         return None
     if type(y) not in (int, float):
         return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,17 @@ def swallowed(ops: Sequence[Op], fixed: Collection[Op]) -> set[Op]:
 
 
 def witnesses(
-    ops: Sequence[Op], risky: Collection[Op], results: Iterable[Op], whole: Collection[Op] = ()
+    ops: Sequence[Op], risky: Collection[Op], results: Collection[Op], whole: Collection[Op] = ()
 ) -> list[Op]:
     """Ops that cover all of ``risky``: results where possible, small ones first.
 
     ``whole`` are the writes which overwrite nothing but zeros.
     """
-    left = set(risky)
+    needed = set(results)
+    for op in reversed(ops):
+        if op in needed:
+            needed.update(op.operands())
+    left = needed.intersection(risky)
     covered: set[Op] = set()
     chosen: list[Op] = []
 
