@@ -253,7 +253,11 @@ def _last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
 
 def ties(a: Any, z: Any, axis: Any, where: Any = True) -> Any:
     """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally."""
-    hit = np.equal(a, restore(z, a, axis)) & (where if _given(where) else True)
+    hit = np.equal(a, restore(z, a, axis))
+    if _given(where):
+        hit &= where
+    elif np.count_nonzero(hit) == np.size(z) and np.logical_or.reduce(hit, axis=axis).all():
+        return hit.astype(float_dtype(z))  # one for each: there are no ties
     count = np.add.reduce(hit, axis=axis, dtype=np.intp, keepdims=True)
     return (hit / np.maximum(count, 1)).astype(float_dtype(z), copy=False)
 

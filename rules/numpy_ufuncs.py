@@ -32,7 +32,7 @@ def share(x: Any, y: Any, z: Any) -> Any:
     if isinstance(z, np.ndarray):
         hit, tie = np.equal(x, z), np.equal(x, y)
         if not tie.any():
-            return hit  # bools are enough, and cheaper
+            return hit.astype(float_dtype(z))
     return (np.equal(x, z) / (1 + np.equal(x, y))).astype(float_dtype(z), copy=False)
 
 

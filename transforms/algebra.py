@@ -102,6 +102,7 @@ class Algebra:
         self.spans: dict[
             Op, list[tuple[int, int]]
         ] = {}  # the parts of vectors of zeros that are written
+        self.products: dict[Hashable, Op] = {}  # A.T @ B, by A, B and the axis that is summed over
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
         self.uses: dict[Op, int] = defaultdict(int)
@@ -268,9 +269,17 @@ class Algebra:
         s = self.sums.get(op)
         if s is not None and s.is_number:
             return self.apply(np.full, s.shape, s.number, op.value.dtype)
-        if x in self.fixed or x.kind != "call" or not is_fresh(x) or x in self.given:
-            x = self.apply(np.copy, x)
-        self.given.add(x)
+        owner = x
+        while owner.fn in (np.reshape, np.transpose) and owner not in self.fixed:
+            owner = owner.args[0]
+        if (
+            owner in self.fixed
+            or owner in self.given
+            or owner.kind != "call"
+            or not is_fresh(owner)
+        ):
+            x = owner = self.apply(np.copy, x)
+        self.given.add(owner)
         return x
 
     # ------------------------------------------------------------------------------------ ops on the new tape
@@ -589,8 +598,7 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
     if len(op.args) != 2 or op.kwargs or not all(map(is_factor, op.args)):
         return None
     shape = np.shape(op.value)
-    size = np.size(op.value)
-    (c, p), (k, q) = a.single(op.args[0], size), a.single(op.args[1], size)
+    (c, p), (k, q) = a.single(op.args[0]), a.single(op.args[1])
     if op.fn is product and op in a.lost and p is not None:
         return None
     if c and k and not c * k:
@@ -601,7 +609,12 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
             if is_column(x) and np.shape(y.value) == (1, shape[1]) and c * k == 1:
                 return Sum({Pile(x, y, op.site, a.out): 1.0}, shape)
         n, core = times(a, p, q)
-        return Sum({core: c * k * n}, shape)
+        n *= c * k
+        if core is not None and core.fn is operator.mul and n != 1 and (n != -1 or a.uses[op] > 1):
+            small, large = sorted((p, q), key=lambda x: np.size(x.value))
+            if np.size(small.value) * 4 <= np.size(op.value):
+                n, core = 1.0, a.plain(operator.mul, a.scaled(small, n), large)
+        return Sum({core: n}, shape)
     x = p or q
     if x is None:
         return Sum({None: c * k}, shape)
@@ -812,17 +825,38 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
     if core.fn is operator.mul:
         for p, q in (core.args, core.args[::-1]):
             # What is the same all along the axes can be multiplied in afterwards.
-            if isinstance(q, Op) and q.fn is not operator.mul and np.shape(q.value) == shape:
-                if (
-                    isinstance(p, Op)
-                    and np.ndim(p.value)
-                    and any(p.value.shape[i] != 1 for i in axes)
-                ):
-                    continue
-                _, known = known_sum(a, q, axes)
-                if known is not None and isinstance(p, Op):
-                    return times(a, p, known)
+            if isinstance(p, Op) and isinstance(q, Op) and np.shape(q.value) == shape:
+                if not np.ndim(p.value) or all(p.value.shape[i] == 1 for i in axes):
+                    return times(a, p, summed(a, q, axes))
+        found = a.products.get((*map(id, core.args), axes)) or a.products.get(
+            (*map(id, core.args[::-1]), axes)
+        )
+        if (
+            found is not None
+        ):  # the product of two matrices has the sums of products on its diagonal
+            diagonal = a.apply(np.diagonal, found, 0, len(shape) - 2, len(shape) - 1)
+            return 1.0, a.reshaped(diagonal, ones_at(shape, axes))
+    elif (
+        core.fn in MATMULS
+        and axes == (len(shape) - 2,)
+        and np.ndim(core.args[0].value) == len(shape)
+    ):
+        x, y = core.args
+        return 1.0, a.apply(core.fn, summed(a, x, axes), y)
     return 0.0, None
+
+
+def summed(a: Algebra, x: Op, axes: tuple[int, ...]) -> Op:
+    """The sum of ``x`` over axes, with ones in their place."""
+    known = a.known.get((np.sum, id(x), axes, True))
+    if known is None:
+        known = a.apply(np.add.reduce, x, axis=axes)
+        if np.ndim(known.value):
+            known = a.reshaped(known, ones_at(x.value.shape, axes))
+    return known
+
+
+MATMULS = (operator.matmul, np.matmul, np.dot)
 
 
 # ------------------------------------------------------------------------------- what is linear in one operand
@@ -873,6 +907,9 @@ def span_of(index: Any, shape: tuple[int, ...]) -> tuple[int, int] | None:
     return index % shape[0], index % shape[0] + 1
 
 
+PLAIN_AXES = ((), (None,))
+
+
 @rule(np.transpose)
 def transpose(a: Algebra, op: Op) -> Sum | None:
     """The transpose of a transpose is the matrix, and a number has none."""
@@ -886,7 +923,7 @@ def transpose(a: Algebra, op: Op) -> Sum | None:
     assert core is not None
     if not np.ndim(core.value):
         return Sum({core: c}, np.shape(op.value))
-    if core.fn is np.transpose and len(core.args) == len(op.args) == 1:
+    if core.fn is np.transpose and core.args[1:] in PLAIN_AXES and op.args[1:] in PLAIN_AXES:
         return Sum({core.args[0]: c}, np.shape(op.value))
     return Sum({a.apply(np.transpose, core, *op.args[1:]): c}, np.shape(op.value))
 
@@ -935,7 +972,18 @@ def matmul(a: Algebra, op: Op) -> Sum | None:
     if p.fn is np.eye or q.fn is np.eye:
         return Sum({q if p.fn is np.eye else p: c * k}, shape)
     small = np.ndim(p.value) in (1, 2) and np.ndim(q.value) in (1, 2)
-    return Sum({a.apply(np.dot if small else op.fn, p, q): c * k}, shape)
+    core = a.apply(np.dot if small else op.fn, p, q)
+    if is_swap(p) and np.ndim(p.value) == np.ndim(q.value):
+        a.products[id(p.args[0]), id(q), (np.ndim(q.value) - 2,)] = core
+    return Sum({core: c * k}, shape)
+
+
+def is_swap(x: Op) -> bool:
+    """Is this a matrix, or a stack of them, transposed?"""
+    n = np.ndim(x.value)
+    if x.fn is np.transpose and n == 2:
+        return x.args[1:] in PLAIN_AXES
+    return x.fn is np.swapaxes and {i % n for i in x.args[1:]} == {n - 1, n - 2}
 
 
 @rule(numpy_shapes.on_diagonal)
@@ -955,6 +1003,10 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
     shape = np.shape(op.value)
     if not (isinstance(x, Op) and isinstance(d, Op) and is_real(x.value) and is_real(d.value)):
         return None
+    if d.value.size == op.value.size and covers(index):
+        (c, p), (k, q) = a.full(x), a.full(d)
+        q = a.reshaped(q, shape)
+        return Sum({p: c, q: k} if p is not q else {p: c + k}, shape)
     (c, p), (k, q) = a.full(x), a.full(d)
     if c != k:
         c, p, q = 1.0, a.scaled(p, c), a.scaled(q, k)

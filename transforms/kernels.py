@@ -259,7 +259,7 @@ def transpose(to: Assembly, op: Op) -> str | None:
     if op.kwargs or not is_array(op.args[0]):
         return None
     x = to.argument(op.args[0])
-    return f"{x}.T" if len(op.args) == 1 else f"{x}.transpose({to.argument(op.args[1])})"
+    return f"{x}.T" if op.args[1:] in ((), (None,)) else f"{x}.transpose({to.argument(op.args[1])})"
 
 
 @kernel(np.copy)

@@ -112,6 +112,9 @@ def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) ->
     return value
 
 
+draw.impure = True  # type: ignore[attr-defined]
+
+
 def make(kind: type, parts: dict[str, Any]) -> Any:
     """An object with these attributes, made without running its ``__init__``."""
     instance: Any = object.__new__(kind)

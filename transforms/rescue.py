@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,17 @@ def swallowed(ops: Sequence[Op], fixed: Collection[Op]) -> set[Op]:
 
 
 def witnesses(
-    ops: Sequence[Op], risky: Collection[Op], results: Iterable[Op], whole: Collection[Op] = ()
+    ops: Sequence[Op], risky: Collection[Op], results: Collection[Op], whole: Collection[Op] = ()
 ) -> list[Op]:
     """Ops that cover all of ``risky``: results where possible, small ones first.
 
     ``whole`` are the writes which overwrite nothing but zeros.
     """
-    left = set(risky)
+    needed = set(results)
+    for op in reversed(ops):
+        if op in needed:
+            needed.update(op.operands())
+    left = needed.intersection(risky)
     covered: set[Op] = set()
     chosen: list[Op] = []
 
@@ -123,9 +127,9 @@ class Rescue:
     __name__ = "rescue"
     steady = True
 
-    def __init__(self, careful: Tape) -> None:
+    def __init__(self, careful: Tape, drawn: Collection[Op] = ()) -> None:
         self.namespace: dict[str, Any] = {}
-        self.source: str | None = source_of(careful, "careful", self.namespace)
+        self.source: str | None = source_of(careful, "careful", self.namespace, drawn)
         self.function: Any = None
 
     def __call__(
@@ -188,8 +192,9 @@ def rescued(
     seen = witnesses(out.ops, risky, gradients, whole)
     if not seen:
         return gradients
-    inputs = tuple(careful.inputs)
+    drawn = [op for op in careful.ops if getattr(op.fn, "impure", False)]  # not to be drawn again
+    inputs = (*careful.inputs, *drawn)
     values = tuple([x.value for x in gradients])
-    fn = Rescue(careful)
+    fn = Rescue(careful, drawn)
     op = append(out, fn, (tuple(seen), tuple(gradients), inputs), {}, values, NOWHERE)
     return [append(out, element, (op, i), {}, x, NOWHERE) for i, x in enumerate(values)]
