@@ -203,7 +203,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if tracer.reads is not None and name not in ("__name__", "__file__"):
             place = noted(tracer, obj, name, value)
         if type(value) in ATOMS and type(value) is not int:
-            return value
+            return enter(tracer, value, name, place)
         if obj.__name__.partition(".")[0] in CONSTANT_MODULES and not (
             is_container(value) or hasattr(value, "__dict__")
         ):
@@ -277,7 +277,7 @@ def leaf(
         entry = tracer.overlay.get((slot(obj), name)) if type(value) is int else None
         if entry is not None and entry[1] is value:
             return entry[2]
-        return enter(tracer, value, name, place) if type(value) is int else value
+        return enter(tracer, value, name, place) if outside else value
     entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
         return entry[2]

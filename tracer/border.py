@@ -26,6 +26,7 @@ from . import rewrite
 from .arrays import current, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .intrinsic import Intrinsic
 from .reads import Place
 from .record import decide
 from .session import Tracer
@@ -63,6 +64,8 @@ ATOMS = frozenset(
 def enter(tracer: Tracer, value: Any, name: str, place: Place | None = None) -> Any:
     """Let a value that lies outside, at the given place if it is known, into the trace."""
     if type(value) in ATOMS:
+        if type(value) is types.MethodType:
+            enter_owner(tracer, value)
         return dynamic(tracer, value, name, place) if type(value) is int else value
     if is_traced_array(value):
         known = tracer.arrays.get(id(value))
@@ -73,6 +76,13 @@ def enter(tracer: Tracer, value: Any, name: str, place: Place | None = None) -> 
         if shadow is not None:
             return shadow[1]
     return admit(tracer, value, name, "outside", place)[0]
+
+
+def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
+    """The object that a method from outside is bound to lies outside as well."""
+    owner = method.__self__
+    if not isinstance(owner, (type, types.ModuleType, Intrinsic)):
+        enter(tracer, owner, type(owner).__name__, tracer.reads and tracer.reads.of(owner))
 
 
 def dynamic(tracer: Tracer, value: int, name: str, place: Place | None) -> Any:

@@ -11,7 +11,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any
 
 from . import attributes, calls, protocols
@@ -304,7 +304,8 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         if tracer is None:
             return value
         reads = tracer.reads
-        atom = type(value) in ATOMS or value.__class__ is type
+        kind = type(value)
+        atom = (kind in ATOMS and kind is not MethodType) or value.__class__ is type
         if atom and (
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):

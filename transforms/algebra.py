@@ -648,7 +648,8 @@ def times(a: Algebra, p: Op, q: Op) -> tuple[float, Op | None]:
         c, inner = a.multiples.get(whole, (1.0, whole))
         above, below = unshaped(inner), unshaped(part)
         if (
-            above.fn in QUOTIENTS
+            isinstance(above, Op)  # and not a number
+            and above.fn in QUOTIENTS
             and above.args[1] is below
             and np.shape(whole.value) == np.shape(part.value)
         ):

@@ -100,7 +100,7 @@ class Caller:
         for program in list(entry.programs):
             if drawn:
                 break  # a run has begun; it must go on
-            if program is left or not fits(program, kwargs):
+            if program is left or not self.fits(program, kwargs):
                 continue
             trial = Trial(self.f)
             value = program.alone(trial, *args, **kwargs)
@@ -137,6 +137,10 @@ class Caller:
             entry.add(program)
             self.attach(program)
         return value
+
+    def fits(self, program: Program, kwargs: dict[str, Any]) -> bool:
+        """Whether a program can be called with these keywords."""
+        return not program.simple or all(key in program.parameters for key in kwargs)
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""
@@ -243,11 +247,6 @@ class Trial:
 
     def missed(self, program: Program, error: BaseException, drawn: list[Any], *given: Any) -> None:
         self.error, self.drawn = error, drawn
-
-
-def fits(program: Program, kwargs: dict[str, Any]) -> bool:
-    """Whether a program can be called with these keywords."""
-    return not program.simple or all(key in program.parameters for key in kwargs)
 
 
 def arguments(

@@ -139,7 +139,8 @@ class GuardWriter:
         """The conditions under which a place does not hold what it held."""
         value, check = place.value, place.check
         if check == "is":
-            yield f"{v} is not {self.literal(value)}"
+            plain = value is None or value is True or value is False
+            yield f"{v} is not {value if plain else self.constant(value, 'k')}"
         elif check == "value":
             yield f"{v} != {self.literal(value)} or type({v}) is not {self.type_name(value)}"
             if isinstance(value, tuple) and not all(type(x) is str for x in value):
@@ -234,6 +235,7 @@ class GuardWriter:
         }[step]
 
     def literal(self, value: Any) -> str:
+        """A value as the source shows it, for a comparison by value."""
         if value is None or value is True or value is False or type(value) in (int, str, bytes):
             return repr(value)
         return self.constant(value, "k")

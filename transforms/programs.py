@@ -83,6 +83,7 @@ class Program:
         self.code: types.CodeType | None = None
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
+        self.keywords: tuple[str, ...] = ()
         self.simple = True  # takes its arguments by the names of the function's own parameters
         self.reasons: dict[int, str] = {}
         self.integers: dict[int, Any] = {}
@@ -557,7 +558,7 @@ class Builder:
             f"    return self.missed({me}, missed, {'drawn' if drawn is not None else '()'}, {given}, {rest}, {named})"
         )
         program.source = "\n".join(lines) + "\n"
-        program.parameters = parameters
+        program.parameters, program.keywords = parameters, tuple(reads.keywords)
         program.simple = "**named" not in header
         program.code = self.compiled(program.source)
         program.namespace["__builtins__"] = builtins

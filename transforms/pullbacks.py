@@ -70,6 +70,9 @@ class Forward(Caller):
         done = run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
         return (done.value, Pullback(done)), done
 
+    def fits(self, program: Program, kwargs: dict[str, Any]) -> bool:
+        return tuple(kwargs) == program.keywords  # in this order, as are the gradients
+
     def build(self, done: Run) -> Program:
         return Builder(done, getattr(self.f, "__name__", "f")).build_pullback(Kept)
 
