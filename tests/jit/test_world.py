@@ -113,6 +113,7 @@ test_effects = told_in("effects", WAYS)
 test_errors = told_in("errors")
 test_randomness = told_in("randomness", WAYS)
 test_inside = told_in("inside", WAYS)
+test_found = told_in("found")
 
 
 @scenario(ways=("value_and_grad",))
