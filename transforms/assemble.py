@@ -502,9 +502,7 @@ def assembled(tape: Tape, name: str = "f") -> Any:
     return define(source_of(tape, name, namespace), name, namespace, tape.name)
 
 
-def source_of(
-    tape: Tape, name: str, namespace: dict[str, Any], given: Collection[Op] = ()
-) -> str:
+def source_of(tape: Tape, name: str, namespace: dict[str, Any], given: Collection[Op] = ()) -> str:
     """The source of `assembled`; the values of the ops ``given`` are parameters as well, after the inputs."""
     assembly = Assembly(namespace, (name,))
     parameters = []
@@ -514,6 +512,8 @@ def source_of(
     for op in given:
         parameters.append(assembly.fresh("given"))
         assembly.bind(op, parameters[-1])
-    body = assembly.emit([op for op in tape.ops if op not in given], set(ops_in(tape.result)), "return None")
+    body = assembly.emit(
+        [op for op in tape.ops if op not in given], set(ops_in(tape.result)), "return None"
+    )
     result = assembly.expression(tape.result)
     return "\n".join([f"def {name}({', '.join(parameters)}):", *body, f"    return {result}", ""])

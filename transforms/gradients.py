@@ -100,7 +100,10 @@ class Gradient(Dispatcher):
 
     def build(self, done: Run) -> Program:
         tree = self.differentiated(done)
-        seeds = seeds_of(tree, one(self.f, tree))
+        seeds = [
+            (op, 1.0 if isinstance(op.value, float) else d)
+            for op, d in seeds_of(tree, one(self.f, tree))
+        ]
         gradients = "{gradient}" if isinstance(self.argnums, int) else "({gradients})"
         answer = gradients
         if self.with_value:

@@ -48,7 +48,7 @@ from .guards import GuardWriter, reason
 from .kernels import STEADY, is_steady
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
-from .simplify import optimised, pruned
+from .simplify import optimised, simplified
 from .skeleton import copied, stub
 
 LAYOUT_OPS = frozenset(
@@ -337,11 +337,12 @@ class Builder:
             ops_of(outcome.template),
             [found[op] for op in wrt],
             [list(ops_of(x)) for x in commits],
-            [*impure, *[op for op in done.tape.ops if may_end(op)]],
+            impure,
             quiet,
         )
+        stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
-        tape = pruned(optimised(tape, keep), keep_guards=True)
+        tape = optimised(simplified(tape, keep), keep, stay)
         found = dict(zip(wrt, tape.result[1], strict=True))
         self.exposed = set(ops_in(tape.result[0])) | set(ops_in(tape.result[2]))
         return tape, found, quiet, drawn if impure else None

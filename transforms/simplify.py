@@ -87,11 +87,14 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
     return out
 
 
-def optimised(tape: Tape, keep: Collection[Op]) -> Tape:
-    """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs."""
+def optimised(tape: Tape, keep: Collection[Op], stay: Collection[Op] = ()) -> Tape:
+    """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs.
+
+    The ops ``stay`` are kept all the same, for what they do beside giving a value.
+    """
     from .algebra import Algebra
 
-    return pruned(Algebra(tape, keep).run(), keep_guards=True)
+    return pruned(Algebra(tape, keep).run(), keep_guards=True, stay=stay)
 
 
 def share_key(fn: Any, args: Any) -> Hashable | None:
@@ -154,9 +157,9 @@ def same_type(x: Any, op: Op) -> bool:
     )
 
 
-def pruned(tape: Tape, keep_guards: bool = False) -> Tape:
+def pruned(tape: Tape, keep_guards: bool = False, stay: Collection[Op] = ()) -> Tape:
     """The tape without the calls that neither its result nor an effect or guard needs."""
-    needed = set(ops_in(tape.result))
+    needed = {*ops_in(tape.result), *stay}
     kept: list[Op] = []
     for op in reversed(tape.ops):
         stays = op.kind == "input" or op.kind == "effect" or (op.kind == "guard" and keep_guards)
