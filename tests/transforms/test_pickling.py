@@ -203,7 +203,7 @@ def test_functions_come_back_as_themselves():
 
 def test_every_differentiable_primitive_can_be_sent():
     for fn, rule in list(rules.items()):
-        if rule.kind == "rrule":
+        if rule.kind == "rrule" and rule.function.__module__.startswith("wengert"):
             again = pickle.loads(pickle.dumps(fn))
             assert again == fn and rules[again] is rule
 
