@@ -116,6 +116,19 @@ def test_it_answers_for_the_moment_of_its_call():
     assert_same(pickle.loads(pickle.dumps(back))(1.0), (2 * V,))
 
 
+def test_pullbacks_that_a_program_makes():
+    def f(a, n):
+        return np.sin(a) * n + a * a
+
+    for start in range(4):
+        a = V + start
+        value, back = pullback(f, a, 2)
+        expected = back(V)
+        a[:], value[:] = 0, 0
+        assert_same(pickle.loads(pickle.dumps(back))(V), expected)
+        assert_same(back(V), expected)
+
+
 def test_the_callable_itself():
     spring = Spring(2.0, 0.5)
     _, back = pullback(spring.energy, 1.5, wrt_self=True)
