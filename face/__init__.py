@@ -5,6 +5,7 @@ from .tracer.errors import CotangentError, EscapeError, NoRuleError, TraceError,
 from .tracer.tape import Op, Site, Tape
 from .transforms.api import reverse, trace
 from .transforms.cache import clear_cache, jit, settings
+from .transforms.explain import explain
 from .transforms.gradients import grad, value_and_grad
 from .transforms.pullbacks import pullback, vjp
 
@@ -18,6 +19,7 @@ __all__ = [
     "TraceError",
     "WengertError",
     "clear_cache",
+    "explain",
     "grad",
     "jit",
     "mutates",

@@ -77,6 +77,7 @@ class Assembly(Text):
         self.storage: dict[Op, Storage] = {}
         self.elements: dict[Op, list[str]] = {}  # of values that lie in several variables
         self.methods: dict[Any, Any] = {}  # of ufuncs, by ufunc and name
+        self.checked: list[Op] = []  # the op of each statement that may miss, in order
         self.scalars: dict[Any, str] = {}  # numbers as arrays, by dtype and number
         self.counter = itertools.count(1)
 
@@ -86,6 +87,7 @@ class Assembly(Text):
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
         branch.counter, branch.scalars = self.counter, self.scalars
         branch.methods = self.methods
+        branch.checked = self.checked
         branch.elements = self.elements.copy()
         branch.names, branch.spare, branch.bound = (
             self.names.copy(),
@@ -152,6 +154,7 @@ class Assembly(Text):
             kind = op.kind
             if kind == "guard":
                 lines.append(f"{pad}if {self.failure(op)}: {miss}")
+                self.checked.append(op)
                 self.release(last.get(i, ()), pad, lines)
                 continue
             if kind != "call":
@@ -176,12 +179,14 @@ class Assembly(Text):
                 lines.append(f"{pad}{name} = {left} {symbol} {right}")
                 if symbol == "**" and not is_steady(op):
                     lines.append(f"{pad}if {self.unexpected(op)}: {miss}")
+                    self.checked.append(op)
                 if op in dying:
                     spare.append(name)
                 continue
             self.statement(op, dying, pad, lines)
             if not is_steady(op):
                 lines.append(f"{pad}if {self.unexpected(op)}: {miss}")
+                self.checked.append(op)
             if op in dying:
                 self.release((op,), pad, lines)
         return lines

@@ -20,10 +20,11 @@ import types
 import warnings
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from ..rules.registry import rules
+from ..tracer.intrinsic import Intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import static
 from .programs import Program
@@ -32,12 +33,20 @@ CHANGES = 3  # so often may an integer from outside change before it becomes an 
 
 
 class Settings:
-    """The limits of the cache, which may be set at any time.
+    """The limits of the JIT: the one object ``settings``, whose attributes may be set at any time.
 
-    ``programs`` functions at most are kept (the one that was not used for longest goes first), ``paths`` programs at
-    most for each of them, for its branches and for arguments of different types and shapes. A function that was traced
-    ``patience`` times in a row without a hit is traced each time from then on, with a warning; so is one whose tape is
-    longer than ``unroll`` operations.
+    ``programs`` (64) functions at most have programs; the one that was not called for longest goes first.
+    ``paths`` (8) programs at most are kept for each of them: for its branches, and for arguments of different types
+    and shapes. A function that was traced ``patience`` (24) times in a row without a hit in between is given up: it is
+    traced at each call from then on, which one `RuntimeWarning` says, and programs are tried again only now and then.
+    So is a function whose tape is longer than ``unroll`` (20,000) operations.
+
+    What is set holds for what is traced from then on, in all threads; a limit below 1 (of ``patience``, below 2) counts
+    as that.
+
+    >>> from wengert import settings
+    >>> settings.paths = 16
+    >>> settings.paths = 8
     """
 
     def __init__(self) -> None:
@@ -66,11 +75,14 @@ lock = threading.RLock()
 
 @contextlib.contextmanager
 def jit(enabled: bool = True) -> Iterator[None]:
-    """Switch the JIT off, or on again, for the statements of a ``with`` block, in the whole process.
+    """Switch the JIT off, or with ``jit(True)`` on again, for the statements of a ``with`` block.
 
-    Switched off, each call is traced, and nothing is kept. The environment variable ``WENGERT_JIT=0`` does the same
-    for a whole run of Python.
+    Switched off, each call is traced, no program is used and none is made; those that are there are kept for later. It
+    holds for the whole process, other threads included. What held before is put back at the end, also after an
+    exception. The environment variable ``WENGERT_JIT=0`` (or ``off``, ``false``, ``no``) switches the JIT off from
+    the start of Python.
 
+    >>> from wengert import grad, jit
     >>> with jit(False):
     ...     grad(lambda x: x * x)(3.0)
     6.0
@@ -95,14 +107,16 @@ def detach() -> None:
 class Entry:
     """What is kept for one function."""
 
-    def __init__(self, name: str, place: str) -> None:
+    def __init__(self, name: str, place: str, title: str) -> None:
         self.name = name
+        self.title = title  # how a person would write the function that Wengert made
         self.place = place
         self.programs: list[Program] = []
         self.traces = 0
         self.misses: Counter[str] = Counter()
         self.changes: Counter[Any] = Counter()
         self.dynamic: frozenset[Any] = frozenset()
+        self.dynamic_names: list[str] = []
         self.unfit: str | None = None
         self.given_up: str | None = None
         self.streak = 0
@@ -138,11 +152,7 @@ class Entry:
 
     def note_miss(self, program: Program, error: BaseException) -> None:
         """Note why a program did not answer; an integer that has changed too often becomes dynamic."""
-        line = error.__traceback__.tb_lineno if error.__traceback__ is not None else 0
-        why = program.reasons.get(line)
-        if why is None:
-            missed = type(error).__name__ == "Miss"
-            why = "other arguments were given" if missed else f"{type(error).__name__}: {error}"
+        line, why = why_left(program, error)
         self.misses[why] += 1
         if len(self.misses) > 100:
             self.misses.pop(next(iter(self.misses)))
@@ -151,6 +161,7 @@ class Entry:
             self.changes[path] += 1
             if self.changes[path] >= CHANGES:
                 self.dynamic |= {path}
+                self.dynamic_names.append(program.guards[line].name)
                 for other in list(self.programs):
                     if path in other.integers.values():
                         self.drop(other)
@@ -183,6 +194,16 @@ class Entry:
         return self.rest > 0
 
 
+def why_left(program: Program, error: BaseException) -> tuple[int, str]:
+    """On which line of its source a program was left, and why."""
+    line = error.__traceback__.tb_lineno if error.__traceback__ is not None else 0
+    why = program.reasons.get(line)
+    if why is None:
+        missed = type(error).__name__ == "Miss"
+        why = "other arguments were given" if missed else f"{type(error).__name__}: {error}"
+    return line, why
+
+
 def user_level() -> int:
     """How far out the user's own line is, for ``warnings.warn``."""
     level, frame = 1, sys._getframe(1)
@@ -212,15 +233,13 @@ def key_of(f: Any) -> Hashable:
     return ("callable", f)
 
 
-def entry_of(key: Hashable, f: Any) -> Entry:
+def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
     """The entry under a key, the one used last now."""
     with lock:
         found = entries.get(key)
         if found is None:
-            inner = getattr(f, "__func__", f)
-            code = getattr(inner, "__code__", None)
-            place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
-            found = entries[key] = Entry(getattr(f, "__name__", type(f).__name__), place)
+            name = getattr(f, "__name__", type(f).__name__)
+            found = entries[key] = Entry(name, source_of(f), title())
         else:
             entries.move_to_end(key)
         while len(entries) > max(1, settings.programs):
@@ -230,9 +249,22 @@ def entry_of(key: Hashable, f: Any) -> Entry:
         return found
 
 
-def clear_cache() -> None:
-    """Forget every program, and all that was learned about functions.
+def source_of(f: Any) -> str:
+    """Where the user's function stands, of which a callable was made."""
+    while isinstance(getattr(f, "__self__", None), Intrinsic):
+        f = f.__self__.f
+    code = getattr(getattr(f, "__func__", f), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 
+
+def clear_cache() -> None:
+    """Forget every program, and all that was learned about functions: which integers change, what was given up.
+
+    Functions made before go on working; their next call is traced. It is never needed for right answers, but frees
+    the memory of the programs and of the modules and classes that they name. A rule that is registered later clears
+    the cache by itself.
+
+    >>> from wengert import clear_cache
     >>> clear_cache()
     """
     with lock:

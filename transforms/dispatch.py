@@ -70,9 +70,13 @@ class Caller:
         return (type(self).__name__, *self.options, key_of(self.f))
 
     def entry(self) -> Entry:
-        return entry_of(self.cache_key(), self.f)
+        return entry_of(self.cache_key(), self.f, self.title)
 
     # What the kinds of functions differ in
+
+    def title(self) -> str:
+        """How a person would write it."""
+        raise NotImplementedError
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
@@ -100,7 +104,7 @@ class Caller:
         for program in list(entry.programs):
             if drawn:
                 break  # a run has begun; it must go on
-            if program is left or not self.fits(program, kwargs):
+            if program is left or not program.fits(kwargs):
                 continue
             trial = Trial(self.f)
             value = program.alone(trial, *args, **kwargs)
@@ -137,10 +141,6 @@ class Caller:
             entry.add(program)
             self.attach(program)
         return value
-
-    def fits(self, program: Program, kwargs: dict[str, Any]) -> bool:
-        """Whether a program can be called with these keywords."""
-        return not program.simple or all(key in program.parameters for key in kwargs)
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""
@@ -257,6 +257,13 @@ def arguments(
     later = dict(zip(program.parameters[count:], given[count:], strict=True))
     kwargs = {k: x for k, x in later.items() if x is not MISSING}
     return (*given[:count], *rest), {**kwargs, **named}
+
+
+def written(kind: str, f: Any, options: str = "") -> str:
+    """How a person would write what was made of ``f``."""
+    owner = getattr(f, "__self__", None)
+    inner = owner.title() if isinstance(owner, Caller) else name_of(f)
+    return f"{kind}({inner}{options})"
 
 
 def name_of(f: Any) -> str:

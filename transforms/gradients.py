@@ -21,7 +21,7 @@ from ..tracer.structure import Branch, Leaf, Tree, leaves
 from ..tracer.tape import Input, Tape, type_name
 from .api import Pullback, inner_pullback
 from .cotangents import seeds_of
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, written
 from .pickling import at_place, place_of
 from .programs import Builder, Program
 
@@ -53,6 +53,11 @@ class Gradient(Dispatcher):
             return _state_at, place
         make = value_and_grad if self.with_value else grad
         return _state_of, (make, self.f, self.argnums, self.has_aux)
+
+    def title(self) -> str:
+        argnums = f", argnums={self.argnums!r}" if self.argnums != 0 else ""
+        options = argnums + (", has_aux=True" if self.has_aux else "")
+        return written("value_and_grad" if self.with_value else "grad", self.f, options)
 
     @property
     def numbers(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -298,30 +298,112 @@ def is_absent(obj: Any, name: str) -> bool:
 # ------------------------------------------------------------------------------------- telling what failed
 
 
+class Guard(NamedTuple):
+    """What a line of a program makes sure of, in words: ``name`` is ``held``; and how to look at it again."""
+
+    name: str
+    held: str
+    check: str | None = None
+    expression: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.held}"
+
+
+def guard_of(place: Place, expression: str) -> Guard:
+    """What the guard on a place makes sure of; ``expression`` finds its value in the program."""
+    return Guard(named(place), held(place), place.check, expression)
+
+
+def named(place: Place) -> str:
+    """A place, and what kind of place it is where its name does not say so."""
+    if place.step == "global":
+        return f"global {place}"
+    if place.step == "cell":
+        return f"the closure variable {place}"
+    if place.step == "default" and isinstance(place.parent, Place):
+        function = place.parent.value
+        code, count = function.__code__, len(function.__defaults__)
+        return f"the default of {code.co_varnames[code.co_argcount - count + place.key]} in {place.parent}"
+    if place.step == "kwdefault":
+        return f"the default of {place.key} in {place.parent}"
+    if place.step in ("defaults", "arguments"):
+        return f"the number of {place.step} of {place.parent}"
+    return str(place)
+
+
+def held(place: Place) -> str:
+    """In words, what a place must hold."""
+    if place.check == "same":
+        return f"the same object as {place.origin}"
+    if place.check == "length":  # the run itself may have changed it since
+        return kind_of(place.value, place.size)
+    if place.check == "keys":
+        return with_keys(place.value, place.key_list or [])
+    return seen(place.check, place.value)
+
+
+def seen(check: str | None, value: Any) -> str:
+    """In words, as much of a value as a guard of this kind looks at."""
+    if check == "missing" or value is MISSING:
+        return "not defined"
+    if check == "empty":
+        return "empty" if is_empty(value) else "no longer empty"
+    if check == "keys" and isinstance(value, dict):
+        return with_keys(value, list(value))
+    if check in ("type", "array", "length", "keys"):
+        return kind_of(value)
+    if check == "value" or value is None or isinstance(value, (bool, int, float, complex)):
+        return short(value)
+    if isinstance(value, types.ModuleType):
+        return f"the module {value.__name__}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, types.FunctionType):
+        code = value.__code__
+        return f"the function {value.__name__} ({code.co_filename}:{code.co_firstlineno})"
+    name = getattr(value, "__name__", None)
+    if callable(value) and isinstance(name, str):
+        module = getattr(value, "__module__", None)
+        return (
+            f"the function {module}.{name}" if isinstance(module, str) else f"the function {name}"
+        )
+    return f"this very {type(value).__name__}"
+
+
+def with_keys(value: Any, keys: list[Any]) -> str:
+    """A dict by its keys."""
+    text = ", ".join(map(repr, keys))
+    text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    kind = an(type(value).__name__)
+    return f"{kind} with the keys {text}" if keys else f"{kind} without keys"
+
+
 def reason(place: Place) -> str:
     """In words, what it means that the guard on a place failed."""
-    then = place.value
-    if place.check in ("type", "array", "length"):
-        return f"{place} is no longer {kind_of(then)}"
-    if place.check == "value":
-        return f"{place} is no longer {short(then)}"
+    name = named(place)
+    if place.check in ("type", "array", "length", "value", "same"):
+        return f"{name} is no longer {held(place)}"
     if place.check == "function":
-        return f"{place} is another function, or was changed"
+        return f"{name} is another function, or was changed"
     if place.check == "missing":
-        return f"{place} was not there before"
-    if place.check == "same":
-        return f"{place} is no longer the same object as {place.origin}"
+        return f"{name} was not defined before"
     if place.check == "keys":
-        return f"{place} has other keys"
-    return f"{place} is another object"
+        return f"{name} has other keys"
+    return f"{name} is another object"
 
 
-def kind_of(value: Any) -> str:
-    """A value by its type, dtype and shape."""
+def kind_of(value: Any, size: int | None = None) -> str:
+    """A value by its type, dtype and shape, or the length that it had."""
     if isinstance(value, np.ndarray):
-        return f"a {value.dtype} array of shape {value.shape}"
-    size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict)) else ""
-    return f"a {type(value).__name__}{size}"
+        return f"{an(str(value.dtype))} array of shape {value.shape}"
+    if size is None and isinstance(value, (list, tuple, dict, set, frozenset)):
+        size = len(value)
+    return an(type(value).__name__) + (f" of length {size}" if size is not None else "")
+
+
+def an(noun: str) -> str:
+    return f"an {noun}" if noun[:1].lower() in "aeio" else f"a {noun}"
 
 
 def short(value: Any) -> str:

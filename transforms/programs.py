@@ -44,7 +44,7 @@ from ..tracer.structure import (
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in
 from .assemble import Assembly
 from .cotangents import shaped
-from .guards import GuardWriter, reason
+from .guards import Guard, GuardWriter, guard_of, kind_of, reason
 from .kernels import STEADY, is_steady
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
@@ -72,8 +72,9 @@ class Program:
     """An assembled run.
 
     ``code`` is the function's code object, ``namespace`` what it refers to by name, ``parameters`` the names of its
-    parameters behind ``self``. ``reasons`` says for a line of the source why it was left there, and ``integers`` which
-    integer from outside is guarded there.
+    parameters behind ``self``. ``reasons`` says for a line of the source why it was left there, ``guards`` what is made
+    sure of there, and ``integers`` which integer from outside is guarded there. ``forward`` and ``reverse`` count the
+    operations.
     """
 
     def __init__(self, name: str) -> None:
@@ -86,7 +87,10 @@ class Program:
         self.keywords: tuple[str, ...] = ()
         self.simple = True  # takes its arguments by the names of the function's own parameters
         self.reasons: dict[int, str] = {}
+        self.guards: dict[int, Guard] = {}
         self.integers: dict[int, Any] = {}
+        self.forward = 0
+        self.reverse = 0
         self.hits = 0
         self.seconds = 0.0
         self.dropped = False  # by the cache, which no longer counts it
@@ -96,6 +100,12 @@ class Program:
         self.skeleton: Run | None = None
         self.impure: set[Op] = set()  # of the skeleton: what was drawn
         self.seeds = 0  # how many leaves the result has
+
+    def fits(self, kwargs: dict[str, Any]) -> bool:
+        """Whether the program can be called with these keywords."""
+        if self.back is not None:
+            return tuple(kwargs) == self.keywords  # in this order, as are the gradients
+        return not self.simple or all(key in self.parameters for key in kwargs)
 
     @functools.cached_property
     def alone(self) -> Any:
@@ -423,6 +433,7 @@ class Builder:
 
         last = {*ops_in(fused.result[0]), *ops_in(fused.result[2]), *ops_in(fused.result[3])}
         self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first))
+        program.reverse = len(then)
         program.back = self.write_back(inputs, residuals, dys, then, found)
         for op in impure:  # the user's pullback lives on these ops
             op.args, op.fn = op.args[2:], op.args[1]
@@ -516,6 +527,7 @@ class Builder:
             lines.append(f"        if {text}: {miss}" if place is not None else "        " + text)
             if place is not None:
                 program.reasons[len(lines)] = reason(place)
+                program.guards[len(lines)] = guard_of(place, guards.names[place])
                 if place.check == "value" and type(place.value) is int:
                     program.integers[len(lines)] = place.path
         for text, why in guards.apart(self.written_places(), bool(outcome.arrays)):
@@ -527,13 +539,18 @@ class Builder:
         for place, inputs in self.wanted.items():
             for op in inputs:
                 assembly.bind(op, self.names[place])
-        checked = iter(
-            [op for op in ops if op.kind == "guard" or (op.kind == "call" and not is_steady(op))]
-        )
-        for line in assembly.emit(ops, live, miss, indent=2):
+        own = set(self.done.tape.ops)
+        calls = [op for op in ops if op.kind == "call" and op is not quiet]
+        program.forward = sum(op in own for op in calls)
+        program.reverse = len(calls) - program.forward
+        emitted = assembly.emit(ops, live, miss, indent=2)
+        checked = iter(assembly.checked)
+        for line in emitted:
             lines.append(line)
             if line.endswith(miss):
-                program.reasons[len(lines)] = decision(next(checked, None))
+                op = next(checked)
+                program.reasons[len(lines)] = decision(op)
+                program.guards[len(lines)] = decided(op)
         lines.append("        pass") if lines[-1] == "    try:" else None
         lines.append("    except Exception as error:")
         if quiet is not None:
@@ -651,14 +668,21 @@ def strictly(ops: Iterable[Op]) -> Any:
     return True if any(map(may_warn, ops)) else None
 
 
-def decision(op: Op | None) -> str:
+def decision(op: Op) -> str:
     """In words, what it means that a program was left at this op."""
-    if op is None:
-        return "a value is not of the kind that it was"
     place = f"{op.site.filename}:{op.site.lineno}, in {op.site.function}"
     if op.kind == "guard":
         return f"another decision at {place} (it was {op.value!r})"
     return f"a value of another type or shape at {place}"
+
+
+def decided(op: Op) -> Guard:
+    """What is made sure of at this op."""
+    place = f"in {op.site.function} ({op.site.filename}:{op.site.lineno})"
+    if op.kind == "guard":
+        return Guard(f"the decision {place}", repr(op.value), "decision")
+    fn = op.args[1] if op.fn is draw else op.fn
+    return Guard(f"the value of {fn_name(fn)} {place}", kind_of(op.value))
 
 
 def ops_of(template: Any) -> list[Op]:

@@ -20,7 +20,7 @@ from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
 from .api import Pullback, checked_seeds, inner_pullback
-from .dispatch import Caller
+from .dispatch import Caller, written
 from .programs import Builder, Program
 from .skeleton import copied
 
@@ -64,14 +64,14 @@ class Forward(Caller):
 
     __slots__ = ()
 
+    def title(self) -> str:
+        return written("pullback", self.f)
+
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
         return (done.value, Pullback(done)), done
-
-    def fits(self, program: Program, kwargs: dict[str, Any]) -> bool:
-        return tuple(kwargs) == program.keywords  # in this order, as are the gradients
 
     def build(self, done: Run) -> Program:
         return Builder(done, getattr(self.f, "__name__", "f")).build_pullback(Kept)
