@@ -112,6 +112,7 @@ class Entry:
         self.title = title  # how a person would write the function that Wengert made
         self.place = place
         self.programs: list[Program] = []
+        self.names: set[str] = set()  # that the programs use for constants
         self.traces = 0
         self.misses: Counter[str] = Counter()
         self.changes: Counter[Any] = Counter()

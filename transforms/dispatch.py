@@ -23,11 +23,12 @@ from typing import Any
 
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.intrinsic import Intrinsic
+from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run
 from ..tracer.session import active
 from .cache import Entry, entry_of, key_of, lock, settings, switch
-from .programs import Program, Unfit
+from .programs import Miss, Program, Unfit
 
 
 def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -201,11 +202,15 @@ class Dispatcher(Caller, Intrinsic):
         if active.tracer is None and switch.on:
             with lock:
                 self.entry().note_miss(program, error)
+        interrupted = is_interruption(error)
         error.__traceback__ = None
         args, kwargs = arguments(program, given, rest, named)
         if active.tracer is not None:
             return self.inside(args, kwargs)
-        return self.dispatch(args, kwargs, list(drawn), program)
+        answer = self.dispatch(args, kwargs, list(drawn), program)
+        if interrupted:
+            raise error
+        return answer
 
     # Programs as code
 
@@ -232,6 +237,20 @@ class Dispatcher(Caller, Intrinsic):
         if self.program is not None:
             self.program.hits += self.hits
         self.hits = 0
+
+
+# What operations raise: such an error is raised again when the call is traced, or caught as it is in plain Python.
+OF_OPERATIONS = (Miss, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError)
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether an exception came into a program from a signal handler: tracing again would not raise it."""
+    traceback = error.__traceback__
+    if isinstance(error, OF_OPERATIONS) or traceback is None or traceback.tb_next is None:
+        return False
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return not traceback.tb_frame.f_code.co_filename.startswith(OURS)
 
 
 class Trial:

@@ -116,7 +116,7 @@ class Gradient(Dispatcher):
         elif self.has_aux:
             answer = f"({gradients}, {{aux}})"
         numbers = [i % len(done.args) for i in self.numbers]
-        return Builder(done, self.__name__).build(numbers, seeds, answer)
+        return Builder(done, self.__name__, self.entry().names).build(numbers, seeds, answer)
 
 
 def _state_at(module: str, name: str) -> Any:

@@ -57,7 +57,6 @@ LAYOUT_OPS = frozenset(
 CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
 numbers = itertools.count(1)
 STEADY.add(silent)
-used_names: set[str] = set()  # of constants: a function may go from one program to another
 
 
 class Unfit(Exception):
@@ -137,9 +136,10 @@ def make(kind: type, parts: dict[str, Any]) -> Any:
 class Builder:
     """Writes the program of one run."""
 
-    def __init__(self, done: Run, name: str) -> None:
+    def __init__(self, done: Run, name: str, used: set[str]) -> None:
         assert done.reads is not None and done.outcome is not None
         self.done = done
+        self.used = used  # names of other programs: a function may go from one program to another
         self.reads = done.reads
         self.outcome = done.outcome
         self.program = Program(name)
@@ -154,7 +154,7 @@ class Builder:
             "named",
             "program",
         )
-        self.assembly = Assembly(self.program.namespace, taken={*used_names, *reserved})
+        self.assembly = Assembly(self.program.namespace, taken={*self.used, *reserved})
         self.wanted: dict[Place, list[Input]] = {}
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
@@ -462,7 +462,7 @@ class Builder:
         found: dict[Op, Any],
     ) -> Callable[..., Any]:
         """The function from residuals and cotangents to gradients."""
-        self.assembly = assembly = Assembly(self.program.namespace, taken=used_names)
+        self.assembly = assembly = Assembly(self.program.namespace, taken=self.used)
         self.seen_constants = {}
         self.exposed = {*inputs, *residuals, *dys}
         name = assembly.fresh("back")
@@ -596,7 +596,7 @@ class Builder:
             and not code.co_kwonlyargcount
             and not reads.keywords
             and "self" not in code.co_varnames[: code.co_argcount]
-            and not used_names.intersection(code.co_varnames[: code.co_argcount])
+            and not self.used.intersection(code.co_varnames[: code.co_argcount])
         )
         if simple:
             names = list(code.co_varnames[: code.co_argcount])
@@ -652,7 +652,7 @@ class Builder:
         module = compile(source, filename, "exec")
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
         weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
-        used_names.update(program.namespace)
+        self.used.update(program.namespace)
         return next(x for x in module.co_consts if isinstance(x, types.CodeType))
 
 

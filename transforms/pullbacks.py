@@ -74,7 +74,8 @@ class Forward(Caller):
         return (done.value, Pullback(done)), done
 
     def build(self, done: Run) -> Program:
-        return Builder(done, getattr(self.f, "__name__", "f")).build_pullback(Kept)
+        name = getattr(self.f, "__name__", "f")
+        return Builder(done, name, self.entry().names).build_pullback(Kept)
 
 
 class Kept(Pullback):
