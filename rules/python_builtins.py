@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from .broadcasting import unbroadcast
 from .elementwise import elementwise
 from .operators import abs_slope, power_by_base, power_by_exponent
@@ -105,3 +109,30 @@ def _extremum(fn):
 
 _extremum(max)
 _extremum(min)
+
+
+def pick(items: Any, index: int) -> Any:
+    """``items[index]`` for an index that changes from call to call; an array comes as a view."""
+    item = items[index]
+    return item[...] if isinstance(item, np.ndarray) else item
+
+
+def put_back(d: Any, index: int, count: int) -> tuple[Any, ...]:
+    """Zeros but for ``d`` at an index: the pullback of `pick`."""
+    return tuple([d if i == index % count else d * 0 for i in range(count)])
+
+
+@rrule(pick)
+def _pick(items, index):
+    def pullback(d):
+        return list(put_back(d, index, len(items))), None
+
+    return pick(items, index), pullback
+
+
+@rrule(put_back)
+def _put_back(d, index, count=0):
+    def pullback(ds):
+        return pick(list(ds), index), None
+
+    return put_back(d, index, count), pullback

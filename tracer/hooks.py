@@ -109,6 +109,8 @@ def subscript(site: Site) -> Hook:
                 return container[key]
             if (method := method_of(key, "__index__")) is not None and active.tracer is not None:
                 key = calls.call(active.tracer, site, method, (key,), {})
+            if type(key) is Box and kind is not dict and active.tracer is not None:
+                return protocols.pick_item(active.tracer, site, container, key)
             return container[protocols.plain_key(key)]
         tracer = active.tracer
         if tracer is None:

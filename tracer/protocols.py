@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.python_builtins import pick
 from . import escape
 from .arrays import is_traced_array, save, write_all
 from .arrays import write_item as write_array_item
@@ -312,6 +313,8 @@ def draw(box: Box, how: Callable[[Any], Any]) -> Any:
     if tracer is not None:
         op = operand(box, [])
         if isinstance(box.value, np.ndarray) and how is not bool:
+            if tracer.reads is not None:
+                tracer.reads.problem("the elements of an array become a string", op.site)
             return value
         decide(tracer, op, box.value if how is not bool else value)
     return value
@@ -390,6 +393,23 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         if is_object(key)
         else container[key]
     )
+
+
+def pick_item(tracer: Tracer, site: Site, items: Any, key: Box) -> Any:
+    """An item of a list or tuple: with a guard on the index, unless it has changed too often for that."""
+    reads = tracer.reads
+    if reads is None or ("decision", site) not in reads.dynamic or not uniform(items):
+        return items[plain_key(key)]
+    return record(tracer, site, pick, (list(items), key), {})
+
+
+def uniform(items: Any) -> bool:
+    """Whether the items are traced values of one type and shape."""
+    if not items or not all(type(x) in BOXES for x in items):
+        return False
+    values = [x.value for x in items]
+    kinds = {(type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values}
+    return len(kinds) == 1
 
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:

@@ -133,10 +133,8 @@ class Caller:
         start = time.perf_counter()
         try:
             program = self.build(done)
-        except Unfit as why:
+        except (Unfit, WengertError) as why:
             entry.unfit = str(why)
-        except WengertError:
-            raise
         else:
             program.seconds = time.perf_counter() - start
             entry.add(program)
@@ -240,7 +238,15 @@ class Dispatcher(Caller, Intrinsic):
 
 
 # What operations raise: such an error is raised again when the call is traced, or caught as it is in plain Python.
-OF_OPERATIONS = (Miss, ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RuntimeError)
+OF_OPERATIONS = (
+    Miss,
+    ArithmeticError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RuntimeError,
+)
 
 
 def is_interruption(error: BaseException) -> bool:

@@ -169,7 +169,10 @@ class Builder:
         if self.reads.problems:
             raise Unfit(self.reads.problems[0])
         done_before = unknown_before = False
+        known = set(self.done.tape.ops)
         for op in self.done.tape.ops:
+            if not known.issuperset(op.operands()):
+                raise Unfit(f"a value of another run is used ({op.site})")
             if op.kind == "effect":
                 done_before = True
                 unknown_before |= not is_plain_effect(op)
@@ -551,6 +554,8 @@ class Builder:
                 op = next(checked)
                 program.reasons[len(lines)] = decision(op)
                 program.guards[len(lines)] = decided(op)
+                if op.kind == "guard" and type(op.value) is int:
+                    program.integers[len(lines)] = ("decision", op.site)
         lines.append("        pass") if lines[-1] == "    try:" else None
         lines.append("    except Exception as error:")
         if quiet is not None:
