@@ -133,7 +133,7 @@ class Caller:
         start = time.perf_counter()
         try:
             program = self.build(done)
-        except (Unfit, WengertError) as why:
+        except (Unfit, WengertError, ArithmeticError) as why:  # of rules, which are run to record them
             entry.unfit = str(why)
         else:
             program.seconds = time.perf_counter() - start
