@@ -197,6 +197,8 @@ class Pictures:
             return name(kind), repr(x)
         if isinstance(x, SILENT):
             return name(kind), getattr(x, "__name__", "")
+        if kind is types.MethodType and is_ours(type(x.__self__)):
+            return "a function of the engine's"
         if isinstance(x, tuple):
             return name(kind), *[self.take(item, seen) for item in x]
         if id(x) in seen:
