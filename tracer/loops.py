@@ -21,7 +21,7 @@ from typing import Any
 
 from ..rules.registry import MUTATOR, rrule
 from .arrays import current
-from .box import ArrayBox, Box
+from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .session import Tracer
 from .tape import NOWHERE, Op
@@ -75,7 +75,7 @@ class Loops:
         self.tape = tracer.tape
         self.open: list[Passage] = []
         self.done: list[Passage] = []
-        self.traced: set[Loop] = set()  # loops in which operations were recorded
+        self.traced: set[Loop] = set()  # loops that work on traced values
         self.source: Any = None  # what the latest iterator was made from
         self.tainted = False  # whether iterators were made from iterators
         self.writes = 0  # how often something other than a variable or an array was written to
@@ -105,6 +105,8 @@ class Loops:
                 del self.open[i + 1 :]  # loops that an exception has left
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
+        if loop not in self.traced and any(map(is_traced, frame.f_locals.values())):
+            self.traced.add(loop)
         if loop.counted:
             source, self.source = self.source, None
             if type(source) in (range, list, tuple, dict, str):
@@ -148,6 +150,13 @@ class Loops:
                         passage.rigid = passage.rigid or "it writes to lists, dicts or objects"
                     self.done.append(passage)
                     break
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a box, or begins with one."""
+    if type(value) in BOXES:
+        return True
+    return type(value) in (list, tuple) and len(value) > 0 and is_traced(value[0])
 
 
 class Carrying:

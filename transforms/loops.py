@@ -123,6 +123,24 @@ class Family:
             self.members[size] = LoopFunction(self, size)
         return self.members[size]
 
+    def insert(self, after: Op, op: Op) -> None:
+        """Let every variant that does ``after`` do ``op`` next."""
+        lists = [v.ops for v in self.variants]
+        todo = [self.tree] if self.tree is not None else []
+        while todo:
+            choice = todo.pop()
+            lists.append(choice.ops)
+            todo += [then for _, then in choice.branches if then != EXIT]
+        for ops in {id(ops): ops for ops in lists}.values():
+            if after in ops:
+                ops.insert(ops.index(after) + 1, op)
+        self.changed()
+
+    def changed(self) -> None:
+        """What the variants do has changed: the loop functions are compiled anew."""
+        for member in self.members.values():
+            member.function = None
+
     def collecting(self, of: int | None, item: Any) -> int:
         """The number of the column that collects an item of a variant (``"steps"``: which variants were taken)."""
         for i, (owner, items) in enumerate(self.collected):
@@ -200,7 +218,7 @@ class LoopWriter(Writer):
         given = ", ".join([steps, *self.carried, *invariants, *columns])
         lines = [f"def {name}({given}):"]
         self.puts: dict[int, str] = {}
-        for i, (of, items) in self.outs:
+        for i, (_, items) in self.outs:
             if items.get(None) == "steps" and len(variants) == 1:
                 lines.append(f"    out{i} = 0")
             else:
@@ -384,6 +402,23 @@ class Reverse:
 class Body(Recorded):
     """Sweeps over the operations of one iteration, which stand for those of all iterations."""
 
+    def __init__(self, tape: Tape, family: Family, variant: Variant) -> None:
+        super().__init__(tape, NOWHERE)
+        self.family = family
+        self.variant = variant
+
+    def result(self, op: Op, i: int) -> Op:
+        """One of the results of an inner loop: part of the forward iteration, so that it can be collected."""
+        if not any(op is x for x in self.variant.ops):
+            return append(self.tape, element, (op, i), {}, op.value[i], op.site)
+        for x in self.variant.ops:
+            if x.fn is element and x.args[0] is op and x.args[1] == i:
+                return x
+        made = Op(element, (op, i), op.value[i], op.site, op.tape)
+        self.family.insert(op, made)
+        self.tape.ops.append(made)
+        return made
+
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
         if isinstance(dz, Parts):
             dz = tuple(
@@ -518,7 +553,7 @@ class Reverser:
         inputs: list[Op] = [*carried.values(), *sums.values(), *outs.values()]
         tape.ops = [*inputs, *v.ops]
         leaves = self.leaves(v)
-        found = sweep(v.ops, leaves, seeds, Body(tape, NOWHERE))
+        found = sweep(v.ops, leaves, seeds, Body(tape, self.family, v))
         cotangents = dict(zip(leaves, found, strict=True))
         parts = (
             {j: cotangents[v.carried[j]] for j in sorted(self.active)},
@@ -646,12 +681,16 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
     if loop.size < len(family.collected):
         op.fn = loop = family.member()
         op.value = loop(*primal(op.args))
+        if isinstance(machine, Body):
+            machine.family.changed()
     count = family.count
 
     def result(i: int) -> Any:
         """One of the results of the forward loop."""
         if numeric:
             return op.value[i]
+        if isinstance(machine, Body):
+            return machine.result(op, i)
         return append(machine.tape, element, (op, i), {}, op.value[i], op.site)  # type: ignore[attr-defined]
 
     def given(x: Any) -> Any:

@@ -123,8 +123,9 @@ class Roller:
     def roll(self) -> Tape:
         groups: dict[Loop, list[Passage]] = {}
         for passage in self.tape.passages:
-            if len(passage.heads) > SHORTEST_WHILE:
-                groups.setdefault(passage.loop, []).append(passage)
+            groups.setdefault(passage.loop, []).append(passage)
+        long = {p.loop for p in self.tape.passages if len(p.heads) > SHORTEST_WHILE}
+        groups = {loop: passages for loop, passages in groups.items() if loop in long}
         if groups:
             self.look()
         for loop, passages in groups.items():
@@ -172,8 +173,9 @@ class Roller:
             span = spans.get(i)
             if span is not None:
                 found += span[1]
+            if span is not None and span[0] > i:
                 i = span[0]
-            else:
+            else:  # a loop without iterations stands in the place of nothing
                 if ops[i].kind != "input":
                     found.append(ops[i])
                 i += 1
@@ -240,6 +242,7 @@ class Roller:
                     if op.kind == "input":
                         yield op
                 yield from span[1]
+            if span is not None and span[0] > i:
                 i = span[0]
             else:
                 yield self.ops[i]

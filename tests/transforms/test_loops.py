@@ -267,3 +267,133 @@ def test_the_source_can_be_read():
     tape = rolled(logistic, 0.3, 3.2)
     text = loops(tape)[0].fn.source()
     assert text.startswith("def loop(n, c1, r1):\n    for _ in range(n):\n")
+
+
+# ------------------------------------------------------------------------------------------ decisions in the body
+
+
+def test_branches():
+    def f(x, y):
+        total = 0.0
+        for _ in range(40):
+            if x > 1.0:
+                x = x * 0.6
+                total = total + math.sin(x)
+            else:
+                x = x * y
+        return total * x
+
+    check(f, 0.3, 1.9, others=[(0.9, 1.3), (5.0, 2.2)])
+
+
+def test_branches_continue_and_break():
+    def f(x, y):
+        total = x
+        while True:
+            x = x * y
+            if x > 30.0:
+                x = x - 29.5
+                continue
+            if x < 0.9:
+                x = x + 0.3
+            elif total > 500.0:
+                break
+            total = total + x * x
+        return total + x
+
+    tape = check(f, 1.7, 1.6, others=[(1.71, 1.6)])
+    assert loops(tape)[0].args[0] is None
+
+
+def test_the_best_so_far():
+    def f(x, r):
+        best = x
+        for _ in range(60):
+            x = r * x * (1 - x)
+            if x > best:
+                best = x
+        return best
+
+    check(f, 0.2, 3.9, others=[(0.3, 3.8), (0.11, 3.99)])
+
+
+# ------------------------------------------------------------------------------------------------- nested loops
+
+
+def test_horner():
+    def f(points, coefficients):
+        total = 0.0
+        for x in points:
+            p = 0.0
+            for c in coefficients:
+                p = p * x + c
+            total = total + p * p
+        return total
+
+    points = [0.1 * i for i in range(20)]
+    coefficients = [1.0 / (i + 1) for i in range(21)]
+    tape = check(f, points, coefficients, others=[(points[::-1], coefficients[::-1])])
+    assert len(tape) < 120
+
+
+def test_newton_in_a_loop():
+    def f(a, b):
+        total = a
+        for _ in range(10):
+            x = total + 1.0
+            while abs(x * x - total) > 1e-12 * total:
+                x = (x + total / x) / 2
+            total = total + x * b
+        return total
+
+    check(f, 2.0, 0.3, others=[(5.0, 0.1), (0.5, 2.0)])
+
+
+def test_nested_counts_that_grow():
+    def f(x):
+        total = x
+        for i in range(1, 13):
+            p = x
+            for _ in range(i):
+                p = p * 0.9 + total * 0.01
+            total = total + p
+        return total
+
+    check(f, 0.7, others=[(1.1,)])
+
+
+# -------------------------------------------------------------------------- counters, elements, lists that grow
+
+
+def test_the_counter_in_arithmetic():
+    def f(x):
+        total = x
+        for i in range(1, 30):
+            total = total * 0.9 + x / i
+        return total
+
+    check(f, 0.7, others=[(1.1,)])
+
+
+def test_elements_by_counter():
+    def f(xs, ys):
+        total = 0.0
+        for i in range(len(xs)):
+            total = total * 0.5 + xs[i] * ys[-1 - i]
+        return total
+
+    xs = [0.1 * i for i in range(20)]
+    check(f, xs, xs[::-1], others=[([x + 1.0 for x in xs], [x - 0.5 for x in xs])])
+
+
+def test_elements_of_an_array():
+    def f(v, w):
+        total = 0.0
+        for i in range(len(v)):
+            total = total * w[0] + v[i] * w[1]
+        for x in v:
+            total = total + x * x
+        return total
+
+    v = np.linspace(0.1, 1.0, 12)
+    check(f, v, np.array([0.5, 2.0]), others=[(v[::-1], np.array([0.25, 1.0]))], count=2)
