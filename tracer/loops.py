@@ -37,9 +37,16 @@ HARMLESS = frozenset(
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
 
 
-def carry(value: Any) -> Any:
+class Carry:
     """The identity: what a variable holds when an iteration begins."""
-    return value
+
+    __name__ = "carry"
+
+    def __call__(self, value: Any) -> Any:
+        return value
+
+
+carry = Carry()
 
 
 @rrule(carry)

@@ -23,12 +23,14 @@ from __future__ import annotations
 
 import linecache
 import operator
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
+from ..tracer.loops import Carry
 from ..tracer.source import Writer
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, ops_in, primal
 from .columns import AddColumns, Column
@@ -38,6 +40,7 @@ from .simplify import pruned, simplified
 
 COUNT, WHILE, STEPS = "count", "while", "steps"
 EXIT = "exit"
+DEEPEST = 8  # nested operations in one expression
 # Computing these again is faster than keeping their values.
 CHEAP = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.neg))
 
@@ -198,7 +201,50 @@ class LoopWriter(Writer):
         self.loop = loop
         self.family = loop.family
         self.outs = list(enumerate(self.family.collected[: loop.size]))
-        self.used: set[Op] = set()
+        self.used: Counter[Op] = Counter()  # how often the body uses an op
+        self.nested: set[Op] = set()  # ops that are written out where they are used
+
+    def argument(self, tree: Any) -> str:
+        return f"({self.expression(tree)})" if self.is_nested(tree) else super().argument(tree)
+
+    def is_nested(self, tree: Any) -> bool:
+        return isinstance(tree, Op) and tree in self.nested
+
+    def whole(self, tree: Any) -> str:
+        """An expression that stands alone."""
+        return self.expression(tree) if self.is_nested(tree) else self.argument(tree)
+
+    def expression(self, op: Op) -> str:
+        if op.fn is operator.add and type(op.value) is float:  # the same to the bit
+            x, y = op.args
+            if self.is_nested(y) and y.fn is operator.neg:
+                return f"{self.operand(x)} - {self.operand(y.args[0])}"
+            if self.is_nested(x) and x.fn is operator.neg:
+                return f"{self.operand(y)} - {self.operand(x.args[0])}"
+        return super().expression(op)
+
+    def count(self) -> None:
+        """Find out how often each op is used: what is cheap and used once needs no name."""
+        decided: list[Any] = []
+        todo = [self.family.tree] if self.family.tree is not None else []
+        while todo:
+            choice = todo.pop()
+            decided.append(choice.subject)
+            todo += [then for _, then in choice.branches if then != EXIT]
+        variants = self.family.variants
+        trees = [*decided, *[v.following for v in variants]]
+        trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
+        self.used.update(ops_in(trees))
+        ops = {op: None for v in variants for op in v.ops}
+        for op in ops:
+            self.used.update(op.operands())
+        for op in ops:
+            if self.used[op] == 1 and is_cheap(op) and not op.kwargs and self.depth(op) < DEEPEST:
+                self.nested.add(op)
+
+    def depth(self, op: Any) -> int:
+        """How deep the expression of an op is nested."""
+        return 1 + max([self.depth(x) for x in op.args if self.is_nested(x)], default=0)
 
     def write(self, name: str) -> str:
         family = self.family
@@ -206,11 +252,7 @@ class LoopWriter(Writer):
         first = variants[0]
         self.taken |= {name, "Column", "Miss", "steps", "path", "_"}
         self.namespace.update(Column=Column, Miss=Miss, same=same)
-        for v in variants:
-            for tree in (*v.following, *[x for _, (_, items) in self.outs for x in items.values()]):
-                self.used.update(ops_in(tree))
-            for op in v.ops:
-                self.used.update(op.operands())
+        self.count()
         steps = self.fresh("steps" if family.form == STEPS and len(variants) > 1 else "n")
         self.carried = self.shared([v.carried for v in variants], "c")
         invariants = self.shared([v.invariants for v in variants], "r")
@@ -311,7 +353,7 @@ class LoopWriter(Writer):
     def calls(self, ops: list[Op], depth: int) -> list[str]:
         lines = []
         for op in ops:
-            if op.kind == "call":
+            if op not in self.nested:
                 lines += ["    " * (depth - 1) + line for line in self.statement(op)]
         return lines
 
@@ -323,7 +365,7 @@ class LoopWriter(Writer):
         lines = self.calls(choice.ops, depth)
         if choice.variant is not None:
             return lines + self.leaf(choice.variant, depth)
-        subject = self.argument(choice.subject)
+        subject = self.whole(choice.subject)
         branches = choice.branches
         if len(branches) == 1:
             ((value, then),) = branches
@@ -357,13 +399,13 @@ class LoopWriter(Writer):
         lines = []
         for i, (of, items) in self.outs:
             if of == number or (of is None and items.get(None) != "steps"):
-                lines.append(f"{pad}put{i}({self.argument(items[number])})")
+                lines.append(f"{pad}put{i}({self.whole(items[number])})")
             elif items.get(None) == "steps":
                 single = len(self.family.variants) == 1
                 lines.append(f"{pad}out{i} += 1" if single else f"{pad}put{i}({number})")
         targets, values = [], []
         for name, tree in zip(self.carried, v.following, strict=True):
-            text = self.argument(tree)
+            text = self.whole(tree)
             if text != name:
                 targets.append(name)
                 values.append(text)
@@ -746,5 +788,12 @@ def pull_sum(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
             machine.accumulate(x, dz)
 
 
+def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangent of what is carried is that of where it comes from."""
+    if op.args[0] in active:
+        machine.accumulate(op.args[0], dz)
+
+
+OWN[Carry] = pull_carry
 OWN[LoopFunction] = pull_loop
 OWN[AddColumns] = pull_sum

@@ -16,7 +16,7 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,13 +55,15 @@ SHORTEST_COUNT, SHORTEST_WHILE = 8, 2  # iterations that are worth a loop
 MOST_VARIANTS = 32
 
 
-def roll(tape: Tape, reasons: dict[str, str] | None = None) -> Tape:
-    """The tape with its loops rolled, inner ones first. The given tape is used up.
+def roll(tape: Tape, reasons: dict[str, str] | None = None, keep: Iterable[Op] = ()) -> Tape:
+    """Roll the loops of a tape, inner ones first, and return it.
 
-    The tape must have been recorded with marks (``run(..., marks=True)``). Why a loop was left as it is, is noted in
-    ``reasons`` by its place.
+    The tape must have been recorded with marks (``run(..., marks=True)``). Ops in ``keep`` and in the tape's result
+    stay on the tape: whoever refers to other ops of the tape from elsewhere must name them. Why a loop was left as
+    it is, is noted in ``reasons`` by its place.
     """
-    return Roller(tape, {} if reasons is None else reasons).roll()
+    Roller(tape, {} if reasons is None else reasons, {*keep, *ops_in(tape.result)}).roll()
+    return tape
 
 
 class Spot:
@@ -111,8 +113,9 @@ MISSING = object()
 class Roller:
     """One walk over the loops of a tape."""
 
-    def __init__(self, tape: Tape, reasons: dict[str, str]) -> None:
+    def __init__(self, tape: Tape, reasons: dict[str, str], keep: set[Op]) -> None:
         self.tape = tape
+        self.keep = keep
         self.reasons = reasons
         self.ops = tape.ops
         self.spans: dict[int, tuple[int, list[Op]]] = {}  # start -> stop, and what stands there now
@@ -120,7 +123,7 @@ class Roller:
         self.last: list[int] = []
         self.active: set[Op] = set()
 
-    def roll(self) -> Tape:
+    def roll(self) -> None:
         groups: dict[Loop, list[Passage]] = {}
         for passage in self.tape.passages:
             groups.setdefault(passage.loop, []).append(passage)
@@ -133,7 +136,7 @@ class Roller:
                 self.roll_group(innermost(passages))
             except (Unrolled, WengertError) as why:
                 self.reasons[str(loop.site)] = str(why)
-        return self.finish()
+        self.finish()
 
     def look(self) -> None:
         """Find where each op stands, and where it is used last."""
@@ -157,7 +160,7 @@ class Roller:
                     i = index[x]
                     if i < handed.get(j, j):
                         last[i] = j
-        for x in ops_in(self.tape.result):
+        for x in self.keep:
             last[index[x]] = len(ops)
         inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
         self.active = dependents(ops, inputs)[1]
@@ -202,25 +205,27 @@ class Roller:
 
     # ------------------------------------------------------------------------------------------- the new tape
 
-    def finish(self) -> Tape:
-        """The tape without identities, and without arithmetic on constants that they had made to be followed."""
-        tape = self.tape
-        out = Tape(tape.name, tape.site)
-        out.callers, out.written = tape.callers, tape.written
+    def finish(self) -> None:
+        """Rid the tape of identities, and of arithmetic on constants that they had made to be followed."""
         known: dict[Op, Any] = {}
 
         def now(op: Op) -> Any:
             return known.get(op, op)
 
+        ops: list[Op] = []
         for op in self.final():
-            if op.fn is carry:
+            if op.fn is carry and op not in self.keep:
                 known[op] = now(op.args[0]) if isinstance(op.args[0], Op) else op.args[0]
                 continue
             if known and not known.keys().isdisjoint(op.operands()):
                 args = substitute(op.args, now)
                 if op.kind == "guard" and not isinstance(args[0], Op):
                     continue
-                if type(op.value) in (int, float, bool) and is_constant(op.fn, args):
+                if (
+                    type(op.value) in (int, float, bool)
+                    and is_constant(op.fn, args)
+                    and op not in self.keep
+                ):
                     known[op] = op.value
                     continue
                 if type(op) is FloatOp:
@@ -229,9 +234,9 @@ class Roller:
                 op.args = args
                 if isinstance(op, KeywordOp):
                     op.kwargs = substitute(op.kwargs, now)  # type: ignore[misc]
-            out.ops.append(op)
-        out.result = substitute(tape.result, now)
-        return out
+            ops.append(op)
+        self.tape.ops = ops
+        self.tape.passages = []
 
     def final(self) -> Iterator[Op]:
         i, count = 0, len(self.ops)
