@@ -113,6 +113,7 @@ class Writing:
 
     def __enter__(self) -> Op:
         op = current(self.box)
+        op.tape.written = True
         memory = self.box.memory
         self.writes = memory.writes
         self.moved = [(old, old.value) for old in memory.saved]

@@ -102,6 +102,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         with contextlib.suppress(TypeError):  # not hashable, so neither has it
             handler = special.get(fn)
             rule = registry.rules.get(fn)
+    if tracer.loops is not None:
+        tracer.loops.call(fn, rule, args)
     if tracer.primitives is not None and tracer.primitives(fn):
         return record(tracer, site, fn, args, kwargs)
     if handler is not None:

@@ -17,6 +17,7 @@ from typing import Any
 from . import attributes, calls, protocols
 from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
+from .cycles import Loop
 from .escape import watched
 from .protocols import method_of
 from .reads import MISSING, Place, Reads
@@ -252,6 +253,8 @@ def setattr(site: Site, name: str) -> Hook:
         if tracer is None:
             builtins.setattr(obj, name, value)
         else:
+            if tracer.loops is not None:
+                tracer.loops.writes += 1
             attributes.store(tracer, site, obj, name, value)
 
     return hook
@@ -263,6 +266,8 @@ def delattr(site: Site, name: str) -> Hook:
         if tracer is None:
             builtins.delattr(obj, name)
         else:
+            if tracer.loops is not None:
+                tracer.loops.writes += 1
             attributes.delete(tracer, site, obj, name)
 
     return hook
@@ -271,6 +276,8 @@ def delattr(site: Site, name: str) -> Hook:
 def setitem(site: Site) -> Hook:
     def hook(container: Any, key: Any, value: Any) -> None:
         tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.writes += type(container) is not ArrayBox
         if tracer is None or (
             type(container) is list and type(key) is int and id(container) not in tracer.originals
         ):
@@ -284,6 +291,8 @@ def setitem(site: Site) -> Hook:
 def delitem(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> None:
         tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.writes += 1
         method = method_of(container, "__delitem__")
         if tracer is not None and method is not None:
             calls.call(tracer, site, method, (container, key), {})
@@ -422,7 +431,30 @@ def iter(site: Site) -> Hook:
             return builtins.iter(obj)
         if tracer.reads is not None and method_of(obj, "__iter__") is None:
             tracer.reads.looked_into(obj, site)
+        if tracer.loops is not None:
+            tracer.loops.iterate(obj)
         return builtins.iter(protocols.iterate_object(tracer, site, obj))
+
+    return hook
+
+
+def loop(site: Site, loop: Loop) -> Hook:
+    single = len(loop.carried) == 1
+
+    def hook(*values: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            values = tracer.loops.head(loop, sys._getframe(1), values if loop.carried else ())
+        return values[0] if single else values
+
+    return hook
+
+
+def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
+    def hook(_: Any) -> None:
+        tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.leave(loops, sys._getframe(1))
 
     return hook
 

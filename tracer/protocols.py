@@ -63,6 +63,8 @@ def write_container(
     """Write to a container: an effect if it is the shadow of one outside, seen by all shadows of that one."""
     if tracer is None:
         return fn(container, *args, **kwargs)
+    if tracer.loops is not None:
+        tracer.loops.writes += 1
     if id(container) in tracer.originals:
         outside_effect(tracer, site, fn, container, args)
         for sibling in siblings(tracer, container):

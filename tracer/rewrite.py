@@ -45,6 +45,9 @@ The hooks
     context(site)                  h(manager) -> manager, of a ``with`` statement
     match_class(site)              h(cls, names, count, subject) -> tuple or None
     format(site)                   h(value) -> value, which an f-string converts and formats next
+    loop(site, loop)               h(*values) -> the same number of values, as a tuple unless it is one; an iteration
+                                   begins: the values of the variables that the loop carries
+    leave(site, loops)             h(None); these loops are left, if they were running
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
 without looking. ``is_`` is not called where an operand is the constant None, True, False or
@@ -66,6 +69,7 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from .assembly import Assembler, Instr, Position, disassemble
+from .cycles import Loop, find_loops
 from .errors import TraceError
 from .tape import Site
 from .versions import current
@@ -100,6 +104,8 @@ CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
+LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
+STORE_FAST, UNPACK_SEQUENCE = opmap["STORE_FAST"], opmap["UNPACK_SEQUENCE"]
 CALL = [opmap[name] for name in current.CALL]
 
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
@@ -179,11 +185,21 @@ class Rewriter:
                 out.consts[i] = self.nested(value)
         source, regions = disassemble(self.code)
         self.source = source
+        heads: dict[int, Loop] = {}
+        exits: dict[int, list[Loop]] = {}
+        for loop in find_loops(self.code, source, regions):
+            heads[loop.head] = loop
+            for i in loop.exits:
+                exits.setdefault(i, []).insert(0, loop)
         count = len(source)
         while self.index < count:
             instr = source[self.index]
             self.position = instr.position
             out.mark()
+            if self.index in exits:
+                self.leave(exits[self.index])
+            if self.index in heads:
+                self.begin(heads[self.index])
             handler = HANDLERS[instr.op]
             if handler is None:
                 out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
@@ -191,7 +207,8 @@ class Rewriter:
                 handler(self, instr)
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
-        return out.assemble(regions, EXTRA_STACK)
+        most = max([len(loop.carried) + 1 for loop in heads.values()], default=0)
+        return out.assemble(regions, max(EXTRA_STACK, most))
 
     def nested(self, code: CodeType) -> CodeType:
         try:
@@ -248,6 +265,30 @@ class Rewriter:
 
     def name(self, index: int) -> str:
         return self.code.co_names[index]
+
+    # Loops
+
+    def begin(self, loop: Loop) -> None:
+        """Hand the variables that a loop carries to its hook and take them back, at every iteration."""
+        self.load(self.hooks.loop(self.site(), loop))
+        for variable in loop.carried:
+            self.emit(LOAD_FAST, variable)
+        count = len(loop.carried)
+        if count == 0:
+            self.load(None)
+        self.call(max(count, 1) - 1)
+        if count == 0:
+            self.emit(POP_TOP)
+        elif count > 1:
+            self.emit(UNPACK_SEQUENCE, count)
+        for variable in loop.carried:
+            self.emit(STORE_FAST, variable)
+
+    def leave(self, loops: list[Loop]) -> None:
+        self.load(self.hooks.leave(self.site(), tuple(loops)))
+        self.load(None)
+        self.call(0)
+        self.emit(POP_TOP)
 
     # Calls
 

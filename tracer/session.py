@@ -63,6 +63,7 @@ class Tracer:
         self.changed: set[int] = set()  # ids of originals that were brought up to date
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
+        self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
 
     def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:
         """A new input of the tape, in a box of its own."""

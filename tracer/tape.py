@@ -199,6 +199,8 @@ class Tape:
         self.callers: dict[
             Op, str
         ] = {}  # of calls without a rule: where the user's program made them
+        self.written = False  # whether an array was written to
+        self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
 
     @property
     def inputs(self) -> list[Input]:

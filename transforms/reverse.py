@@ -31,6 +31,7 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
+from .columns import Column, add_columns
 from .expand import Expansion, direct_pull, expansion_of
 
 
@@ -89,8 +90,14 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
         if dz is not None:
             if op.fn is element:
                 machine.accumulate_part(op.args[0], op.args[1], dz)
+            elif type(op) is not FloatOp and type(op.fn) in OWN:
+                OWN[type(op.fn)](machine, op, dz, active)
             else:
                 machine.pull(op, dz, active)
+
+
+# Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
+OWN: dict[type, Any] = {}
 
 
 class Parts:
@@ -220,7 +227,9 @@ class Recorded(Machine):
         self.momentary = ""  # the name of a function whose expansion holds for this run only
 
     def add(self, x: Any, y: Any) -> Any:
-        return append(self.tape, operator.add, (x, y), {}, primal(x) + primal(y), self.site)
+        value = primal(x) + primal(y)
+        add = add_columns if type(value) is Column else operator.add
+        return append(self.tape, add, (x, y), {}, value, self.site)
 
     def accumulate(self, op: Op, d: Any) -> None:
         have = self.cotangents.get(op)

@@ -1,0 +1,229 @@
+"""Loops: where the iterations of a traced program begin and end, and what they carry on.
+
+Words
+-----
+loop       a loop of the bytecode, found before the program runs (see ``cycles``).
+head       where an iteration begins: the twin calls a hook there, with the variables that the loop carries.
+passage    one run through a loop: where on the tape each of its iterations begins, and where the last one ends.
+state      what the carried variables hold at a head, apart from the numbers: types, structure, bools and strings.
+rigid      why a passage may only be rolled as it went: with the count of iterations and the decisions it had.
+
+At a head each number in a carried variable gets an op ``carry(%n)``, an identity: so it is plain which variable an
+iteration reads, even where two of them hold the same value, and a plain number that a loop counts with is followed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable, Iterable
+from types import FrameType, FunctionType, MethodType
+from typing import Any
+
+from ..rules.registry import MUTATOR, rrule
+from .arrays import current
+from .box import BOXES, ArrayBox, Box
+from .cycles import Loop
+from .session import Tracer
+from .tape import NOWHERE, Op
+
+FRESH = frozenset((zip, enumerate, reversed))
+HARMLESS = frozenset(
+    (
+        range, len, abs, isinstance, issubclass, callable, type, id, bool, int, float, complex, str, repr, hash,
+        format, min, max, sum, tuple, list, dict, set, frozenset, slice, zip, enumerate, reversed, any, all, sorted,
+        iter, round, divmod, pow, getattr, hasattr, super, operator.not_, operator.truth, operator.getitem,
+    )
+)  # fmt: skip
+LONGEST_STATE = 64  # elements of a list or tuple that is carried
+
+
+class Carry:
+    """The identity: what a variable holds when an iteration begins."""
+
+    __name__ = "carry"
+
+    def __call__(self, value: Any) -> Any:
+        return value
+
+
+carry = Carry()
+
+
+@rrule(carry)
+def _carry(value):  # type: ignore[no-untyped-def]
+    def pullback(dz):  # type: ignore[no-untyped-def]
+        return (dz,)
+
+    return carry(value), pullback
+
+
+class Passage:
+    """One run through a loop. Iteration ``k`` lies from ``heads[k]`` on; the last head begins what left the loop."""
+
+    __slots__ = ("frame", "given", "heads", "length", "loop", "rigid", "states", "stop", "writes")
+
+    def __init__(self, loop: Loop, frame: FrameType, writes: int) -> None:
+        self.loop = loop
+        self.frame: FrameType | None = frame
+        self.heads: list[int] = []
+        self.states: list[Any] = []
+        self.given = 0  # ops that the latest head made
+        self.length: int | None = None  # of what is iterated over
+        self.stop = -1
+        self.rigid = loop.rigid
+        self.writes = writes
+
+
+class Loops:
+    """The loops that a trace is running through (``open``) and those that it has left (``done``)."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.tape = tracer.tape
+        self.open: list[Passage] = []
+        self.done: list[Passage] = []
+        self.traced: set[Loop] = set()  # loops that work on traced values
+        self.source: Any = None  # what the latest iterator was made from
+        self.tainted = False  # whether iterators were made from iterators
+        self.writes = 0  # how often something other than a variable or an array was written to
+
+    def head(self, loop: Loop, frame: FrameType, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An iteration begins: gives the carried variables ops of their own."""
+        open = self.open
+        passage = open[-1] if open else None
+        if passage is None or passage.loop is not loop or passage.frame is not frame:
+            passage = self.enter(loop, frame)
+        count = len(self.tape.ops)
+        if loop not in self.traced and passage.heads and passage.heads[-1] + passage.given < count:
+            self.traced.add(loop)
+        passage.heads.append(count)
+        state: list[Any] = []
+        carrying = Carrying(self, state, loop in self.traced)
+        values = tuple([carrying.value(x) for x in values])
+        if carrying.rigid is not None:
+            passage.rigid = passage.rigid or carrying.rigid
+        passage.given = len(self.tape.ops) - count
+        passage.states.append((passage.given, *state))
+        return values
+
+    def enter(self, loop: Loop, frame: FrameType) -> Passage:
+        for i in range(len(self.open) - 1, -1, -1):
+            if self.open[i].loop is loop and self.open[i].frame is frame:
+                del self.open[i + 1 :]  # loops that an exception has left
+                return self.open[i]
+        passage = Passage(loop, frame, self.writes)
+        if loop not in self.traced and any(map(is_traced, frame.f_locals.values())):
+            self.traced.add(loop)
+        if loop.counted:
+            source, self.source = self.source, None
+            if type(source) in (range, list, tuple, dict, str):
+                passage.length = len(source)
+            elif type(source) is ArrayBox and source.value.ndim:
+                passage.length = len(source.value)
+            elif type(source) not in (zip, enumerate, reversed) or self.tainted:
+                passage.rigid = passage.rigid or "what it iterates over may depend on what it does"
+        self.open.append(passage)
+        return passage
+
+    def iterate(self, source: Any) -> None:
+        """An iterator is made from an object."""
+        self.source = source
+        if hasattr(type(source), "__next__") and type(source) not in FRESH:
+            self.writes += 1
+
+    def call(self, fn: Any, rule: Any, args: tuple[Any, ...]) -> None:
+        """Note calls that may write to something, or step an iterator."""
+        kind = type(fn)
+        if rule is not None and rule.kind != MUTATOR:
+            return
+        if kind is FunctionType or kind is MethodType:
+            return
+        stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
+        if stepping and fn in (zip, enumerate, reversed):
+            self.tainted = True
+        if stepping or not (isinstance(fn, Hashable) and fn in HARMLESS):
+            self.writes += 1
+
+    def leave(self, loops: Iterable[Loop], frame: FrameType) -> None:
+        """Loops are left, if they were running at all: the inner ones first."""
+        for loop in loops:
+            for i in range(len(self.open) - 1, -1, -1):
+                passage = self.open[i]
+                if passage.frame is frame and passage.loop is loop:
+                    del self.open[i:]
+                    passage.stop = len(self.tape.ops)
+                    passage.frame = None
+                    if self.writes != passage.writes:
+                        passage.rigid = passage.rigid or "it writes to lists, dicts or objects"
+                    self.done.append(passage)
+                    break
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a box, or begins with one."""
+    if type(value) in BOXES:
+        return True
+    return type(value) in (list, tuple) and len(value) > 0 and is_traced(value[0])
+
+
+class Carrying:
+    """Gives the numbers in the values of carried variables ops of their own."""
+
+    __slots__ = ("loops", "numbers", "rigid", "seen", "state")
+
+    def __init__(self, loops: Loops, state: list[Any], numbers: bool) -> None:
+        self.loops = loops
+        self.numbers = numbers  # whether plain numbers are followed: not before something is traced
+        self.state = state
+        self.seen: set[int] | None = None
+        self.rigid: str | None = None
+
+    def value(self, x: Any) -> Any:
+        kind = type(x)
+        tape = self.loops.tape
+        if kind is Box:
+            op = Op(carry, (x.op,), x.value, NOWHERE, tape)
+            tape.ops.append(op)
+            self.state.append(type(x.value))
+            return Box(x.value, op)
+        if kind is float or kind is int:
+            if not self.numbers:
+                self.state.append((kind,))
+                return x
+            op = Op(carry, (x,), x, NOWHERE, tape)
+            tape.ops.append(op)
+            self.state.append(kind)
+            return Box(x, op)
+        if kind is ArrayBox:
+            memory = x.memory
+            self.once(x)
+            if x.view is not None or memory.viewed or memory.boxes:
+                self.state.append(("shared array", x.value.dtype, x.value.shape))
+                return x
+            op = Op(carry, (current(x),), x.value, NOWHERE, tape)
+            tape.ops.append(op)
+            x.op = op
+            self.state.append((x.value.dtype, x.value.shape))
+            return x
+        if kind is tuple and len(x) <= LONGEST_STATE:
+            self.state.append(("tuple", len(x)))
+            return tuple([self.value(y) for y in x])
+        if kind is list and len(x) <= LONGEST_STATE and id(x) not in self.loops.tracer.originals:
+            self.once(x)
+            self.state.append(("list", len(x)))
+            x[:] = [self.value(y) for y in x]
+            return x
+        if x is None or kind is bool or kind is str:
+            self.state.append(x)
+        else:
+            self.state.append(kind)
+            self.rigid = f"it carries a {kind.__name__} from one iteration to the next"
+        return x
+
+    def once(self, x: Any) -> None:
+        """Note that two variables hold the same list or array."""
+        if self.seen is None:
+            self.seen = set()
+        if id(x) in self.seen:
+            self.rigid = "two variables hold the same list or array"
+        self.seen.add(id(x))

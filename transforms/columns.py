@@ -1,0 +1,27 @@
+"""Columns: one value for each iteration of a loop, as loop functions take and return them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+
+class Column(list[Any]):
+    """One value for each iteration of a loop."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return Column(map(operator.add, self, other))
+
+
+class AddColumns:
+    """The sums of the values of two columns."""
+
+    __name__ = "add_columns"
+
+    def __call__(self, x: Column, y: Column) -> Any:
+        return x + y
+
+
+add_columns = AddColumns()

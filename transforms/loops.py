@@ -1,0 +1,799 @@
+"""Loop functions: a rolled loop as one function of what it starts from, differentiable like any other.
+
+Words
+-----
+steps      what tells a loop how to run: the count of its iterations (the most that are known, of a loop that
+           a decision ends; None if any number will do), or which variant each of them takes.
+carried    what an iteration hands on to the next; a loop function is called with what the first one gets.
+invariant  a value from before the loop that every iteration uses.
+column     one value for each iteration, in their order whichever way the loop runs; an argument or a result.
+variant    what an iteration does under certain decisions. A column may belong to one variant: it has the values of
+           the iterations that took it.
+choice     operations and the decision at their end: the variants of a loop are the leaves of a tree of choices.
+form       ``count``: runs a given number of times. ``while``: runs until a decision leads to the exit.
+           ``steps``: takes no decisions, but is told its variants, as the reverse of a loop is.
+
+A loop function is called ``fn(steps, *carried, *invariants, *columns)`` and returns a tuple: what is carried out of
+the last iteration, then the columns that it collects. The reverse of a loop function is a loop function that runs
+the other way, over columns of the values that were carried into each iteration; so loops can be differentiated as
+often as one likes. What must be collected for that is found out when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import linecache
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from ..tracer.loops import Carry
+from ..tracer.source import Writer
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, ops_in, primal
+from .columns import AddColumns, Column
+from .expand import expansion_of, leaves_of, looked_at
+from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
+from .simplify import pruned, simplified
+
+COUNT, WHILE, STEPS = "count", "while", "steps"
+EXIT = "exit"
+DEEPEST = 8  # nested operations in one expression
+# Computing these again is faster than keeping their values.
+CHEAP = frozenset((operator.add, operator.sub, operator.mul, operator.truediv, operator.neg))
+
+
+class Miss(Exception):
+    """A loop function met a decision that the traced run did not: the function must be traced again."""
+
+
+class Unrolled(Exception):
+    """Why a loop cannot be rolled."""
+
+
+class Choice:
+    """Operations of an iteration, and what comes of them.
+
+    That is either the end of the variant with the number ``variant``, or a decision on ``subject`` with ``branches``
+    by its value, which lead on to other choices or to EXIT.
+    """
+
+    __slots__ = ("branches", "ops", "subject", "variant")
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self.subject: Any = None
+        self.branches: list[tuple[Any, Any]] = []
+        self.variant: int | None = None
+
+
+class Variant:
+    """What an iteration does: the calls ``ops`` on what stands for its arguments, and what it hands on."""
+
+    __slots__ = ("carried", "columns", "following", "invariants", "ops")
+
+    def __init__(
+        self,
+        ops: list[Op],
+        carried: list[Op],
+        invariants: list[Op],
+        columns: dict[int, Op],
+        following: list[Any],
+    ) -> None:
+        self.ops = ops
+        self.carried = carried
+        self.invariants = invariants
+        self.columns = columns
+        self.following = following
+
+
+class Family:
+    """What is common to the loop functions that differ only in how much they collect.
+
+    ``collected`` lists the columns that may be asked for: of which variant each is (None: of all), and what in the
+    variant's operations it collects. A loop function collects the first so many of them.
+    """
+
+    def __init__(
+        self,
+        form: str,
+        variants: list[Variant],
+        columns: list[int | None],
+        collected: list[tuple[int | None, dict[int, Any]]],
+        descending: bool = False,
+        tree: Choice | None = None,
+        site: Site = NOWHERE,
+        capped: bool = False,
+    ) -> None:
+        self.form = form
+        self.variants = variants
+        self.columns = columns
+        self.collected = collected
+        self.descending = descending
+        self.tree = tree
+        self.site = site
+        self.capped = capped  # whether a `while` may take no more than a given number of iterations
+        self.count = len(variants[0].carried)
+        self.members: dict[int, LoopFunction] = {}
+        self.reverses: dict[Any, Reverse] = {}
+
+    def member(self, size: int | None = None) -> LoopFunction:
+        """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
+        size = len(self.collected) if size is None else size
+        if size not in self.members:
+            self.members[size] = LoopFunction(self, size)
+        return self.members[size]
+
+    def insert(self, after: Op, op: Op) -> None:
+        """Let every variant that does ``after`` do ``op`` next."""
+        lists = [v.ops for v in self.variants]
+        todo = [self.tree] if self.tree is not None else []
+        while todo:
+            choice = todo.pop()
+            lists.append(choice.ops)
+            todo += [then for _, then in choice.branches if then != EXIT]
+        for ops in {id(ops): ops for ops in lists}.values():
+            if after in ops:
+                ops.insert(ops.index(after) + 1, op)
+        self.changed()
+
+    def changed(self) -> None:
+        """What the variants do has changed: the loop functions are compiled anew."""
+        for member in self.members.values():
+            member.function = None
+
+    def collecting(self, of: int | None, item: Any) -> int:
+        """The number of the column that collects an item of a variant (``"steps"``: which variants were taken)."""
+        for i, (owner, items) in enumerate(self.collected):
+            if owner == of and (
+                item is items.get(of) if of is not None else item == items.get(None)
+            ):
+                return i
+        self.collected.append((of, {of: item}))  # type: ignore[dict-item]
+        return len(self.collected) - 1
+
+
+class LoopFunction:
+    """A rolled loop; see above. ``source()`` shows it as Python, which is what runs."""
+
+    __name__ = "loop"
+
+    def __init__(self, family: Family, size: int) -> None:
+        self.family = family
+        self.size = size
+        self.function: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.function is None:
+            self.compile()
+        return self.function(*args)
+
+    def __repr__(self) -> str:
+        return f"<loop at {self.family.site}>"
+
+    def compile(self) -> None:
+        writer = LoopWriter(self)
+        text = writer.write("loop")
+        name = f"<loop {self.family.site} {id(self):x}>"
+        exec(compile(text, name, "exec"), writer.namespace)
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        self.function = writer.namespace["loop"]
+
+    def source(self, name: str = "loop") -> str:
+        """The loop as a Python function."""
+        return LoopWriter(self).write(name)
+
+    def split(self, args: Sequence[Any]) -> tuple[Any, list[Any], list[Any], list[Any]]:
+        """The arguments: steps, carried, invariants, columns."""
+        family = self.family
+        a = 1 + family.count
+        b = a + len(family.variants[0].invariants)
+        return args[0], list(args[1:a]), list(args[a:b]), list(args[b:])
+
+
+class LoopWriter(Writer):
+    """Writes a loop function."""
+
+    def __init__(self, loop: LoopFunction) -> None:
+        super().__init__(Tape())
+        self.loop = loop
+        self.family = loop.family
+        self.outs = list(enumerate(self.family.collected[: loop.size]))
+        self.used: Counter[Op] = Counter()  # how often the body uses an op
+        self.nested: set[Op] = set()  # ops that are written out where they are used
+
+    def argument(self, tree: Any) -> str:
+        return f"({self.expression(tree)})" if self.is_nested(tree) else super().argument(tree)
+
+    def is_nested(self, tree: Any) -> bool:
+        return isinstance(tree, Op) and tree in self.nested
+
+    def whole(self, tree: Any) -> str:
+        """An expression that stands alone."""
+        return self.expression(tree) if self.is_nested(tree) else self.argument(tree)
+
+    def expression(self, op: Op) -> str:
+        if op.fn is operator.add and type(op.value) is float:  # the same to the bit
+            x, y = op.args
+            if self.is_nested(y) and y.fn is operator.neg:
+                return f"{self.operand(x)} - {self.operand(y.args[0])}"
+            if self.is_nested(x) and x.fn is operator.neg:
+                return f"{self.operand(y)} - {self.operand(x.args[0])}"
+        return super().expression(op)
+
+    def count(self) -> None:
+        """Find out how often each op is used: what is cheap and used once needs no name."""
+        decided: list[Any] = []
+        todo = [self.family.tree] if self.family.tree is not None else []
+        while todo:
+            choice = todo.pop()
+            decided.append(choice.subject)
+            todo += [then for _, then in choice.branches if then != EXIT]
+        variants = self.family.variants
+        trees = [*decided, *[v.following for v in variants]]
+        trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
+        self.used.update(ops_in(trees))
+        ops = {op: None for v in variants for op in v.ops}
+        for op in ops:
+            self.used.update(op.operands())
+        for op in ops:
+            if self.used[op] == 1 and is_cheap(op) and not op.kwargs and self.depth(op) < DEEPEST:
+                self.nested.add(op)
+
+    def depth(self, op: Any) -> int:
+        """How deep the expression of an op is nested."""
+        return 1 + max([self.depth(x) for x in op.args if self.is_nested(x)], default=0)
+
+    def write(self, name: str) -> str:
+        family = self.family
+        variants = family.variants
+        first = variants[0]
+        self.taken |= {name, "Column", "Miss", "steps", "path", "_"}
+        self.namespace.update(Column=Column, Miss=Miss, same=same)
+        self.count()
+        steps = self.fresh("steps" if family.form == STEPS and len(variants) > 1 else "n")
+        self.carried = self.shared([v.carried for v in variants], "c")
+        invariants = self.shared([v.invariants for v in variants], "r")
+        columns = [self.fresh(f"column{i + 1}") for i in range(len(family.columns))]
+        given = ", ".join([steps, *self.carried, *invariants, *columns])
+        lines = [f"def {name}({given}):"]
+        self.puts: dict[int, str] = {}
+        for i, (_, items) in self.outs:
+            if items.get(None) == "steps" and len(variants) == 1:
+                lines.append(f"    out{i} = 0")
+            else:
+                lines += [f"    out{i} = Column()", f"    put{i} = out{i}.append"]
+        if family.form == STEPS and len(variants) > 1:
+            lines += self.told(steps, columns)
+        else:
+            lines += self.counted(steps, columns, first)
+        for i, (_, items) in self.outs:
+            if family.descending and items.get(None) != "steps":
+                lines.append(f"    out{i}.reverse()")
+        results = [*self.carried, *[f"out{i}" for i, _ in self.outs]]
+        lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
+        return "\n".join(lines) + "\n"
+
+    def shared(self, rows: list[list[Op]], letter: str) -> list[str]:
+        """Names for arguments, each of which has an op in every variant."""
+        names = []
+        for i in range(len(rows[0])):
+            hint = getattr(rows[0][i], "name", "") or f"{letter}{i + 1}"
+            name = self.fresh(hint)
+            names.append(name)
+            for row in rows:
+                self.names[row[i]] = name
+        return names
+
+    def way(self, columns: list[str]) -> list[str]:
+        return [f"reversed({x})" for x in columns] if self.family.descending else columns
+
+    def counted(self, steps: str, columns: list[str], first: Variant) -> list[str]:
+        """A loop that runs a number of times, or until a decision ends it."""
+        family = self.family
+        read = [i for i in range(len(columns)) if self.reads(i)]
+        items = [self.fresh("x") for _ in read]
+        for name, i in zip(items, read, strict=True):
+            for v in family.variants:
+                if i in v.columns:
+                    self.names[v.columns[i]] = name
+        sources = self.way([columns[i] for i in read])
+        if family.form == WHILE and not sources and not family.capped:
+            lines = ["    while True:"]
+        elif not sources:
+            lines = [f"    for _ in range({steps}):"]
+        elif len(sources) == 1:
+            lines = [f"    for {items[0]} in {sources[0]}:"]
+        else:
+            lines = [f"    for {', '.join(items)} in zip({', '.join(sources)}):"]
+        if family.form == STEPS:
+            body = self.calls(first.ops, 2) + self.leaf(0, 2)
+        else:
+            body = self.choice(family.tree, 2)
+        lines += body or ["        pass"]
+        if family.form == WHILE and not lines[0].endswith("while True:"):
+            lines += ["    else:", "        raise Miss"]
+        return lines
+
+    def reads(self, column: int) -> bool:
+        """Whether any variant uses a column."""
+        return any(
+            v.columns.get(column) in self.used for v in self.family.variants if column in v.columns
+        )
+
+    def told(self, steps: str, columns: list[str]) -> list[str]:
+        """A loop that is told which variant to take."""
+        family = self.family
+        lines, readers = [], {}
+        for i, source in zip(range(len(columns)), self.way(columns), strict=True):
+            if self.reads(i):
+                readers[i] = self.fresh(f"next{i + 1}")
+                lines.append(f"    {readers[i]} = iter({source}).__next__")
+        lines.append(f"    for path in {self.way([steps])[0]}:")
+        for i, reader in readers.items():
+            if family.columns[i] is None:
+                name = self.fresh("x")
+                lines.append(f"        {name} = {reader}()")
+                for v in family.variants:
+                    if i in v.columns:
+                        self.names[v.columns[i]] = name
+        for number, v in enumerate(family.variants):
+            lines.append(f"        {'if' if number == 0 else 'elif'} path == {number}:")
+            body = []
+            for i, reader in readers.items():
+                if family.columns[i] == number:
+                    name = self.names[v.columns[i]] = self.fresh("x")
+                    body.append(f"            {name} = {reader}()")
+            body += self.calls(v.ops, 3) + self.leaf(number, 3)
+            lines += body or ["            pass"]
+        return lines
+
+    def calls(self, ops: list[Op], depth: int) -> list[str]:
+        lines = []
+        for op in ops:
+            if op not in self.nested:
+                lines += ["    " * (depth - 1) + line for line in self.statement(op)]
+        return lines
+
+    def choice(self, choice: Any, depth: int) -> list[str]:
+        """The lines of a tree of choices."""
+        pad = "    " * depth
+        if choice == EXIT:
+            return [pad + "break"]
+        lines = self.calls(choice.ops, depth)
+        if choice.variant is not None:
+            return lines + self.leaf(choice.variant, depth)
+        subject = self.whole(choice.subject)
+        branches = choice.branches
+        if len(branches) == 1:
+            ((value, then),) = branches
+            lines.append(f"{pad}if {self.test(subject, value, False)}:")
+            return [*lines, f"{pad}    raise Miss", *self.choice(then, depth)]
+        exits = [b for b in branches if b[1] == EXIT]
+        branches = exits + [b for b in branches if b[1] != EXIT]
+        whole = {value for value, _ in branches if value is True or value is False} == {True, False}
+        for i, (value, then) in enumerate(branches):
+            if whole and i == 1:
+                if branches[0][1] == EXIT:
+                    return [*lines, *self.choice(then, depth)]
+                lines.append(f"{pad}else:")
+            else:
+                word = "if" if i == 0 else "elif"
+                lines.append(f"{pad}{word} {self.test(subject, value, True)}:")
+            lines += self.choice(then, depth + 1) or [f"{pad}    pass"]
+        if not whole:
+            lines += [f"{pad}else:", f"{pad}    raise Miss"]
+        return lines
+
+    def test(self, subject: str, value: Any, equal: bool) -> str:
+        if value is True or value is False:
+            return subject if value is equal else f"not {subject}"
+        return f"{'' if equal else 'not '}same({subject}, {self.constant(value, 'decided')})"
+
+    def leaf(self, number: int, depth: int) -> list[str]:
+        """Hand on what is carried, and collect."""
+        pad = "    " * depth
+        v = self.family.variants[number]
+        lines = []
+        for i, (of, items) in self.outs:
+            if of == number or (of is None and items.get(None) != "steps"):
+                lines.append(f"{pad}put{i}({self.whole(items[number])})")
+            elif items.get(None) == "steps":
+                single = len(self.family.variants) == 1
+                lines.append(f"{pad}out{i} += 1" if single else f"{pad}put{i}({number})")
+        targets, values = [], []
+        for name, tree in zip(self.carried, v.following, strict=True):
+            text = self.whole(tree)
+            if text != name:
+                targets.append(name)
+                values.append(text)
+        if targets:
+            lines.append(f"{pad}{', '.join(targets)} = {', '.join(values)}")
+        return lines
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether a decision is the one that was traced: of the same type and exactly equal."""
+    return type(x) is type(y) and (x == y and repr(x) == repr(y))
+
+
+# ------------------------------------------------------------------------------------------------------ reverse
+
+
+class Reverse:
+    """The reverse of a loop function for some active arguments and some results that have cotangents.
+
+    ``family`` runs it. It carries the cotangents of ``carried`` and those of ``invariants`` so far; it takes the
+    forward loop's ``given_invariants`` and, as columns, the forward's own (``given_columns``), the cotangents of
+    results (``cotangents``) and what the forward has collected (``trail``). It gives, as columns, the cotangents of
+    ``columns``. ``steps`` is where among the forward's results it is told how the loop ran.
+    """
+
+    __slots__ = (
+        "carried", "columns", "cotangents", "family", "given_columns", "given_invariants", "invariants",
+        "steps", "trail",
+    )  # fmt: skip
+
+    def __init__(self, **parts: Any) -> None:
+        for name, value in parts.items():
+            setattr(self, name, value)
+
+
+class Body(Recorded):
+    """Sweeps over the operations of one iteration, which stand for those of all iterations."""
+
+    def __init__(self, tape: Tape, family: Family, variant: Variant) -> None:
+        super().__init__(tape, NOWHERE)
+        self.family = family
+        self.variant = variant
+
+    def result(self, op: Op, i: int) -> Op:
+        """One of the results of an inner loop: part of the forward iteration, so that it can be collected."""
+        if not any(op is x for x in self.variant.ops):
+            return append(self.tape, element, (op, i), {}, op.value[i], op.site)
+        for x in self.variant.ops:
+            if x.fn is element and x.args[0] is op and x.args[1] == i:
+                return x
+        made = Op(element, (op, i), op.value[i], op.site, op.tape)
+        self.family.insert(op, made)
+        self.tape.ops.append(made)
+        return made
+
+    def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if isinstance(dz, Parts):
+            dz = tuple(
+                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+            )
+        expansion, leaves = expansion_of(op, active, primal(dz))
+        if expansion is None:
+            return
+        rule = registry.lookup(op.fn)
+        assert rule is not None
+        looked = looked_at.get((rule, leaves_of(op, rule)[1]), ())
+        if expansion.momentary or any(isinstance(leaves[i], Op) for i in looked):
+            raise Unrolled(f"the derivative of {op.fn} depends on values that change ({op.site})")
+        super().pull(op, dz, active)
+
+
+def reverse_of(
+    family: Family, carried: set[int], invariants: set[int], columns: set[int], results: set[int]
+) -> Reverse:
+    """The reverse for these active arguments, and cotangents of these results."""
+    key = (frozenset(carried), frozenset(invariants), frozenset(columns), frozenset(results))
+    found = family.reverses.get(key)
+    if found is None:
+        found = family.reverses[key] = Reverser(
+            family, carried, invariants, columns, results
+        ).build()
+    return found
+
+
+class Reverser:
+    """Builds the reverse of a loop function."""
+
+    def __init__(
+        self,
+        family: Family,
+        carried: set[int],
+        invariants: set[int],
+        columns: set[int],
+        results: set[int],
+    ) -> None:
+        self.family = family
+        self.invariants = sorted(invariants)
+        self.columns = sorted(columns)
+        self.outs = sorted(i - family.count for i in results if i >= family.count)
+        self.active = self.spread(set(carried))
+        self.flowing = {j for j in results if j < family.count} & self.active
+
+    def leaves(self, v: Variant) -> list[Op]:
+        """The active arguments as a variant knows them."""
+        return [
+            *[v.carried[j] for j in sorted(self.active)],
+            *[v.invariants[i] for i in self.invariants],
+            *[v.columns[c] for c in self.columns if c in v.columns],
+        ]
+
+    def spread(self, active: set[int]) -> set[int]:
+        """The carried values that depend on active arguments, after any number of iterations."""
+        self.active = active
+        while True:
+            before = len(active)
+            for v in self.family.variants:
+                _, known = dependents(v.ops, self.leaves(v))
+                active |= {
+                    j
+                    for j, tree in enumerate(v.following)
+                    if isinstance(tree, Op) and tree in known and is_smooth(tree.value)
+                }
+            if len(active) == before:
+                return active
+
+    def build(self) -> Reverse:
+        family = self.family
+        while True:
+            before = len(self.flowing)
+            swept = [self.sweep(number, v) for number, v in enumerate(family.variants)]
+            for found, _, _ in swept:
+                self.flowing |= {j for j, d in found[0].items() if d is not None}
+            if len(self.flowing) == before:
+                break
+        flowing = sorted(self.flowing)
+        used_invariants: set[int] = set()
+        used_columns: set[int] = set()
+        trails: list[tuple[int, Op]] = []
+        bodies = []
+        for number, (v, (found, tape, inputs)) in enumerate(
+            zip(family.variants, swept, strict=True)
+        ):
+            results = [
+                *[or_zero(found[0].get(j), v.carried[j]) for j in flowing],
+                *[or_zero(found[1].get(i), v.invariants[i]) for i in self.invariants],
+            ]
+            given = {c: or_zero(d, v.columns[c]) for c, d in found[2].items()}
+            tape.result = [results, list(given.values())]
+            forward = set(v.ops)
+            tape = pruned(simplified(tape, keep=forward))
+            results, gradients = tape.result
+            given = dict(zip(given, gradients, strict=True))
+            kept, ops = self.divide(tape, forward, v)
+            bodies.append((v, ops, inputs, results, given))
+            for op in kept:
+                if any(op is x for x in v.invariants):
+                    used_invariants.add([x is op for x in v.invariants].index(True))
+                    continue
+                place = [c for c, x in v.columns.items() if x is op]
+                if place:
+                    used_columns.add(place[0])
+                else:
+                    trails.append((number, op))
+        return self.assemble(flowing, bodies, sorted(used_invariants), sorted(used_columns), trails)
+
+    def sweep(self, number: int, v: Variant) -> tuple[Any, Tape, Any]:
+        """The sweep over one variant: cotangents of its arguments, the tape they are on, and the inputs of that."""
+        tape = Tape("reverse")
+        tape.ops = [*v.ops]
+        seeds: list[tuple[Op, Any]] = []
+        carried, sums, outs = {}, {}, {}
+        for i in self.invariants:
+            sums[i] = Input("s", zero(v.invariants[i].value), tape)
+            seeds.append((v.invariants[i], sums[i]))
+        for j in sorted(self.flowing):
+            tree = v.following[j]
+            example = tree.value if isinstance(tree, Op) else tree
+            carried[j] = Input("d", one_like(example), tape)
+            if isinstance(tree, Op):
+                seeds.append((tree, carried[j]))
+        for i in self.outs:
+            of, items = self.family.collected[i]
+            tree = items.get(number)
+            if (of is None or of == number) and isinstance(tree, Op):
+                outs[i] = Input("e", one_like(tree.value), tape)
+                seeds.append((tree, outs[i]))
+        inputs: list[Op] = [*carried.values(), *sums.values(), *outs.values()]
+        tape.ops = [*inputs, *v.ops]
+        leaves = self.leaves(v)
+        found = sweep(v.ops, leaves, seeds, Body(tape, self.family, v))
+        cotangents = dict(zip(leaves, found, strict=True))
+        parts = (
+            {j: cotangents[v.carried[j]] for j in sorted(self.active)},
+            {i: cotangents[v.invariants[i]] for i in self.invariants},
+            {c: cotangents[v.columns[c]] for c in self.columns if c in v.columns},
+        )
+        return parts, tape, (carried, sums, outs)
+
+    def divide(self, tape: Tape, forward: set[Op], v: Variant) -> tuple[list[Op], list[Op]]:
+        """What the reverse takes from the forward run, and the operations that it does itself."""
+        arguments = {*v.carried, *v.invariants, *v.columns.values()}
+        needed = set(ops_in(tape.result))
+        kept: dict[Op, None] = {}
+        ops: list[Op] = []
+        for op in reversed(tape.ops):
+            if op.kind != "call" or op not in needed:
+                continue
+            if op in forward and not is_cheap(op):
+                kept[op] = None
+                continue
+            ops.append(op)
+            needed.update(op.operands())
+        for op in arguments:
+            if op in needed:
+                kept[op] = None
+        return list(kept), ops[::-1]
+
+    def assemble(
+        self,
+        flowing: list[int],
+        bodies: list[Any],
+        used_invariants: list[int],
+        used_columns: list[int],
+        trails: list[tuple[int, Op]],
+    ) -> Reverse:
+        family = self.family
+        columns: list[int | None] = [family.columns[c] for c in used_columns]
+        columns += [family.collected[i][0] for i in self.outs]
+        columns += [number for number, _ in trails]
+        variants = []
+        collected: list[tuple[int | None, dict[int, Any]]] = [
+            (family.columns[c], {}) for c in self.columns
+        ]
+        for number, (v, ops, (carried, sums, outs), results, given) in enumerate(bodies):
+            places: dict[int, Op] = {}
+            for place, c in enumerate(used_columns):
+                if c in v.columns:
+                    places[place] = v.columns[c]
+            for place, i in enumerate(self.outs):
+                if i in outs:
+                    places[len(used_columns) + place] = outs[i]
+            for place, (of, op) in enumerate(trails):
+                if of == number:
+                    places[len(used_columns) + len(self.outs) + place] = op
+            variants.append(
+                Variant(
+                    ops,
+                    [*[carried[j] for j in flowing], *sums.values()],
+                    [v.invariants[i] for i in used_invariants],
+                    places,
+                    results,
+                )
+            )
+            for place, c in enumerate(self.columns):
+                if c in given:
+                    collected[place][1][number] = given[c]
+        steps = None
+        if family.form != STEPS and (family.form == WHILE or len(family.variants) > 1):
+            steps = family.collecting(None, "steps")
+        return Reverse(
+            family=Family(
+                STEPS, variants, columns, collected, not family.descending, site=family.site
+            ),
+            carried=flowing,
+            invariants=self.invariants,
+            columns=self.columns,
+            given_invariants=used_invariants,
+            given_columns=used_columns,
+            cotangents=self.outs,
+            trail=[family.collecting(number, op) for number, op in trails],
+            steps=steps,
+        )
+
+
+def is_cheap(op: Op) -> bool:
+    return op.fn in CHEAP and type(op.value) in (float, int)
+
+
+def is_smooth(value: Any) -> bool:
+    """Whether a value can have a cotangent of its own kind."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fc"
+    if type(value) in (Column, tuple):
+        return True
+    return isinstance(value, (float, complex, np.inexact))
+
+
+def or_zero(d: Any, like: Op) -> Any:
+    return zero(like.value) if d is None else d
+
+
+def one_like(value: Any) -> Any:
+    """A cotangent of the kind that belongs to a value."""
+    return (
+        1.0 if type(value) is float else value if type(value) is tuple else np.ones_like(value)[()]
+    )
+
+
+def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """Hand the cotangents of a loop's results on to its arguments."""
+    parts = dz.parts if isinstance(dz, Parts) else list(dz)
+    if not isinstance(dz, Parts) and isinstance(dz, Op):
+        raise Unrolled("the cotangent of a loop must come by its parts")
+    loop: LoopFunction = op.fn
+    family = loop.family
+    steps, carried, invariants, columns = loop.split(op.args)
+    reverse = reverse_of(
+        family,
+        {j for j, x in enumerate(carried) if isinstance(x, Op) and x in active},
+        {i for i, x in enumerate(invariants) if isinstance(x, Op) and x in active},
+        {c for c, x in enumerate(columns) if not active.isdisjoint(ops_in(x))},
+        {i for i, d in enumerate(parts) if d is not None},
+    )
+    numeric = isinstance(machine, Numeric)
+    if loop.size < len(family.collected):
+        op.fn = loop = family.member()
+        op.value = loop(*primal(op.args))
+        if isinstance(machine, Body):
+            machine.family.changed()
+    count = family.count
+
+    def result(i: int) -> Any:
+        """One of the results of the forward loop."""
+        if numeric:
+            return op.value[i]
+        if isinstance(machine, Body):
+            return machine.result(op, i)
+        return append(machine.tape, element, (op, i), {}, op.value[i], op.site)  # type: ignore[attr-defined]
+
+    def given(x: Any) -> Any:
+        return primal(x) if numeric else x
+
+    args = [
+        given(steps) if reverse.steps is None else result(count + reverse.steps),
+        *[zero(op.value[j]) if parts[j] is None else parts[j] for j in reverse.carried],
+        *[zero(primal(invariants[i])) for i in reverse.invariants],
+        *[given(invariants[i]) for i in reverse.given_invariants],
+        *[given(columns[c]) for c in reverse.given_columns],
+        *[parts[count + i] for i in reverse.cotangents],
+        *[result(count + i) for i in reverse.trail],
+    ]
+    backward = reverse.family.member()
+    values = backward(*primal(tuple(args)))
+    taken: Any
+    if numeric:
+        taken = values
+    else:
+        made = append(machine.tape, backward, tuple(args), {}, values, op.site)  # type: ignore[attr-defined]
+        taken = [
+            append(machine.tape, element, (made, i), {}, x, op.site)  # type: ignore[attr-defined]
+            for i, x in enumerate(values)
+        ]
+    for j, d in zip(reverse.carried, taken, strict=False):
+        if isinstance(carried[j], Op) and carried[j] in active:
+            machine.accumulate(carried[j], d)
+    place = len(reverse.carried)
+    for i, d in zip(reverse.invariants, taken[place:], strict=False):
+        machine.accumulate(invariants[i], d)
+    place += len(reverse.invariants)
+    for c, d in zip(reverse.columns, taken[place:], strict=False):
+        column = columns[c]
+        if isinstance(column, Op):
+            machine.accumulate(column, d)
+            continue
+        for k, x in enumerate(column):
+            if isinstance(x, Op) and x in active:
+                if numeric:
+                    machine.accumulate(x, d[k])
+                else:
+                    machine.accumulate(
+                        x,
+                        append(machine.tape, element, (d, k), {}, d.value[k], op.site),  # type: ignore[attr-defined]
+                    )
+
+
+def pull_sum(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangent of a sum of columns is that of both."""
+    for x in op.args:
+        if x in active:
+            machine.accumulate(x, dz)
+
+
+def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangent of what is carried is that of where it comes from."""
+    if op.args[0] in active:
+        machine.accumulate(op.args[0], dz)
+
+
+OWN[Carry] = pull_carry
+OWN[LoopFunction] = pull_loop
+OWN[AddColumns] = pull_sum

@@ -1,0 +1,817 @@
+"""Roll: iterations that record the same operations become one loop on the tape.
+
+Words
+-----
+passage    one run through a loop, as the tracer has marked it (see ``tracer.loops``).
+segment    the ops of one iteration.
+pattern    what the iterations of a loop have in common: a tree, which branches where decisions differ.
+spot       a place for an operand in a pattern: an op of the same iteration, or something from before the loop.
+rigid      a passage that is rolled with its count of iterations and its decisions fixed, since the iterations may
+           depend on more than the variables that are carried; other decisions are then a `Miss`.
+
+Soundness: nothing is rolled unless every op of every iteration was compared with the pattern. What leaves the loop
+is what is carried at its last head; the ops of the part of an iteration that led out of it stay on the tape as they
+are, guards included. A loop is left as it is where in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..tracer.cycles import Loop
+from ..tracer.errors import WengertError
+from ..tracer.loops import Passage, carry
+from ..tracer.source import INFIX, PREFIX
+from ..tracer.tape import (
+    FloatOp,
+    Input,
+    KeywordOp,
+    Op,
+    Signature,
+    Tape,
+    element,
+    ops_in,
+    substitute,
+)
+from .columns import Column
+from .loops import (
+    COUNT,
+    EXIT,
+    WHILE,
+    Choice,
+    Family,
+    LoopFunction,
+    Unrolled,
+    Variant,
+    is_smooth,
+    reverse_of,
+)
+from .reverse import dependents
+
+SHORTEST_COUNT, SHORTEST_WHILE = 8, 2  # iterations that are worth a loop
+MOST_VARIANTS = 32
+
+
+def roll(tape: Tape, reasons: dict[str, str] | None = None, keep: Iterable[Op] = ()) -> Tape:
+    """Roll the loops of a tape, inner ones first, and return it.
+
+    The tape must have been recorded with marks (``run(..., marks=True)``). Ops in ``keep`` and in the tape's result
+    stay on the tape: whoever refers to other ops of the tape from elsewhere must name them. Why a loop was left as
+    it is, is noted in ``reasons`` by its place.
+    """
+    Roller(tape, {} if reasons is None else reasons, {*keep, *ops_in(tape.result)}).roll()
+    return tape
+
+
+class Spot:
+    """A place for an operand: ``local`` is the number of an op of the segment, or -1 for what comes from outside.
+
+    ``same`` holds, by passage, what stands there; once it has changed between iterations, ``changing`` holds it by
+    passage and iteration.
+    """
+
+    __slots__ = ("changing", "local", "same")
+
+    def __init__(self, local: int) -> None:
+        self.local = local
+        self.same: dict[int, Any] = {}
+        self.changing: dict[tuple[int, int], Any] | None = None
+
+
+class Step:
+    """An op of the pattern and the spots of its operands."""
+
+    __slots__ = ("kind", "op", "spots")
+
+    def __init__(self, op: Op, spots: list[Spot], kind: Any) -> None:
+        self.op = op
+        self.spots = spots
+        self.kind = kind
+
+
+class Pattern:
+    """Steps up to a decision, with a branch for each of its values; or up to the end of the iteration."""
+
+    __slots__ = ("branches", "end", "exits", "guard", "start", "steps", "visits")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.steps: list[Step] = []
+        self.guard: Step | None = None
+        self.branches: list[tuple[Any, Pattern]] = []
+        self.exits: list[Any] = []
+        self.end: list[Spot] | None = None
+        self.visits: list[tuple[int, int]] = []  # passages and iterations
+
+
+MISSING = object()
+
+
+class Roller:
+    """One walk over the loops of a tape."""
+
+    def __init__(self, tape: Tape, reasons: dict[str, str], keep: set[Op]) -> None:
+        self.tape = tape
+        self.keep = keep
+        self.reasons = reasons
+        self.ops = tape.ops
+        self.spans: dict[int, tuple[int, list[Op]]] = {}  # start -> stop, and what stands there now
+        self.index: dict[Op, int] = {}
+        self.last: list[int] = []
+        self.active: set[Op] = set()
+
+    def roll(self) -> None:
+        groups: dict[Loop, list[Passage]] = {}
+        for passage in self.tape.passages:
+            groups.setdefault(passage.loop, []).append(passage)
+        long = {p.loop for p in self.tape.passages if len(p.heads) > SHORTEST_WHILE}
+        groups = {loop: passages for loop, passages in groups.items() if loop in long}
+        if groups:
+            self.look()
+        for loop, passages in groups.items():
+            try:
+                self.roll_group(innermost(passages))
+            except (Unrolled, WengertError) as why:
+                self.reasons[str(loop.site)] = str(why)
+        self.finish()
+
+    def look(self) -> None:
+        """Find where each op stands, and where it is used last."""
+        ops = self.ops
+        index = self.index = {op: i for i, op in enumerate(ops)}
+        last = self.last = [-1] * len(ops)
+        handed: dict[int, int] = {}  # an op that carries on -> where the iteration before it begins
+        for passage in self.tape.passages:
+            before = passage.heads[0]
+            for head, state in zip(passage.heads[1:], passage.states[1:], strict=True):
+                for i in range(head, head + state[0]):
+                    handed[i] = before
+                before = head
+        for j, op in enumerate(ops):
+            if type(op) is FloatOp:
+                for x in op.args:
+                    if isinstance(x, Op):
+                        last[index[x]] = j
+            else:
+                for x in op.operands():
+                    i = index[x]
+                    if i < handed.get(j, j):
+                        last[i] = j
+        for x in self.keep:
+            last[index[x]] = len(ops)
+        inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
+        self.active = dependents(ops, inputs)[1]
+
+    def segment(self, start: int, stop: int) -> list[Op]:
+        """The ops from ``start`` to ``stop`` as they are now, without inputs."""
+        ops, spans = self.ops, self.spans
+        if not spans:
+            return [op for op in ops[start:stop] if op.kind != "input"]
+        found: list[Op] = []
+        i = start
+        while i < stop:
+            span = spans.get(i)
+            if span is not None:
+                found += span[1]
+            if span is not None and span[0] > i:
+                i = span[0]
+            else:  # a loop without iterations stands in the place of nothing
+                if ops[i].kind != "input":
+                    found.append(ops[i])
+                i += 1
+        return found
+
+    def roll_group(self, passages: list[Passage]) -> None:
+        """Roll the passages through one loop, by a function for all of them."""
+        by_state: dict[Any, list[Passage]] = {}
+        for passage in passages:
+            by_state.setdefault(passage.states[-1], []).append(passage)
+        for same in by_state.values():
+            self.roll_alike(same)
+
+    def roll_alike(self, passages: list[Passage]) -> None:
+        group = Group(self, passages)
+        group.compare()
+        free = [r for r in range(len(passages)) if group.exits[r] and group.rigid[r] is None]
+        fixed = [r for r in range(len(passages)) if r not in free]
+        if free and fixed:
+            self.roll_alike([passages[r] for r in free])
+            self.roll_alike([passages[r] for r in fixed])
+            return
+        group.build(WHILE if free else COUNT)
+
+    # ------------------------------------------------------------------------------------------- the new tape
+
+    def finish(self) -> None:
+        """Rid the tape of identities, and of arithmetic on constants that they had made to be followed."""
+        known: dict[Op, Any] = {}
+
+        def now(op: Op) -> Any:
+            return known.get(op, op)
+
+        ops: list[Op] = []
+        for op in self.final():
+            if op.fn is carry and op not in self.keep:
+                known[op] = now(op.args[0]) if isinstance(op.args[0], Op) else op.args[0]
+                continue
+            if known and not known.keys().isdisjoint(op.operands()):
+                args = substitute(op.args, now)
+                if op.kind == "guard" and not isinstance(args[0], Op):
+                    continue
+                if (
+                    type(op.value) in (int, float, bool)
+                    and is_constant(op.fn, args)
+                    and op not in self.keep
+                ):
+                    known[op] = op.value
+                    continue
+                if type(op) is FloatOp:
+                    kinds = [Op if isinstance(x, Op) else type(x) for x in args]
+                    op.signature = Signature.of(op.fn, *kinds)
+                op.args = args
+                if isinstance(op, KeywordOp):
+                    op.kwargs = substitute(op.kwargs, now)  # type: ignore[misc]
+            ops.append(op)
+        self.tape.ops = ops
+        self.tape.passages = []
+
+    def final(self) -> Iterator[Op]:
+        i, count = 0, len(self.ops)
+        while i < count:
+            span = self.spans.get(i)
+            if span is not None:
+                for op in self.ops[i : span[0]]:
+                    if op.kind == "input":
+                        yield op
+                yield from span[1]
+            if span is not None and span[0] > i:
+                i = span[0]
+            else:
+                yield self.ops[i]
+                i += 1
+
+
+def is_constant(fn: Any, args: Any) -> bool:
+    """Whether this is arithmetic on constants."""
+    return (fn in INFIX or fn in PREFIX) and not any(isinstance(x, Op) for x in args)
+
+
+def innermost(passages: list[Passage]) -> list[Passage]:
+    """Passages in which the loop is not run through again, by recursion."""
+    found: list[Passage] = []
+    for passage in passages:  # an inner one is done before its outer one
+        if not found or found[-1].heads[0] < passage.heads[0]:
+            found.append(passage)
+    return found
+
+
+class Group:
+    """Passages through one loop whose iterations are compared with one pattern."""
+
+    def __init__(self, roller: Roller, passages: list[Passage]) -> None:
+        self.roller = roller
+        self.passages = passages
+        self.index = roller.index
+        self.given = passages[0].states[-1][0]
+        self.root = Pattern(0)
+        self.first: list[int] = []  # the first iteration that is like the last
+        self.exits: list[bool] = []  # whether a decision ended the passage
+        self.rigid: list[str | None] = []
+        self.paths: list[list[Pattern]] = []
+        self.ends: list[Pattern] = []
+
+    def compare(self) -> None:
+        """Compare the iterations of all passages."""
+        for r, passage in enumerate(self.passages):
+            states, heads = passage.states, passage.heads
+            k = len(states) - 1
+            while k > 0 and states[k - 1] == states[-1]:
+                k -= 1
+            self.first.append(k)
+            self.rigid.append(passage.rigid)
+            path = []
+            segment = self.roller.segment
+            for i in range(k, len(heads) - 1):
+                following = self.roller.ops[heads[i + 1] : heads[i + 1] + self.given]
+                path.append(self.visit(segment(heads[i], heads[i + 1]), r, i, following))
+            self.paths.append(path)
+        for r, passage in enumerate(self.passages):
+            last = self.roller.segment(passage.heads[-1], passage.stop)
+            self.exits.append(self.leave(last, r, len(passage.heads) - 1))
+
+    def visit(self, segment: list[Op], r: int, k: int, following: list[Op]) -> Pattern:
+        """Compare one iteration with the pattern, and let the pattern grow where it takes a new decision."""
+        at = {op: i for i, op in enumerate(segment)}
+        pattern = self.root
+        count = len(segment)
+        fresh = not self.ends
+        i = 0
+        while True:
+            pattern.visits.append((r, k))
+            if fresh:
+                while i < count and segment[i].kind == "call":
+                    pattern.steps.append(self.new_step(segment[i], at, r, k))
+                    i += 1
+            else:
+                for step in pattern.steps:
+                    if i == count:
+                        raise Unrolled("an iteration ends early without a decision")
+                    self.check(step, segment[i], at, r, k)
+                    i += 1
+            if i == count:
+                if fresh:
+                    pattern.end = [self.new_spot(x.args[0], at, r, k) for x in following]
+                    self.ends.append(pattern)
+                    if len(self.ends) > MOST_VARIANTS:
+                        raise Unrolled("its iterations take too many different ways")
+                elif pattern.end is None:
+                    raise Unrolled("an iteration ends early without a decision")
+                else:
+                    for spot, x in zip(pattern.end, following, strict=True):
+                        self.fill(spot, x.args[0], at, r, k)
+                return pattern
+            guard = segment[i]
+            if guard.kind != "guard":
+                raise Unrolled(
+                    f"it writes to the outside ({guard.site})"
+                    if guard.kind == "effect"
+                    else "its iterations record different operations"
+                )
+            if fresh:
+                pattern.guard = self.new_step(guard, at, r, k)
+            elif pattern.guard is None:
+                raise Unrolled("its iterations record different operations")
+            else:
+                self.check(pattern.guard, guard, at, r, k)
+            i += 1
+            for value, branch in pattern.branches:
+                if alike(value, guard.value):
+                    pattern = branch
+                    break
+            else:
+                branch = Pattern(i)
+                pattern.branches.append((guard.value, branch))
+                pattern, fresh = branch, True
+
+    def leave(self, segment: list[Op], r: int, k: int) -> bool:
+        """Compare the way out with the pattern; false if it is no decision that parts it from an iteration."""
+        at = {op: i for i, op in enumerate(segment)}
+        pattern, i = self.root, 0
+        try:
+            while True:
+                for step in pattern.steps:
+                    if i == len(segment):
+                        return False
+                    self.check(step, segment[i], at, r, k)
+                    i += 1
+                if i == len(segment) or pattern.guard is None or segment[i].kind != "guard":
+                    return False
+                self.check(pattern.guard, segment[i], at, r, k)
+                for value, branch in pattern.branches:
+                    if alike(value, segment[i].value):
+                        pattern = branch
+                        break
+                else:
+                    if not any(alike(value, segment[i].value) for value in pattern.exits):
+                        pattern.exits.append(segment[i].value)
+                    return True
+                i += 1
+        except Unrolled:
+            return False
+
+    def new_step(self, op: Op, at: dict[Op, int], r: int, k: int) -> Step:
+        if op.fn is carry and at[op] < self.given:
+            return Step(op, [], kind_of(op.value))
+        return Step(op, [self.new_spot(x, at, r, k) for x in operands(op)], kind_of(op.value))
+
+    def new_spot(self, x: Any, at: dict[Op, int], r: int, k: int) -> Spot:
+        if isinstance(x, Op):
+            local = at.get(x, -1)
+            if local >= 0:
+                return Spot(local)
+            self.check_outside(x, r)
+        spot = Spot(-1)
+        spot.same[r] = x
+        return spot
+
+    def check_outside(self, op: Op, r: int) -> None:
+        """Make sure that an op comes from before the loop."""
+        passage = self.passages[r]
+        if op.kind != "input" and self.index[op] >= passage.heads[self.first[r]]:
+            raise Unrolled(
+                f"an iteration uses what an earlier one computed ({op.site}), but no variable holds it"
+            )
+        if isinstance(op.value, np.ndarray) and self.roller.tape.written:
+            raise Unrolled("arrays are written to")
+
+    def check(self, step: Step, op: Op, at: dict[Op, int], r: int, k: int) -> None:
+        """Compare an op with a step."""
+        proto = step.op
+        if op.fn is not proto.fn or type(op) is not type(proto):
+            raise Unrolled(f"its iterations record different operations ({proto.site}, {op.site})")
+        if type(op) is FloatOp:
+            a, b = op.args
+            x, y = step.spots
+            if (at.get(a, -1) if isinstance(a, Op) else -1) != x.local or x.local < 0:
+                self.fill(x, a, at, r, k)
+            if (at.get(b, -1) if isinstance(b, Op) else -1) != y.local or y.local < 0:
+                self.fill(y, b, at, r, k)
+            return
+        if op.kind == "call" and kind_of(op.value) != step.kind:
+            raise Unrolled(f"values change their type or shape ({op.site})")
+        if op.fn is carry and not step.spots:
+            return
+        found = operands(op)
+        if len(found) != len(step.spots) or frame(op) != frame(proto):
+            raise Unrolled(f"its iterations record different operations ({proto.site}, {op.site})")
+        for spot, x in zip(step.spots, found, strict=True):
+            self.fill(spot, x, at, r, k)
+
+    def fill(self, spot: Spot, x: Any, at: dict[Op, int], r: int, k: int) -> None:
+        """Compare an operand with a spot."""
+        if isinstance(x, Op) and x in at:
+            if at[x] != spot.local:
+                raise Unrolled(f"its iterations use different values ({x.site})")
+            return
+        if spot.local >= 0:
+            raise Unrolled("its iterations use different values")
+        if spot.changing is not None:
+            spot.changing[r, k] = x
+            return
+        known = spot.same.get(r, MISSING)
+        if known is x:
+            return
+        if isinstance(x, Op):
+            self.check_outside(x, r)
+        if known is MISSING:
+            spot.same[r] = x
+        elif not alike(known, x):
+            spot.changing = {(r, k): x}
+
+    # --------------------------------------------------------------------------------------------- building
+
+    def build(self, form: str) -> None:
+        """Make the loop function and put it on the tape."""
+        strict = form == COUNT and any(x is not None for x in self.rigid) and len(self.ends) > 1
+        if any(x is not None for x in self.rigid) and strict:
+            raise Unrolled(next(x for x in self.rigid if x is not None))
+        counts = [len(path) for path in self.paths]
+        if max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
+            raise Unrolled("it is short")
+        self.fill_in()
+        if len(self.ends) > 1 and self.passages[0].loop.indexed and self.partial():
+            raise Unrolled("what its iterations do depends on their number, and on decisions")
+        for r, passage in enumerate(self.passages):
+            self.check_uses(passage, r)
+        builder = Builder(self, form)
+        family = builder.family()
+        for r in range(len(self.passages)):
+            self.place(builder, family, r, form)
+
+    def partial(self) -> bool:
+        """Whether operands from outside appear in what only some of the iterations do."""
+        total = len(self.root.visits)
+        return any(
+            spot.local < 0
+            for pattern in patterns(self.root)
+            if len(pattern.visits) < total
+            for spot in spots(pattern)
+        )
+
+    def fill_in(self) -> None:
+        """Give spots that change a value for each iteration, those before the first change included."""
+        for pattern in patterns(self.root):
+            for spot in spots(pattern):
+                if spot.changing is not None:
+                    for r, k in pattern.visits:
+                        if (r, k) not in spot.changing:
+                            spot.changing[r, k] = spot.same[r]
+                    for r, passage in enumerate(self.passages):
+                        if r in spot.same:
+                            spot.changing.setdefault((r, len(passage.heads) - 1), spot.same[r])
+
+    def check_uses(self, passage: Passage, r: int) -> None:
+        """Make sure that nothing after the loop uses what an iteration computed."""
+        last, stop = self.roller.last, passage.heads[-1]
+        for i in range(passage.heads[self.first[r]], stop):
+            if last[i] >= stop and self.roller.ops[i].kind != "input":
+                raise Unrolled(
+                    f"what an iteration computes ({self.roller.ops[i].site}) is used after the loop, but no "
+                    "variable holds it"
+                )
+
+    def place(self, builder: Builder, family: Family, r: int, form: str) -> None:
+        """Put the loop on the tape in the place of one passage."""
+        roller, passage = self.roller, self.passages[r]
+        start, stop = passage.heads[self.first[r]], passage.heads[-1]
+        begin = roller.ops[start : start + self.given]
+        end = roller.ops[stop : stop + self.given]
+        count = len(self.paths[r])
+        steps: Any = count
+        if form == WHILE:
+            steps = None
+            if passage.loop.counted:
+                steps = count + 1
+                if not passage.loop.indexed and passage.length is not None:
+                    steps = passage.length - self.first[r]
+        args = builder.arguments(r, steps, [x.args[0] for x in begin], count, form)
+        value = tuple([end[j].value for j in builder.slots])
+        made = Op(family.member(0), args, value, passage.loop.site, roller.tape)
+        active = roller.active
+        if not active.isdisjoint(made.operands()):
+            active.add(made)
+        self.check_reverse(made, end, builder)
+        for place, j in enumerate(builder.slots):
+            end[j].fn, end[j].args = element, (made, place)
+            end[j].site = passage.loop.site
+        for j, x in builder.steady.items():
+            del x
+            end[j].args = (begin[j].args[0],)
+        roller.index[made] = start
+        roller.spans[start] = (stop, [made])
+
+    def check_reverse(self, made: Op, end: list[Op], builder: Builder) -> None:
+        """Make sure that the loop can be differentiated, for what the tape wants."""
+        active = self.roller.active
+        loop: LoopFunction = made.fn
+        _, carried, invariants, columns = loop.split(made.args)
+        results = {place for place, j in enumerate(builder.slots) if end[j] in active}
+        if not results:
+            return
+        reverse_of(
+            loop.family,
+            {j for j, x in enumerate(carried) if isinstance(x, Op) and x in active},
+            {i for i, x in enumerate(invariants) if isinstance(x, Op) and x in active},
+            {c for c, x in enumerate(columns) if not active.isdisjoint(ops_in(x))},
+            results,
+        )
+
+
+def patterns(root: Pattern) -> Iterator[Pattern]:
+    """The nodes of a pattern."""
+    todo = [root]
+    while todo:
+        pattern = todo.pop()
+        yield pattern
+        todo += [branch for _, branch in pattern.branches]
+
+
+def spots(pattern: Pattern) -> Iterator[Spot]:
+    """The places for operands in one node of a pattern."""
+    for step in pattern.steps:
+        yield from step.spots
+    if pattern.guard is not None:
+        yield from pattern.guard.spots
+    yield from pattern.end or ()
+
+
+def operands(op: Op) -> list[Any]:
+    """The leaves of an op's arguments: ops and constants."""
+    found: list[Any] = []
+    leaves_in(op.args, found)
+    if op.kwargs:
+        leaves_in(op.kwargs, found)
+    return found
+
+
+def leaves_in(tree: Any, found: list[Any]) -> None:
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        for x in tree:
+            leaves_in(x, found)
+    elif kind is dict:
+        for x in tree.values():
+            leaves_in(x, found)
+    elif kind is slice:
+        leaves_in((tree.start, tree.stop, tree.step), found)
+    elif isinstance(tree, tuple):
+        leaves_in(tuple(tree), found)
+    else:
+        found.append(tree)
+
+
+def frame(op: Op) -> Any:
+    """How the leaves of an op's arguments are nested."""
+    return nesting(op.args), nesting(op.kwargs) if op.kwargs else None
+
+
+def nesting(tree: Any) -> Any:
+    kind = type(tree)
+    if kind is tuple or kind is list or isinstance(tree, tuple):
+        return kind, tuple([nesting(x) for x in tree])
+    if kind is dict:
+        return kind, tuple([(k, nesting(x)) for k, x in tree.items()])
+    return slice if kind is slice else None
+
+
+def refilled(tree: Any, leaves: Iterator[Any]) -> Any:
+    """A nested argument with other leaves."""
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return kind([refilled(x, leaves) for x in tree])
+    if kind is dict:
+        return {k: refilled(x, leaves) for k, x in tree.items()}
+    if kind is slice:
+        return slice(*[refilled(x, leaves) for x in (tree.start, tree.stop, tree.step)])
+    if isinstance(tree, tuple):
+        return tree._make([refilled(x, leaves) for x in tree])  # type: ignore[attr-defined]
+    return next(leaves)
+
+
+def kind_of(value: Any) -> Any:
+    """The type of a value, with dtype and shape of an array."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype, value.shape
+    if kind is tuple:
+        return tuple([kind_of(x) for x in value])
+    return kind
+
+
+def alike(x: Any, y: Any) -> bool:
+    """Whether two constants are the same, to the bit."""
+    if x is y:
+        return True
+    if type(x) is not type(y) or isinstance(x, Op):
+        return False
+    if type(x) in (int, bool, str, bytes):
+        return bool(x == y)
+    if type(x) in (float, complex):
+        return repr(x) == repr(y)
+    if isinstance(x, np.dtype):
+        return bool(x == y)
+    return False
+
+
+class Builder:
+    """Makes the variants of a loop function from a pattern."""
+
+    def __init__(self, group: Group, form: str) -> None:
+        self.group = group
+        self.form = form
+        self.root = group.root
+        given = range(group.given)
+        ends = [x.end or [] for x in group.ends]
+        steady = {
+            j for j in given if all(end[j].local == j for end in ends)
+        }  # what no iteration changes
+        self.slots = [j for j in given if j not in steady]
+        self.steady: dict[int, int] = {}  # a carried variable that never changes -> the invariant
+        self.invariants: list[Any] = []  # spots, or numbers of carried variables
+        self.columns: list[Spot] = []
+        self.place_of: dict[
+            int, tuple[str, int]
+        ] = {}  # id of a spot -> invariant or column, and its number
+        seen: dict[Any, int] = {}
+        for j in sorted(steady):
+            self.steady[j] = len(self.invariants)
+            self.invariants.append(j)
+        for pattern in patterns(self.root):
+            for spot in spots(pattern):
+                if spot.local >= 0 or self.is_literal(spot):
+                    continue
+                key: Any
+                if spot.changing is None:
+                    key = tuple([(r, id(x)) for r, x in sorted(spot.same.items())])
+                    if key not in seen:
+                        seen[key] = len(self.invariants)
+                        self.invariants.append(spot)
+                    self.place_of[id(spot)] = ("invariant", seen[key])
+                else:
+                    key = tuple([(at, id(x)) for at, x in sorted(spot.changing.items())])
+                    if key not in seen:
+                        seen[key] = len(self.columns)
+                        self.columns.append(spot)
+                    self.place_of[id(spot)] = ("column", seen[key])
+        self.variants: list[Variant] = []
+
+    def is_literal(self, spot: Spot) -> bool:
+        """Whether the same constant stands in a spot always."""
+        if spot.changing is not None:
+            return False
+        values = list(spot.same.values())
+        return not isinstance(values[0], Op) and all(alike(values[0], x) for x in values)
+
+    def family(self) -> Family:
+        group = self.group
+        tree = self.node(self.root, {}, [], {})
+        passage = group.passages[0]
+        return Family(
+            self.form,
+            self.variants,
+            [None] * len(self.columns),
+            [],
+            tree=tree,
+            site=passage.loop.site,
+            capped=passage.loop.counted,
+        )
+
+    def node(
+        self, pattern: Pattern, made: dict[int, Op], ops: list[Op], outside: dict[Any, Op]
+    ) -> Any:
+        """The choice that a pattern comes to; ``made`` are the ops so far by their number in the segment."""
+        made, ops, outside = dict(made), list(ops), dict(outside)
+        own: list[Op] = []
+        i = pattern.start
+        for step in pattern.steps:
+            op = step.op
+            if i < self.group.given and op.fn is carry:
+                made[i] = Input(f"c{i + 1}", op.value, TAPE)
+            elif op.fn is carry:
+                made[i] = self.leaf(step.spots[0], made, outside)
+            else:
+                leaves = [self.leaf(spot, made, outside) for spot in step.spots]
+                new = copied(op, leaves)
+                made[i] = new
+                own.append(new)
+            i += 1
+        ops += own
+        if pattern.end is not None:
+            return self.finish(pattern, made, ops, outside, own)
+        choice = Choice()
+        choice.ops = own
+        assert pattern.guard is not None
+        choice.subject = self.leaf(pattern.guard.spots[0], made, outside)
+        if self.form == WHILE:
+            choice.branches += [(value, EXIT) for value in pattern.exits]
+        choice.branches += [
+            (value, self.node(branch, made, ops, outside)) for value, branch in pattern.branches
+        ]
+        return choice
+
+    def finish(
+        self,
+        pattern: Pattern,
+        made: dict[int, Op],
+        ops: list[Op],
+        outside: dict[Any, Op],
+        own: list[Op],
+    ) -> Any:
+        assert pattern.end is not None
+        following = [self.leaf(pattern.end[j], made, outside) for j in self.slots]
+        invariants = []
+        for i, x in enumerate(self.invariants):
+            if isinstance(x, int):
+                invariants.append(made[x])
+                made[x].name = f"r{i + 1}"  # type: ignore[attr-defined]
+            else:
+                invariants.append(self.outer("invariant", i, outside))
+        columns = {c: self.outer("column", c, outside) for c in range(len(self.columns))}
+        self.variants.append(
+            Variant(ops, [made[j] for j in self.slots], invariants, columns, following)
+        )
+        choice = Choice()
+        choice.ops, choice.variant = own, len(self.variants) - 1
+        return choice
+
+    def leaf(self, spot: Spot, made: dict[int, Op], outside: dict[Any, Op]) -> Any:
+        if spot.local >= 0:
+            return made[spot.local]
+        place = self.place_of.get(id(spot))
+        if place is None:
+            return next(iter(spot.same.values()))
+        return self.outer(*place, outside)
+
+    def outer(self, kind: str, number: int, outside: dict[Any, Op]) -> Op:
+        """What stands for an invariant or for an element of a column."""
+        if (kind, number) not in outside:
+            spot = (self.invariants if kind == "invariant" else self.columns)[number]
+            values = spot.same if spot.changing is None else spot.changing
+            example = next(iter(values.values()))
+            value = example.value if isinstance(example, Op) else example
+            outside[kind, number] = Input(
+                f"{'r' if kind == 'invariant' else 'x'}{number + 1}", value, TAPE
+            )
+        return outside[kind, number]
+
+    def arguments(
+        self, r: int, steps: Any, begin: list[Any], count: int, form: str
+    ) -> tuple[Any, ...]:
+        """What one passage gives to the loop function."""
+        first = self.group.first[r]
+        invariants = [begin[x] if isinstance(x, int) else x.same.get(r) for x in self.invariants]
+        columns: list[Any] = []
+        for spot in self.columns:
+            assert spot.changing is not None
+            values = [spot.changing.get((r, first + k)) for k in range(count + (form == WHILE))]
+            ops = any(isinstance(x, Op) for x in values)
+            columns.append(tuple(values) if ops else Column(values))
+        return (steps, *[begin[j] for j in self.slots], *invariants, *columns)
+
+
+TAPE = Tape("loop")
+
+
+def copied(op: Op, leaves: list[Any]) -> Op:
+    """An op of a segment with other operands, for the body of a loop."""
+    queue = iter(leaves)
+    args = refilled(op.args, queue)
+    if isinstance(op, KeywordOp):
+        return KeywordOp(op.fn, args, refilled(op.kwargs, queue), op.value, op.site, TAPE)
+    if type(op) is FloatOp:
+        kinds = [Op if isinstance(x, Op) else type(x) for x in args]
+        return FloatOp(op.fn, args, op.value, op.site, TAPE, Signature.of(op.fn, *kinds))
+    return Op(op.fn, args, op.value, op.site, TAPE)
