@@ -41,6 +41,27 @@ class Outcome:
         self.arrays: list[tuple[Place, Op]] = []
         self.cells: list[tuple[Place, Any]] = []
 
+    def ops(self) -> list[Op]:
+        """The ops that the outcome refers to."""
+        return [
+            *ops_of(self.template),
+            *[op for _, op in self.arrays],
+            *[op for _, template in self.cells for op in ops_of(template)],
+        ]
+
+
+def ops_of(template: Any) -> list[Op]:
+    """The ops in a template."""
+    if isinstance(template, Made):
+        return ops_of(template.parts)
+    if isinstance(template, dict):
+        return [op for x in template.values() for op in ops_of(x)]
+    if isinstance(template, (tuple, list)):
+        return [op for x in template for op in ops_of(x)]
+    if isinstance(template, Op):
+        return [template]
+    return []
+
 
 def outcome(tracer: Tracer, value: Any) -> Outcome:
     """Look at a run that has just ended, before its boxes are taken out."""

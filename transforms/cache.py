@@ -119,6 +119,7 @@ class Entry:
         self.dynamic: frozenset[Any] = frozenset()
         self.dynamic_names: list[str] = []
         self.unfit: str | None = None
+        self.unrolled: dict[str, str] = {}  # why loops were left as they are, by their places
         self.given_up: str | None = None
         self.streak = 0
         self.rest = 0  # so many calls are traced before programs are tried again

@@ -27,8 +27,10 @@ from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run
 from ..tracer.session import active
+from ..tracer.structure import leaves
 from .cache import Entry, entry_of, key_of, lock, settings, switch
 from .programs import Miss, Program, Unfit
+from .roll import roll
 
 
 def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -127,19 +129,32 @@ class Caller:
             return self.traced(args, kwargs, None, drawn)[0]
         reads = Reads(entry.dynamic)
         value, done = self.traced(args, kwargs, reads, drawn)
+        start = time.perf_counter()
+        self.roll(entry, done)
         if len(done.tape) > settings.unroll:
             entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
             return value
-        start = time.perf_counter()
         try:
             program = self.build(done)
-        except (Unfit, WengertError, ArithmeticError) as why:  # of rules, which are run to record them
+        except (
+            Unfit,
+            WengertError,
+            ArithmeticError,
+        ) as why:  # of rules, which are run to record them
             entry.unfit = str(why)
         else:
             program.seconds = time.perf_counter() - start
             entry.add(program)
             self.attach(program)
         return value
+
+    def roll(self, entry: Entry, done: Run) -> None:
+        """Roll the loops of a traced run; nobody needs its tape as it is any more."""
+        assert done.outcome is not None and done.reads is not None
+        keep = [leaf.op for leaf in leaves(done.result) if leaf.op is not None]
+        keep += [*done.outcome.ops(), *done.reads.impure]
+        entry.unrolled = {}
+        roll(done.tape, entry.unrolled, keep)
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""

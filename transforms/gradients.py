@@ -78,7 +78,7 @@ class Gradient(Dispatcher):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         self.check_arguments(args)
-        done = run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        done = run(self.f, args, kwargs, reads=reads, drawn=drawn, marks=reads is not None)
         return self.answer(done.value, Pullback(done), args), done
 
     def answer(self, value: Any, back: Any, args: tuple[Any, ...]) -> Any:

@@ -30,7 +30,7 @@ from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.foreign import is_pure
-from ..tracer.outcome import Made
+from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
 from ..tracer.structure import (
@@ -690,19 +690,6 @@ def decided(op: Op) -> Guard:
     return Guard(f"the value of {fn_name(fn)} {place}", kind_of(op.value))
 
 
-def ops_of(template: Any) -> list[Op]:
-    """The ops in a template."""
-    if isinstance(template, Made):
-        return ops_of(template.parts)
-    if isinstance(template, dict):
-        return [op for x in template.values() for op in ops_of(x)]
-    if isinstance(template, (tuple, list)):
-        return [op for x in template for op in ops_of(x)]
-    if isinstance(template, Op):
-        return [template]
-    return []
-
-
 def constants_in(tree: Any) -> Iterable[Any]:
     """The constants in a nested argument."""
     if isinstance(tree, (tuple, list)):
@@ -744,7 +731,8 @@ def may_warn(op: Op) -> bool:
     """Whether NumPy might warn about an operation."""
     if op.kind != "call" or op.fn is silent or (hashable(op.fn) and op.fn in MOVES):
         return False
-    return isinstance(op.value, (np.ndarray, np.generic, tuple))
+    values = op.value if isinstance(op.value, tuple) else (op.value,)
+    return any(isinstance(x, (np.ndarray, np.generic)) for x in values)
 
 
 def is_plain_effect(op: Op) -> bool:

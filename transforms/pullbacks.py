@@ -20,6 +20,7 @@ from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
 from .api import Pullback, checked_seeds, inner_pullback
+from .cache import Entry
 from .dispatch import Caller, written
 from .programs import Builder, Program
 from .skeleton import copied
@@ -72,6 +73,9 @@ class Forward(Caller):
     ) -> tuple[Any, Run]:
         done = run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
         return (done.value, Pullback(done)), done
+
+    def roll(self, entry: Entry, done: Run) -> None:
+        """Leave the tape as it is: the pullback that was made of this run lives on it."""
 
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")
