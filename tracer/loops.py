@@ -46,6 +46,10 @@ class Carry:
         return value
 
 
+    def __reduce__(self) -> str:
+        return "carry"
+
+
 carry = Carry()
 
 

@@ -195,7 +195,13 @@ class Roller:
     def roll_alike(self, passages: list[Passage]) -> None:
         group = Group(self, passages)
         group.compare()
-        free = [r for r in range(len(passages)) if group.exits[r] and group.rigid[r] is None]
+        # What is iterated over is untraced: where it is looked at, another count of iterations is another path.
+        told = passages[0].loop.counted and passages[0].loop.indexed
+        free = [
+            r
+            for r in range(len(passages))
+            if group.exits[r] and group.rigid[r] is None and not told
+        ]
         fixed = [r for r in range(len(passages)) if r not in free]
         if free and fixed:
             self.roll_alike([passages[r] for r in free])

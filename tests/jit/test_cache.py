@@ -168,7 +168,8 @@ def test_another_trip_count_of_a_while_is_not_traced_for_ever(traces, limits):
     for x in inputs:
         value, slope = value_and_grad(f)(x)
         with jit(False):
-            assert (value, slope) == value_and_grad(f)(x)
+            again, slope_again = value_and_grad(f)(x)
+        assert value == again and slope == pytest.approx(slope_again, rel=1e-12)
     traces.clear()
     assert calls_traced(traces, [lambda x=x: grad(f)(x + 0.001) for x in inputs]) <= 3
 
@@ -319,8 +320,6 @@ CHANGING = [
     minibatch_in_a_list,
     schedule,
     a_float_of_an_int,
-    growing_log,
-    growing_length,
 ]
 
 
