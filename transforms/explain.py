@@ -180,9 +180,10 @@ def not_kept(entry: Entry) -> Iterator[str]:
 
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:
     """A program: what it costs, and the guards under which it answers but for those ``known`` of another one."""
+    loops = f" ({counted(program.loops, 'loop')} rolled)" if program.loops else ""
     yield (
-        f"program {program.number}: {counted(program.forward, 'operation')} forward, {program.reverse} in reverse; "
-        f"{counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
+        f"program {program.number}: {counted(program.forward, 'operation')} forward{loops}, "
+        f"{program.reverse} in reverse; {counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
     )
     guards = guards_of(program)
     own = {text: line for text, line in guards.items() if text not in known}
