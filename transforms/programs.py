@@ -44,7 +44,7 @@ from ..tracer.structure import (
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in
 from .assemble import Assembly
 from .cotangents import shaped
-from .guards import Guard, GuardWriter, guard_of, kind_of, reason
+from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_steady
 from .loops import LoopFunction
 from .reverse import Recorded, sweep
@@ -690,7 +690,7 @@ def decided(op: Op) -> Guard:
     if op.kind == "guard":
         return Guard(f"the decision {place}", repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn
-    return Guard(f"the value of {fn_name(fn)} {place}", kind_of(op.value))
+    return Guard(f"the value of {fn_name(fn)} {place}", seen("type", op.value))
 
 
 def constants_in(tree: Any) -> Iterable[Any]:

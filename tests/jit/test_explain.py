@@ -212,6 +212,20 @@ def test_integers_that_became_inputs():
     )
 
 
+def test_rolled_loops():
+    def f(x):
+        for _ in range(100):
+            x = 3.7 * x * (1 - x)
+        return x
+
+    called(grad(f), 0.3, 0.3, 0.3)
+    found = explain(f, 0.4)
+    assert "(1 loop rolled)" in found and "would answer" in found
+    assert re.search(r"# called by program \d+\ndef loop", found.source)
+    compile(found.source, "programs", "exec")
+    assert "length" not in found  # a value that is computed is guarded by its type
+
+
 # -------------------------------------------------------------------------------------------- a call
 
 
