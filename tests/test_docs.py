@@ -2,12 +2,15 @@
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import wengert
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md"]
@@ -32,7 +35,7 @@ def test_examples(page, tmp_path, monkeypatch):
         file = tmp_path / f"block{number}.py"
         file.write_text(block)
         shown = io.StringIO()
-        with contextlib.redirect_stdout(shown):
+        with contextlib.redirect_stdout(shown), wengert.jit(True):
             exec(compile(block, str(file), "exec"), names)
         expected = re.findall(r"# prints (.*)", block)
         if expected:
@@ -42,6 +45,10 @@ def test_examples(page, tmp_path, monkeypatch):
 def test_doctests():
     """In a process of its own, since examples may register rules."""
     done = subprocess.run(
-        [sys.executable, "-c", DOCTESTS], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", DOCTESTS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "WENGERT_JIT": "1"},  # as a reader has it
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -116,9 +116,9 @@ def trace(
 
     >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
     def f(x, y):
-        t1 = x * y
-        t2 = t1 + x
-        return t2
+        t3 = x * y
+        t4 = t3 + x
+        return t4
     """
     chosen: Callable[[Any], bool] | None
     if primitives is None or callable(primitives):

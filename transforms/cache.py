@@ -253,9 +253,15 @@ def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
 
 def source_of(f: Any) -> str:
     """Where the user's function stands, of which a callable was made."""
-    while isinstance(getattr(f, "__self__", None), Intrinsic):
-        f = f.__self__.f
-    code = getattr(getattr(f, "__func__", f), "__code__", None)
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, Intrinsic):
+        return source_of(owner.f)
+    if isinstance(f, functools.partial):
+        return source_of(f.func)
+    inner = getattr(f, "__func__", f)
+    code = getattr(inner, "__code__", None) or getattr(
+        static(type(f), "__call__"), "__code__", None
+    )
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 
 

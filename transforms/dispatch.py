@@ -166,9 +166,9 @@ class Dispatcher(Caller, Intrinsic):
     __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "program")
 
     def __init__(self, f: Callable[..., Any], name: str, options: tuple[Any, ...]) -> None:
-        super().__init__(f, options)
         self.hits = 0
         self.program: Program | None = None
+        super().__init__(f, options)
         self.function = types.FunctionType(ASK, {"__builtins__": builtins}, f"{name}({name_of(f)})")
         self.function.__wrapped__ = f  # type: ignore[attr-defined]
         self.function.__module__ = __name__
@@ -189,6 +189,9 @@ class Dispatcher(Caller, Intrinsic):
     def bound(self) -> Callable[..., Any]:
         """The function for the user."""
         return types.MethodType(self.function, self)
+
+    def __del__(self) -> None:
+        self.flush()
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call from inside a traced function."""

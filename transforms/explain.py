@@ -23,6 +23,7 @@ from .api import Pullback
 from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
 from .guards import Guard, seen
+from .loops import LoopFunction
 from .programs import Program, draw
 
 MOST_SHOWN = 40  # lines of a list
@@ -83,8 +84,17 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
         lines += ["  a call with these arguments is traced"] if args or kwargs else []
     for entry, target in found:
         lines += told(entry, f, target, args, kwargs)
-        sources += [f"# program {p.number} of {entry.title}\n{p.source}" for p in entry.programs]
+        sources += [source_text(program, entry) for program in entry.programs]
     return Explanation("\n".join(lines), "\n".join(sources))
+
+
+def source_text(program: Program, entry: Entry) -> str:
+    """The source of a program, and of the loops that it calls."""
+    texts = [f"# program {program.number} of {entry.title}\n{program.source}"]
+    for name, value in program.namespace.items():
+        if isinstance(value, LoopFunction):
+            texts.append(f"# called by program {program.number}\n{value.source(name)}")
+    return "\n".join(texts)
 
 
 def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
@@ -180,9 +190,10 @@ def not_kept(entry: Entry) -> Iterator[str]:
 
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:
     """A program: what it costs, and the guards under which it answers but for those ``known`` of another one."""
+    loops = f" ({counted(program.loops, 'loop')} rolled)" if program.loops else ""
     yield (
-        f"program {program.number}: {counted(program.forward, 'operation')} forward, {program.reverse} in reverse; "
-        f"{counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
+        f"program {program.number}: {counted(program.forward, 'operation')} forward{loops}, "
+        f"{program.reverse} in reverse; {counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
     )
     guards = guards_of(program)
     own = {text: line for text, line in guards.items() if text not in known}

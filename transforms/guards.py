@@ -351,6 +351,8 @@ def seen(check: str | None, value: Any) -> str:
         return "empty" if is_empty(value) else "no longer empty"
     if check == "keys" and isinstance(value, dict):
         return with_keys(value, list(value))
+    if check == "type" and not isinstance(value, np.ndarray):
+        return an(type(value).__name__)
     if check in ("type", "array", "length", "keys"):
         return kind_of(value)
     if check == "value" or value is None or isinstance(value, (bool, int, float, complex)):

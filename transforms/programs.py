@@ -44,8 +44,9 @@ from ..tracer.structure import (
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in
 from .assemble import Assembly
 from .cotangents import shaped
-from .guards import Guard, GuardWriter, guard_of, kind_of, reason
+from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_steady
+from .loops import LoopFunction
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, simplified
@@ -73,7 +74,7 @@ class Program:
     ``code`` is the function's code object, ``namespace`` what it refers to by name, ``parameters`` the names of its
     parameters behind ``self``. ``reasons`` says for a line of the source why it was left there, ``guards`` what is made
     sure of there, and ``integers`` which integer from outside is guarded there. ``forward`` and ``reverse`` count the
-    operations.
+    operations, ``loops`` those of the forward ones that are rolled loops.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,6 +89,7 @@ class Program:
         self.reasons: dict[int, str] = {}
         self.guards: dict[int, Guard] = {}
         self.integers: dict[int, Any] = {}
+        self.loops = 0
         self.forward = 0
         self.reverse = 0
         self.hits = 0
@@ -544,6 +546,7 @@ class Builder:
                 assembly.bind(op, self.names[place])
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
+        program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
         emitted = assembly.emit(ops, live, miss, indent=2)
@@ -687,7 +690,7 @@ def decided(op: Op) -> Guard:
     if op.kind == "guard":
         return Guard(f"the decision {place}", repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn
-    return Guard(f"the value of {fn_name(fn)} {place}", kind_of(op.value))
+    return Guard(f"the value of {fn_name(fn)} {place}", seen("type", op.value))
 
 
 def constants_in(tree: Any) -> Iterable[Any]:

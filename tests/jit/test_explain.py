@@ -1,0 +1,521 @@
+"""What `explain` tells of programs, guards, hits and misses, and of a call that is not made."""
+
+import copy
+import math
+import pickle
+import random
+import re
+import sys
+import threading
+import types
+import warnings
+
+import numpy as np
+import pytest
+from worlds import clear_cache, jit
+
+import wengert
+from wengert import TraceError, explain, grad, pullback, settings, value_and_grad
+
+scale = 2.0
+times = 3
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    before = dict(vars(settings))
+    clear_cache()
+    with jit(True):
+        yield
+    clear_cache()
+    vars(settings).update(before)
+
+
+def helper(x):
+    return math.sin(x) * scale
+
+
+def branches(x):
+    if x > 1:
+        return helper(x) * times
+    return x * 5
+
+
+DECISION = branches.__code__.co_firstlineno + 1
+
+
+def called(step, *calls):
+    """Call a function with each argument."""
+    for x in calls:
+        step(*x) if isinstance(x, tuple) else step(x)
+    return step
+
+
+# --------------------------------------------------------------------------------- programs and guards
+
+
+def test_guards_in_words():
+    k, names = 3, {"a": 1.0}
+    data = types.SimpleNamespace(w=np.ones((2, 3), np.float32), n=4)
+
+    def f(p, x, factor=2):
+        return (p["a"] * x).sum() * k * names["a"] * data.w.sum() * data.n * helper(1.0) * factor
+
+    called(grad(f), *[({"a": np.ones((2, 3)), "b": [1.0, 2.0]}, 0.5)] * 3)
+    text = explain(f)
+    for words in (
+        "p is a dict with the keys 'a', 'b'",
+        "p['a'] is a float64 array of shape (2, 3)",
+        "p['b'] is a list of length 2",
+        "p['b'][0] is a float",
+        "x is a float",
+        "the default of factor in f is 2",
+        "the closure variable k is 3",
+        "the closure variable names is a dict with the keys 'a'",
+        "data.w is a float32 array of shape (2, 3)",
+        "data.n is 4",
+        f"global helper is the function helper ({__file__}:{helper.__code__.co_firstlineno})",
+        "global math is the module math",
+        "math.sin is the function math.sin",
+        "global scale is a float",
+    ):
+        assert words in text, words
+
+
+def test_a_guard_is_told_with_its_line_in_the_source():
+    called(grad(branches), *[2.0] * 3)
+    found = explain(branches)
+    source = found.source.splitlines()
+    assert source[0].startswith("# program")
+    for line, words in re.findall(r"^ +(\d+)  (.*)$", found, re.MULTILINE):
+        statement = source[int(line)]  # line 1 stands behind the comment
+        assert statement.strip().startswith("if "), (words, statement)
+        if words.startswith("global times"):
+            assert "'times'" in statement
+        if words.startswith("the decision"):
+            assert re.fullmatch(r" +if not t\d+: raise Miss\d*", statement)
+
+
+def test_a_length_is_the_one_that_was_guarded():
+    """The run itself makes the list longer before the program is written."""
+    log = []
+
+    def f(x):
+        y = x * len(log)
+        log.append(y)
+        return y
+
+    called(grad(f), 1.0, 1.0)
+    assert "log is a list of length 1" in explain(f)
+    assert "(it was a list of length 1, and is a list of length 2 now)" in explain(f, 1.0)
+    assert len(log) == 2
+
+
+def test_each_kind_of_function_is_told_with_its_options():
+    def f(x, y):
+        return x * y
+
+    def g(x):
+        return x * x, "aux"
+
+    for _ in range(3):
+        grad(f)(2.0, 3.0)
+        value_and_grad(f, argnums=(0, 1))(2.0, 3.0)
+        grad(grad(f), argnums=1)(2.0, 3.0)
+        pullback(f, 2.0, 3.0)[1](1.0)
+        grad(g, has_aux=True)(2.0)
+    place = f"# {__file__}:{f.__code__.co_firstlineno}\n"
+    text = explain(f)
+    for title in (
+        "grad(f)",
+        "value_and_grad(f, argnums=(0, 1))",
+        "grad(grad(f), argnums=1)",
+        "pullback(f)",
+    ):
+        assert f"{title}  {place}" in text
+    assert "grad(g, has_aux=True)" in explain(g)
+    only = explain(grad(f), 2.0, 3.0)
+    assert only.startswith(f"grad(f)  {place}") and "pullback" not in only
+    assert "value_and_grad" not in only and "grad(grad" not in only
+    assert explain(grad(grad(f), argnums=1)).startswith("grad(grad(f), argnums=1)")
+
+
+def test_methods_partials_and_objects():
+    import functools
+
+    class Model:
+        k = 2.0
+
+        def loss(self, x):
+            return x * self.k
+
+        __call__ = loss
+
+    model = Model()
+    part = functools.partial(lambda a, x: a * x, 3.0)
+    for f in (model, model.loss, part):
+        called(grad(f), *[1.5] * 4)
+        assert "2 hits" in explain(f, 1.5) and "would answer" in explain(f, 1.5)
+        assert "2 hits" in explain(grad(f), 1.5)
+        assert __file__ in explain(f).partition("\n")[0]
+
+
+def test_operations_hits_and_the_time_to_compile():
+    def f(v):
+        return np.sum(np.sin(v) * v)
+
+    step = called(grad(f), *[np.ones(3)] * 12)
+    assert re.search(
+        r"program \d+: 3 operations forward, [1-9] in reverse; 10 hits; compiled in \d+\.\d ms",
+        explain(step),
+    )
+    assert "1 program, 10 hits, 0 misses, 2 calls traced" in explain(step)
+    again = called(grad(f), *[np.ones(3)] * 5)  # another function of the same code
+    assert "1 program, 15 hits, 0 misses, 2 calls traced" in explain(again)
+    assert explain(step) == explain(step)
+
+
+def test_misses_with_the_guard_that_failed_and_how_often():
+    called(grad(branches), 2.0, 2.0, 2.0, 0.5, 0.5, 2.0, 0.5)
+    text = explain(branches)
+    decision = f"another decision at {__file__}:{DECISION}, in branches"
+    assert re.search(
+        rf"2 x {re.escape(decision)} \(it was True\) \(line \d+ of program \d+\)", text
+    )
+    assert re.search(rf"1 x {re.escape(decision)} \(it was False\)", text)
+    assert f"the decision in branches ({__file__}:{DECISION}) is False" in text
+
+
+def test_a_second_program_tells_its_own_guards():
+    called(grad(branches), 2.0, 2.0, 0.5, 0.5)
+    first, second = re.split(r"\n  program \d+: ", explain(branches))[1:]
+    assert "x is a float" in first and "x is a float" not in second
+    assert re.search(r"\d guards that program \d+ has as well, and guards", second)
+
+
+def test_integers_that_became_inputs():
+    def f(x, n):
+        return x * n
+
+    called(grad(f), *[(2.0, n) for n in range(8)])
+    assert "n is an int" in explain(f) or "inputs by now" in explain(f)
+
+    def g(x):
+        return x * counter.n * 1.0
+
+    counter = types.SimpleNamespace()
+    for counter.n in range(8):
+        grad(g)(2.0)
+    text = explain(g)
+    assert "inputs by now, as they changed too often to be guarded: counter.n" in text or (
+        "counter.n is an int" in text
+    )
+
+
+def test_rolled_loops():
+    def f(x):
+        for _ in range(100):
+            x = 3.7 * x * (1 - x)
+        return x
+
+    called(grad(f), 0.3, 0.3, 0.3)
+    found = explain(f, 0.4)
+    assert "(1 loop rolled)" in found and "would answer" in found
+    assert re.search(r"# called by program \d+\ndef loop", found.source)
+    compile(found.source, "programs", "exec")
+    assert "length" not in found  # a value that is computed is guarded by its type
+
+
+# -------------------------------------------------------------------------------------------- a call
+
+
+def test_the_program_that_would_answer():
+    step = called(grad(branches), 2.0, 2.0, 0.5, 0.5)
+    numbers = {}
+    for x in (2.0, 0.5):
+        found = re.search(
+            r"a call with these arguments: program (\d+) would answer", explain(step, x)
+        )
+        numbers[x] = found[1]
+    assert numbers[2.0] != numbers[0.5]
+    assert explain(branches, 2.0) == explain(grad(branches), 2.0)
+
+
+def changed(**names):
+    class Changed:
+        def __enter__(self):
+            self.before = {k: globals()[k] for k in names}
+            globals().update(names)
+
+        def __exit__(self, *_):
+            globals().update(self.before)
+
+    return Changed()
+
+
+def other(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "world, x, words",
+    [
+        ({"times": 4}, 2.0, "global times is no longer 3 (it was 3, and is 4 now)"),
+        ({"times": True}, 2.0, "global times is no longer 3 (it was 3, and is True now)"),
+        (
+            {"scale": 2},
+            2.0,
+            "global scale is no longer a float (it was a float, and is an int now)",
+        ),
+        ({"helper": other}, 2.0, "global helper is another function, or was changed (it was the"),
+        ({"math": np}, 2.0, "(it was the module math, and is the module numpy now)"),
+        ({}, 2, "x is no longer a float (it was a float, and is an int now)"),
+        ({}, np.ones(3), "(it was a float, and is a float64 array of shape (3,) now)"),
+        ({}, 0.5, f"another decision at {__file__}:{DECISION}, in branches (it was True)"),
+        ({}, math.nan, f"another decision at {__file__}:{DECISION}, in branches (it was True)"),
+        ({}, "a", "(it was a float, and is a str now)"),
+    ],
+)
+def test_why_a_call_would_be_traced(world, x, words):
+    called(grad(branches), *[2.0] * 3)
+    with changed(**world):
+        text = explain(branches, x)
+    assert "a call with these arguments is traced, and kept as a program" in text
+    assert words in text
+    assert "would answer" in explain(branches, 2.0)
+
+
+def test_what_is_predicted_comes_true(monkeypatch):
+    """The prediction, and whether the call is traced, for calls in a changing world."""
+    real, traces = wengert.tracer.run.run, []
+
+    def run(*args, **kwargs):
+        traces.append(args)
+        return real(*args, **kwargs)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("wengert") and getattr(module, "run", None) is real:
+            monkeypatch.setattr(module, "run", run)
+    rng = random.Random(1)
+    steps = [grad(branches), value_and_grad(branches)]
+    seen = set()
+    for _ in range(150):
+        step, x = rng.choice(steps), rng.choice([0.5, 2.0, 1.5, np.float64(2.0), 3])
+        with changed(times=rng.choice([3, 3, 3.0]), scale=rng.choice([2.0, 2])):
+            before, text = len(traces), explain(step, x)
+            assert len(traces) == before
+            step(x)
+            traced = len(traces) > before
+        assert traced == ("would answer" not in text), text
+        seen.add(traced)
+    assert seen == {True, False}
+
+
+def test_a_call_is_not_made():
+    log, seen = [], types.SimpleNamespace(n=0)
+    out = np.zeros(3)
+
+    def f(x):
+        log.append("f")
+        seen.n += 1
+        out[0] = x
+        print("f")
+        return x * 2
+
+    called(grad(f), *[1.5] * 5)
+    state = list(log), seen.n, out.copy(), str(explain(f))
+    assert "would" in explain(f, 7.0) or "is traced" in explain(f, 7.0)
+    explain(grad(f), 7.0)
+    assert log == state[0] and seen.n == state[1]
+    assert np.array_equal(out, state[2])
+    assert str(explain(f)) == state[3]
+
+
+def test_a_program_that_writes_is_tried_up_to_there(capsys):
+    seen = types.SimpleNamespace(total=0.0)
+
+    def f(x):
+        seen.total += x
+        print("called")
+        return x * 2
+
+    called(grad(f), *[1.5] * 5)
+    capsys.readouterr()
+    assert "would answer" in explain(f, 2.5)
+    assert seen.total == 7.5 and capsys.readouterr().out == ""
+
+
+def test_draws_are_not_made():
+    def f(x):
+        y = x * random.random()
+        return y * 3 if x > 0 else y
+
+    called(grad(f), *[1.5] * 4)
+    state = random.getstate()
+    text = explain(f, 1.5)
+    assert random.getstate() == state
+    assert "would be tried: its guards hold as far as the call of random" in text
+    assert "no longer a float" in explain(f, 2)
+
+
+def test_floating_point_errors_are_left_as_they_were():
+    rng = np.random.default_rng(1)
+
+    def f(v):
+        return np.sum(np.sqrt(v) * rng.normal())
+
+    called(grad(f), *[np.ones(3)] * 4)
+    before = np.geterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explain(f, np.ones(3))
+        explain(f, -np.ones(3))
+    assert np.geterr() == before
+
+
+def test_arguments_that_do_not_fit():
+    called(grad(branches), *[2.0] * 3)
+    assert "cannot be passed" in explain(branches, 2.0, 3.0)
+    assert "other arguments were given" in explain(branches, 2.0, y=3.0)
+    assert "would answer" in explain(branches, x=2.0) or "is traced" in explain(branches, x=2.0)
+
+
+def test_an_exception_is_told():
+    def f(p):
+        return 1 / p[0]
+
+    called(grad(f), *[[2.0]] * 3)
+    assert "ZeroDivisionError" in explain(f, [0.0])
+
+
+# --------------------------------------------------------------------------------- what is not kept
+
+
+def test_nothing_is_kept_yet():
+    text = explain(branches, 2.0)
+    assert text.startswith(f"branches  # {__file__}:{branches.__code__.co_firstlineno}")
+    assert "nothing is kept" in text and "a call with these arguments is traced" in text
+    grad(branches)(2.0)
+    assert "a program is built when a call is traced for the second time" in explain(branches)
+    wengert.clear_cache()
+    assert "nothing is kept" in explain(branches)
+
+
+def test_a_run_that_cannot_be_kept():
+    numbers = iter([1.0] * 100)
+
+    def f(x):
+        return x * next(numbers)
+
+    called(grad(f), *[1.5] * 3)
+    text = explain(f, 1.5)
+    assert "could not be kept as a program: " in text and "numbers" in text
+    assert "a call with these arguments is traced\n" in text + "\n"
+
+
+def test_a_function_that_is_given_up():
+    settings.patience = 4
+    text = "a"
+
+    def f(x):
+        return x * len(text)
+
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        for i in range(8):
+            text = "a" * i
+            grad(f)(1.5)
+    told = explain(f, 1.5)
+    assert "given up: its programs did not answer: the closure variable text is no longer" in told
+    assert "are traced before programs are tried again" in told
+    assert "is traced, as programs are not tried for a while" in told
+
+
+def test_a_tape_that_is_too_long():
+    settings.unroll = 50
+
+    def f(x):
+        for i in range(100):
+            x = x * math.sin(x + i * i) if i % 3 else x / 2
+        return x
+
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        called(grad(f), *[1.5] * 3)
+    assert re.search(r"given up: .* operations long \(settings.unroll\)", explain(f))
+
+
+def test_the_jit_is_off():
+    called(grad(branches), *[2.0] * 3)
+    with jit(False):
+        text = explain(branches, 2.0)
+    assert text.startswith("the JIT is off (jit(False) or WENGERT_JIT=0)")
+    assert "a call with these arguments is traced" in text and "would answer" not in text
+    assert "off" not in explain(branches, 2.0)
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger is at work")
+def test_a_debugger_is_at_work():
+    called(grad(branches), *[2.0] * 3)
+    sys.settrace(lambda *_: None)
+    try:
+        text = explain(branches, 2.0)
+    finally:
+        sys.settrace(None)
+    assert "sys.settrace" in text and "would answer" not in text
+
+
+# -------------------------------------------------------------------------------- the thing itself
+
+
+def test_the_text_and_the_source():
+    called(grad(branches), *[2.0] * 3)
+    found = explain(branches, 2.0)
+    assert isinstance(found, str) and repr(found) == str(found)
+    assert found.source.count("def grad_branches(self, x=") == 1
+    compile(found.source, "programs", "exec")
+    assert "in reverse" not in found.source
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert other == found and other.source == found.source
+    assert explain(helper).source == ""
+
+
+def test_what_it_refuses():
+    with pytest.raises(TraceError, match="not a int"):
+        explain(3)
+    with pytest.raises(TraceError, match=r"back\.source\(\)"):
+        explain(pullback(branches, 2.0)[1])
+    with pytest.raises(TraceError, match="being traced"):
+        grad(lambda x: x * len(explain(branches)))(2.0)
+
+
+def test_it_may_be_asked_while_other_threads_call():
+    step, wrong = grad(branches), []
+
+    def work():
+        for i in range(300):
+            x = 0.5 + i % 3
+            if step(x) != (5 if x <= 1 else math.cos(x) * scale * times):
+                wrong.append(x)
+            if i % 100 == 50:
+                wengert.clear_cache()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    [t.start() for t in threads]
+    while any(t.is_alive() for t in threads):
+        explain(step, 2.0)
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_it_keeps_nothing_alive():
+    import gc
+    import weakref
+
+    called(grad(branches), *[2.0] * 3)
+    v = np.ones(3)
+    alive = weakref.ref(v)
+    found = explain(branches, v)
+    del v
+    gc.collect()
+    assert alive() is None and found
