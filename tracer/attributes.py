@@ -282,7 +282,8 @@ def leaf(
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside:
-        owner = obj.__name__ if hasattr(obj, "__name__") else type(obj).__name__
+        named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
+        owner = obj.__name__ if named else type(obj).__name__
         traced = enter(tracer, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced

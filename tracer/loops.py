@@ -45,7 +45,6 @@ class Carry:
     def __call__(self, value: Any) -> Any:
         return value
 
-
     def __reduce__(self) -> str:
         return "carry"
 

@@ -222,6 +222,16 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
 
 
+def referred(tracer: Tracer, value: Any) -> Any:
+    """A container from outside stands on the tape for itself: it is not copied when it is handed to the outside."""
+    from .border import External
+
+    known = tracer.originals.get(id(value))
+    if known is None or type(value) not in (list, dict, set):
+        return value
+    return External(tracer.names.get(id(value), ""), known[1])
+
+
 def keep_stored(tracer: Tracer, values: Any) -> None:
     """Remember what containers made by the run hold when they are handed to the outside."""
     assert tracer.reads is not None
@@ -237,9 +247,15 @@ def effect(
 ) -> None:
     """Note something that was done to the outside."""
     arrays: list[ArrayBox] = []
+    if tracer.reads is not None and fn is not print:
+        args = (args[0], *[referred(tracer, x) for x in args[1:]]) if args else args
     operands = operand(opened(args), arrays)
     if tracer.reads is not None:
         keep_stored(tracer, args)
+        if any(box.memory.writes and any(box is x for x, _ in tracer.inputs) for box in arrays):
+            tracer.reads.problem(
+                "an array from outside is written to, and handed to the outside", site
+            )
         tracer.reads.handed_out += [(box, box.memory.writes) for box in arrays]
     tracer.tape.ops.append(Effect(fn, operands, operand(kwargs, arrays), None, site, tracer.tape))
     save(arrays)

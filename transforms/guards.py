@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tracer.reads import MISSING, Place, Reads, static
+from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
 from ..tracer.structure import attributes
 
 UNPACKED = 64  # the longest list or dict that is taken apart by one assignment
@@ -161,10 +161,17 @@ class GuardWriter:
                 condition += f" or {v}.flags.writeable is not {writeable}"
             yield condition
         elif check == "function":
-            if place.step != "constant":
-                same = self.constant(functools.partial(is_same, code=value.__code__), "is_same")
+            code = value.__code__
+            if place.parent is None:
+                same = self.constant(functools.partial(is_same, code=code), "is_same")
                 known = self.constant(value, getattr(value, "__name__", "function"))
                 yield f"{v} is not {known} and not {same}({v}, {known})"
+            else:
+                condition = f"{v}.__code__ is not {self.constant(code, 'code')}"
+                if place.step != "constant":
+                    scope = self.constant(value.__globals__, "globals_")
+                    condition += f" or {v}.__globals__ is not {scope}"
+                yield condition
         elif check == "missing":
             yield self.present(place, v)
         elif check == "length":
@@ -264,8 +271,8 @@ def name_hint(place: Place) -> str:
 def is_same(fn: Any, known: Any, code: types.CodeType) -> bool:
     """Whether a function has the same code and globals as the one that was traced.
 
-    To read the code of a function costs 65 ns, and 500 where somebody audits such reads: a function that is still the
-    same object is not asked for it.
+    To read the code of a function costs 65 ns, and 500 where somebody audits such reads, which is more than the whole
+    of a small program: the function itself is not asked for it as long as it is the same object. Those that it calls are.
     """
     return (
         type(fn) is types.FunctionType
@@ -364,7 +371,8 @@ def seen(check: str | None, value: Any) -> str:
     if isinstance(value, types.FunctionType):
         code = value.__code__
         return f"the function {value.__name__} ({code.co_filename}:{code.co_firstlineno})"
-    name = getattr(value, "__name__", None)
+    native = not type(value).__flags__ & HEAP_TYPE  # and runs no code of the user's
+    name = getattr(value, "__name__", None) if native else None
     if callable(value) and isinstance(name, str):
         module = getattr(value, "__module__", None)
         return (

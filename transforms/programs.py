@@ -45,8 +45,8 @@ from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, o
 from .assemble import Assembly
 from .cotangents import shaped
 from .guards import Guard, GuardWriter, guard_of, reason, seen
-from .kernels import STEADY, is_steady
-from .loops import LoopFunction
+from .kernels import STEADY, is_fresh, is_steady
+from .loops import LoopFunction, Miss
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, simplified
@@ -62,10 +62,6 @@ STEADY.add(silent)
 
 class Unfit(Exception):
     """Why a run cannot be made a program."""
-
-
-class Miss(Exception):
-    """A guard of a program failed."""
 
 
 class Program:
@@ -379,6 +375,10 @@ class Builder:
             self.wanted.setdefault(place, [])
         for op in self.effects:
             self.mention((op.args, op.kwargs))
+            for x in constants_in((op.args, op.kwargs)):
+                self.constant_of(x, op.site)
+                if type(x) is types.FunctionType and self.reads.of(x) is None:
+                    raise Unfit(f"a function made by the run is kept outside ({op.site})")
 
     def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
         """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
@@ -425,6 +425,7 @@ class Builder:
         inputs = [op for op in forward if isinstance(op, Input)]
         residuals = [op for op in needed if not isinstance(op, Input)]
         self.demand([*first, *inputs], drawn)
+        self.in_hand = in_hand(self.exposed)
         kept = self.constant(make_back, "kept")
         me = self.constant(program, f"program_{program.number}")
 
@@ -452,10 +453,7 @@ class Builder:
         text = self.assembly.expression(op)
         if not isinstance(op.value, np.ndarray):
             return text
-        shared = isinstance(op, Input) or any(
-            isinstance(x.value, np.ndarray) and np.may_share_memory(x.value, op.value)
-            for x in (*self.exposed, *self.done.tape.inputs)
-        )
+        shared = isinstance(op, Input) or not is_fresh(op) or op in self.in_hand
         return f"{text}.copy('K')" if shared else text
 
     def write_back(
@@ -578,7 +576,7 @@ class Builder:
         else:
             lines.append(f"        return {result}")
         given = "(" + "".join(p + ", " for p in parameters) + ")"
-        rest, named = ("rest", "named") if "**named" in header else ("()", "{}")
+        rest, named = "rest", "named" if "**named" in header else "{}"
         me = self.constant(program, f"program_{program.number}")
         lines.append(
             f"    return self.missed({me}, missed, {'drawn' if drawn is not None else '()'}, {given}, {rest}, {named})"
@@ -611,7 +609,8 @@ class Builder:
             self.assembly.taken.update(names)
             extra = names[count:]
             first = [f"{n} is not {missing}" for n in extra]
-            header = ", ".join(["self", *[f"{n}={missing}" for n in names]])
+            first.append("rest")
+            header = ", ".join(["self", *[f"{n}={missing}" for n in names], "*rest"])
             return names, f"def {name}({header}):", first
         names = [f"x{i}" for i in range(count)]
         self.assembly.taken.update(names)
@@ -669,6 +668,19 @@ def cotangent_like(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.ones_like(value)[()] if isinstance(value, np.generic) else np.ones_like(value)
     return 1.0 + 0j if isinstance(value, complex) else 1.0
+
+
+def in_hand(results: Iterable[Op]) -> set[Op]:
+    """The ops whose memory somebody outside holds: results, and what they are views of."""
+    found: set[Op] = set()
+    todo = list(results)
+    while todo:
+        op = todo.pop()
+        if op not in found:
+            found.add(op)
+            if not is_fresh(op):
+                todo.extend(op.operands())
+    return found
 
 
 def strictly(ops: Iterable[Op]) -> Any:

@@ -22,6 +22,7 @@ from ..tracer.tape import Input, Op, primal
 from .api import Pullback, checked_seeds, inner_pullback
 from .cache import Entry
 from .dispatch import Caller, written
+from .loops import Miss
 from .programs import Builder, Program
 from .skeleton import copied
 
@@ -110,8 +111,11 @@ class Kept(Pullback):
         seeds = checked_seeds(skeleton, dy)
         if any(type(d) in BOXES for _, d in seeds) or len(seeds) != self.program.seeds:
             return self.pull(checked_seeds(self.done, dy))
-        with np.errstate(all="ignore"):
-            return back(self.inputs, self.residuals, *[d for _, d in seeds])
+        try:
+            with np.errstate(all="ignore"):
+                return back(self.inputs, self.residuals, *[d for _, d in seeds])
+        except Miss:  # a value of another type than in the traced run
+            return self.pull(checked_seeds(self.done, dy))
 
 
 intrinsic(Kept.__call__)
