@@ -27,7 +27,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..tracer.source import BUILTINS, INFIX, Text
-from ..tracer.tape import FloatOp, Op, Tape, element, ops_in, primal
+from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
     FLOATS,
     KERNELS,
@@ -550,11 +550,8 @@ def source_of(tape: Tape, name: str, namespace: dict[str, Any], given: Collectio
     """The source of `assembled`; the values of the ops ``given`` are parameters as well, after the inputs."""
     assembly = Assembly(namespace, (name,))
     parameters = []
-    for op in tape.inputs:
-        parameters.append(assembly.fresh(op.name))
-        assembly.bind(op, parameters[-1])
-    for op in given:
-        parameters.append(assembly.fresh("given"))
+    for op in (*tape.inputs, *given):
+        parameters.append(assembly.fresh(op.name if isinstance(op, Input) else "given"))
         assembly.bind(op, parameters[-1])
     body = assembly.emit(
         [op for op in tape.ops if op not in given], set(ops_in(tape.result)), "return None"

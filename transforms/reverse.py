@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -217,6 +217,42 @@ def zero(value: Any) -> Any:
     return np.zeros_like(value)[()] if not isinstance(value, float) else 0.0
 
 
+class Recipe(NamedTuple):
+    """An expansion of arithmetic in short: what is called on what, and what goes to which operand.
+
+    An argument is the place of a value among the cotangent, the op, its operands and the earlier steps, or -1 and a
+    number.
+    """
+
+    steps: list[tuple[Any, list[tuple[int, Any]]]]
+    results: list[tuple[int, tuple[int, Any]]]
+
+
+def recipe_of(expansion: Expansion | None) -> Recipe | None:
+    """The recipe of an expansion, if it is plain arithmetic."""
+    if expansion is None or expansion.momentary or any(expansion.forms):
+        return None
+    places: dict[Op, int] = {}
+    steps = []
+    for op in expansion.tape.ops:
+        if op.kind == "call":
+            if op.kwargs or not all(isinstance(x, (Op, float, int)) for x in op.args):
+                return None
+            steps.append(
+                (op.fn, [(places[x], None) if isinstance(x, Op) else (-1, x) for x in op.args])
+            )
+        places[op] = len(places)
+    if list(places.values())[:4] != [0, 1, 2, 3] or not all(
+        isinstance(d, (Op, float, int)) for d in expansion.tape.result
+    ):
+        return None
+    results = [
+        (i, (places[d], None) if isinstance(d, Op) else (-1, d))
+        for i, d in zip(expansion.wanted, expansion.tape.result, strict=True)
+    ]
+    return Recipe(steps, results)
+
+
 class Recorded(Machine):
     """Cotangents are ops, put on a tape: the reverse program itself, which can be differentiated again."""
 
@@ -225,6 +261,7 @@ class Recorded(Machine):
         self.tape = tape
         self.site = site
         self.momentary = ""  # the name of a function whose expansion holds for this run only
+        self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
