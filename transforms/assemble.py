@@ -431,37 +431,41 @@ def nested_ops(ops: Sequence[Op], live: Collection[Op], bound: Collection[Op]) -
     last: dict[Op, int] = {}
     for i, op in enumerate(ops):
         for x in op.args if type(op) is FloatOp else op.operands():
-            if isinstance(x, Op):
-                uses[x] = uses.get(x, 0) + 1
-                first.setdefault(x, i)
-                last[x] = i
+            if x in uses:
+                uses[x] += 1
+            elif isinstance(x, Op):
+                uses[x] = 1
+                first[x] = i
+            last[x] = i
     nested: dict[Op, int] = {}
     depth: dict[Op, int] = {}
     for i, op in enumerate(ops):
         if (
             type(op) is not FloatOp
+            or op not in uses
+            or uses[op] > 2
             or op.fn not in NESTS
             or op in live
-            or not 1 <= uses.get(op, 0) <= 2
         ):
             continue
         near, far = first[op], last[op]
-        deep = 1 + max([depth.get(x, 0) for x in op.args if isinstance(x, Op)])
-        if near - i > NEAR or deep > DEEP or not all(type(ops[j]) is FloatOp for j in (near, far)):
+        if near - i > NEAR or type(ops[near]) is not FloatOp or type(ops[far]) is not FloatOp:
             continue
-        if uses[op] == 2 and not (
-            far - near > NEAR
-            and all(
-                not isinstance(x, Op)
-                or x in bound
-                or x in live
-                or (last[x] >= far and x not in nested)
-                for x in op.args
-            )
-        ):
+        a, b = op.args
+        deep = 1 + max(depth.get(a, 0), depth.get(b, 0))
+        if deep > DEEP:
             continue
-        nested[op] = far
-        depth[op] = deep
+        if uses[op] == 2:
+            if far - near <= NEAR:
+                continue
+            for x in op.args:
+                there = x in bound or x in live or (last[x] >= far and x not in nested)
+                if isinstance(x, Op) and not there:
+                    break
+            else:
+                nested[op], depth[op] = far, deep
+            continue
+        nested[op], depth[op] = far, deep
     for op in reversed(list(nested)):
         nested[op] = nested.get(ops[nested[op]], nested[op])
     return nested

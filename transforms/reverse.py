@@ -272,7 +272,43 @@ class Recorded(Machine):
         have = self.cotangents.get(op)
         self.cotangents[op] = d if have is None else self.add(have, d)
 
+    def follow(self, recipe: Recipe, op: FloatOp, dz: Any) -> None:
+        """Record the pullback of arithmetic on plain floats."""
+        known = [dz, op, *op.args]
+        for fn, args in recipe.steps:
+            known.append(self.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site))
+        for i, (j, number) in recipe.results:
+            leaf, d = op.args[i], known[j] if j >= 0 else number
+            have = self.cotangents.get(leaf)
+            self.cotangents[leaf] = (
+                d if have is None else self.arithmetic(operator.add, [have, d], self.site)
+            )
+
+    def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
+        """The op, or the number, that arithmetic on plain floats gives."""
+        plain = [x.value if isinstance(x, Op) else x for x in args]
+        value = fn(*plain)
+        if type(value) is float and len(args) == 2:
+            kinds = [Op if isinstance(x, Op) else type(x) for x in args]
+            if Op not in kinds:
+                return value
+            if all(type(x) is float for x in plain):
+                signature = Signature.of(fn, *kinds)
+                new: Op = FloatOp(fn, tuple(args), value, site, self.tape, signature)
+                self.tape.ops.append(new)
+                return new
+        return append(self.tape, fn, tuple(args), {}, value, site)
+
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if type(op) is FloatOp and type(dz.value if isinstance(dz, Op) else dz) is float:
+            a, b = op.args
+            key = op.signature, (a in active) + 2 * (b in active)
+            if key not in self.recipes:
+                self.recipes[key] = recipe_of(expansion_of(op, active, primal(dz))[0])
+            recipe = self.recipes[key]
+            if recipe is not None:
+                self.follow(recipe, op, dz)
+                return
         if isinstance(dz, Parts):
             dz = tuple(
                 [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
