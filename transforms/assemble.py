@@ -27,7 +27,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..tracer.source import BUILTINS, INFIX, Text
-from ..tracer.tape import FloatOp, Op, Tape, element, ops_in, primal
+from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
     FLOATS,
     KERNELS,
@@ -431,37 +431,41 @@ def nested_ops(ops: Sequence[Op], live: Collection[Op], bound: Collection[Op]) -
     last: dict[Op, int] = {}
     for i, op in enumerate(ops):
         for x in op.args if type(op) is FloatOp else op.operands():
-            if isinstance(x, Op):
-                uses[x] = uses.get(x, 0) + 1
-                first.setdefault(x, i)
-                last[x] = i
+            if x in uses:
+                uses[x] += 1
+            elif isinstance(x, Op):
+                uses[x] = 1
+                first[x] = i
+            last[x] = i
     nested: dict[Op, int] = {}
     depth: dict[Op, int] = {}
     for i, op in enumerate(ops):
         if (
             type(op) is not FloatOp
+            or op not in uses
+            or uses[op] > 2
             or op.fn not in NESTS
             or op in live
-            or not 1 <= uses.get(op, 0) <= 2
         ):
             continue
         near, far = first[op], last[op]
-        deep = 1 + max([depth.get(x, 0) for x in op.args if isinstance(x, Op)])
-        if near - i > NEAR or deep > DEEP or not all(type(ops[j]) is FloatOp for j in (near, far)):
+        if near - i > NEAR or type(ops[near]) is not FloatOp or type(ops[far]) is not FloatOp:
             continue
-        if uses[op] == 2 and not (
-            far - near > NEAR
-            and all(
-                not isinstance(x, Op)
-                or x in bound
-                or x in live
-                or (last[x] >= far and x not in nested)
-                for x in op.args
-            )
-        ):
+        a, b = op.args
+        deep = 1 + max(depth.get(a, 0), depth.get(b, 0))
+        if deep > DEEP:
             continue
-        nested[op] = far
-        depth[op] = deep
+        if uses[op] == 2:
+            if far - near <= NEAR:
+                continue
+            for x in op.args:
+                there = x in bound or x in live or (last[x] >= far and x not in nested)
+                if isinstance(x, Op) and not there:
+                    break
+            else:
+                nested[op], depth[op] = far, deep
+            continue
+        nested[op], depth[op] = far, deep
     for op in reversed(list(nested)):
         nested[op] = nested.get(ops[nested[op]], nested[op])
     return nested
@@ -550,11 +554,8 @@ def source_of(tape: Tape, name: str, namespace: dict[str, Any], given: Collectio
     """The source of `assembled`; the values of the ops ``given`` are parameters as well, after the inputs."""
     assembly = Assembly(namespace, (name,))
     parameters = []
-    for op in tape.inputs:
-        parameters.append(assembly.fresh(op.name))
-        assembly.bind(op, parameters[-1])
-    for op in given:
-        parameters.append(assembly.fresh("given"))
+    for op in (*tape.inputs, *given):
+        parameters.append(assembly.fresh(op.name if isinstance(op, Input) else "given"))
         assembly.bind(op, parameters[-1])
     body = assembly.emit(
         [op for op in tape.ops if op not in given], set(ops_in(tape.result)), "return None"

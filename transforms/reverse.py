@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -217,6 +217,42 @@ def zero(value: Any) -> Any:
     return np.zeros_like(value)[()] if not isinstance(value, float) else 0.0
 
 
+class Recipe(NamedTuple):
+    """An expansion of arithmetic in short: what is called on what, and what goes to which operand.
+
+    An argument is the place of a value among the cotangent, the op, its operands and the earlier steps, or -1 and a
+    number.
+    """
+
+    steps: list[tuple[Any, list[tuple[int, Any]]]]
+    results: list[tuple[int, tuple[int, Any]]]
+
+
+def recipe_of(expansion: Expansion | None) -> Recipe | None:
+    """The recipe of an expansion, if it is plain arithmetic."""
+    if expansion is None or expansion.momentary or any(expansion.forms):
+        return None
+    places: dict[Op, int] = {}
+    steps = []
+    for op in expansion.tape.ops:
+        if op.kind == "call":
+            if op.kwargs or not all(isinstance(x, (Op, float, int)) for x in op.args):
+                return None
+            steps.append(
+                (op.fn, [(places[x], None) if isinstance(x, Op) else (-1, x) for x in op.args])
+            )
+        places[op] = len(places)
+    if list(places.values())[:4] != [0, 1, 2, 3] or not all(
+        isinstance(d, (Op, float, int)) for d in expansion.tape.result
+    ):
+        return None
+    results = [
+        (i, (places[d], None) if isinstance(d, Op) else (-1, d))
+        for i, d in zip(expansion.wanted, expansion.tape.result, strict=True)
+    ]
+    return Recipe(steps, results)
+
+
 class Recorded(Machine):
     """Cotangents are ops, put on a tape: the reverse program itself, which can be differentiated again."""
 
@@ -225,6 +261,7 @@ class Recorded(Machine):
         self.tape = tape
         self.site = site
         self.momentary = ""  # the name of a function whose expansion holds for this run only
+        self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
@@ -235,7 +272,43 @@ class Recorded(Machine):
         have = self.cotangents.get(op)
         self.cotangents[op] = d if have is None else self.add(have, d)
 
+    def follow(self, recipe: Recipe, op: FloatOp, dz: Any) -> None:
+        """Record the pullback of arithmetic on plain floats."""
+        known = [dz, op, *op.args]
+        for fn, args in recipe.steps:
+            known.append(self.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site))
+        for i, (j, number) in recipe.results:
+            leaf, d = op.args[i], known[j] if j >= 0 else number
+            have = self.cotangents.get(leaf)
+            self.cotangents[leaf] = (
+                d if have is None else self.arithmetic(operator.add, [have, d], self.site)
+            )
+
+    def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
+        """The op, or the number, that arithmetic on plain floats gives."""
+        plain = [x.value if isinstance(x, Op) else x for x in args]
+        value = fn(*plain)
+        if type(value) is float and len(args) == 2:
+            kinds = [Op if isinstance(x, Op) else type(x) for x in args]
+            if Op not in kinds:
+                return value
+            if all(type(x) is float for x in plain):
+                signature = Signature.of(fn, *kinds)
+                new: Op = FloatOp(fn, tuple(args), value, site, self.tape, signature)
+                self.tape.ops.append(new)
+                return new
+        return append(self.tape, fn, tuple(args), {}, value, site)
+
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if type(op) is FloatOp and type(dz.value if isinstance(dz, Op) else dz) is float:
+            a, b = op.args
+            key = op.signature, (a in active) + 2 * (b in active)
+            if key not in self.recipes:
+                self.recipes[key] = recipe_of(expansion_of(op, active, primal(dz))[0])
+            recipe = self.recipes[key]
+            if recipe is not None:
+                self.follow(recipe, op, dz)
+                return
         if isinstance(dz, Parts):
             dz = tuple(
                 [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]

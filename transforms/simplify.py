@@ -92,9 +92,9 @@ def optimised(tape: Tape, keep: Collection[Op], stay: Collection[Op] = ()) -> Ta
 
     The ops ``stay`` are kept all the same, for what they do beside giving a value.
     """
-    from .algebra import Algebra
+    from .rewrites import rewritten
 
-    return pruned(Algebra(tape, keep).run(), keep_guards=True, stay=stay)
+    return pruned(rewritten(tape, keep), keep_guards=True, stay=stay)
 
 
 def share_key(fn: Any, args: Any) -> Hashable | None:

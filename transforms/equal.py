@@ -1,0 +1,140 @@
+"""Which computations are equal: the keys by which an op that is needed again is found.
+
+Words
+-----
+key     what two equal computations have in common; None where an op is not worth remembering.
+real    a real number, or an array of them: what the algebra of a reverse sweep is for.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ..rules.broadcasting import cast, expand
+from ..rules.zeros import product, quotient
+from ..tracer.tape import (
+    Op,
+    Signature,
+)
+from .kernels import hashable
+
+
+def plain(x: Any) -> Any:
+    return x.value if isinstance(x, Op) else x
+
+
+def is_real(value: Any) -> bool:
+    """Is this a real number, or an array of them? The rules are for these only."""
+    if type(value) is np.ndarray or isinstance(value, np.floating):
+        return bool(value.dtype.kind == "f")
+    return type(value) is float
+
+
+def is_factor(x: Any) -> bool:
+    """Can ``x`` stand in a sum, or be multiplied with one?"""
+    if isinstance(x, Op):
+        value = x.value
+        return is_real(value) or (type(value) is np.ndarray and value.dtype.kind in "biu")
+    return type(x) in (float, int, bool) and abs(x) < 2**53
+
+
+def float_key(fn: Any, x: Any, y: Any) -> Hashable:
+    """`key_of` for arithmetic on two Python numbers."""
+    parts = id(x) if isinstance(x, Op) else part_key(x), id(y) if isinstance(y, Op) else part_key(y)
+    return fn, frozenset(parts) if fn in COMMUTES else parts
+
+
+def key_of(fn: Any, args: Any, kwargs: Any) -> Hashable | None:
+    """A key that equal computations share."""
+    if not hashable(fn):
+        return None
+    if fn in SUMS:
+        return sum_key(fn, args, kwargs)
+    fn = SAME.get(fn, fn)
+    if fn not in SHARED or kwargs:
+        return None
+    try:
+        parts = tuple([id(x) if isinstance(x, Op) else part_key(x) for x in args])
+        hash(parts)
+    except TypeError:
+        return None
+    return fn, frozenset(parts) if fn in COMMUTES else parts
+
+
+def part_key(x: Any) -> Hashable:
+    if type(x) is slice:
+        return slice, part_key((x.start, x.stop, x.step))
+    if type(x) is tuple or type(x) is list:
+        return type(x), tuple([id(y) if isinstance(y, Op) else part_key(y) for y in x])
+    return type(x), repr(x) if type(x) is float else x
+
+
+def sum_key(fn: Any, args: Any, kwargs: Any) -> Any:
+    """The key of a sum over axes of an array: that array, the axes, and whether these are kept."""
+    if not isinstance(args[0], Op) or len(args) > 2 or not kwargs.keys() <= {"axis", "keepdims"}:
+        return None
+    axis = args[1] if len(args) == 2 else kwargs.get("axis", 0 if fn is np.add.reduce else None)
+    if not isinstance(axis, (int, tuple, type(None))) or not is_real(args[0].value):
+        return None
+    return (
+        np.sum,
+        id(args[0]),
+        axes_of(axis, np.ndim(args[0].value)),
+        kwargs.get("keepdims") is True,
+    )
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(sorted(a % ndim for a in (axis if isinstance(axis, tuple) else (axis,))))
+
+
+def dropped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def ones_at(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+SUMS = frozenset((np.sum, np.add.reduce, np.ndarray.sum))
+SAME = {
+    np.multiply: operator.mul, np.add: operator.add, np.subtract: operator.sub, np.negative: operator.neg,
+    np.divide: operator.truediv, np.matmul: operator.matmul, product: operator.mul, quotient: operator.truediv,
+}  # fmt: skip
+ARITHMETIC = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
+signatures: dict[Any, Signature] = {}
+COMMUTES = frozenset((operator.add, operator.mul))
+SHARED = frozenset(
+    (
+        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
+        *(
+            operator.getitem,
+            operator.matmul,
+            np.array,
+            np.dot,
+            np.transpose,
+            np.reshape,
+            expand,
+            np.eye,
+        ),
+        *(np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.tanh, np.log1p, np.cosh, np.sinh),
+        *(
+            np.equal,
+            np.greater,
+            np.less,
+            operator.gt,
+            operator.lt,
+            operator.ge,
+            operator.le,
+            np.abs,
+        ),
+        *(math.sin, math.cos, math.exp, math.log, math.sqrt, float, np.float64, cast),
+    )
+)
