@@ -394,7 +394,7 @@ class Algebra:
         if x.fn is y.fn is operator.mul and self.load[x] == self.load[y] == 1:
             for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
                 (p, u), (q, v) = (x.args[i], x.args[1 - i]), (y.args[j], y.args[1 - j])
-                if p is q and np.shape(plain(u)) == np.shape(plain(v)) == x.value.shape:
+                if p is q and np.shape(plain(u)) == np.shape(plain(v)) == np.shape(x.value):
                     return self.plain(operator.mul, self.apply(fn, u, v), p)
         return self.apply(fn, x, y)
 

@@ -297,7 +297,7 @@ def place(a: Algebra, op: Op) -> Sum | None:
     d, index, shape, _ = op.args
     if not isinstance(d, Op) or not is_real(d.value) or any(True for _ in ops_in(shape)):
         return None
-    if d.value.size == op.value.size and covers(index):
+    if np.size(d.value) == np.size(op.value) and covers(index):
         s = a.sum(d)
         if s.is_number:
             return Sum(s.terms, shape)
@@ -432,7 +432,7 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
     shape = np.shape(op.value)
     if not (isinstance(x, Op) and isinstance(d, Op) and is_real(x.value) and is_real(d.value)):
         return None
-    if d.value.size == op.value.size and covers(index):
+    if np.size(d.value) == np.size(op.value) and covers(index):
         (c, p), (k, q) = a.full(x), a.full(d)
         q = a.reshaped(q, shape)
         return Sum({p: c, q: k} if p is not q else {p: c + k}, shape)

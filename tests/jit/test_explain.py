@@ -375,7 +375,7 @@ def test_floating_point_errors_are_left_as_they_were():
 
 def test_arguments_that_do_not_fit():
     called(grad(branches), *[2.0] * 3)
-    assert "cannot be passed" in explain(branches, 2.0, 3.0)
+    assert "other arguments were given" in explain(branches, 2.0, 3.0)
     assert "other arguments were given" in explain(branches, 2.0, y=3.0)
     assert "would answer" in explain(branches, x=2.0) or "is traced" in explain(branches, x=2.0)
 
