@@ -36,6 +36,7 @@ HARMLESS = frozenset(
     )
 )  # fmt: skip
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
+DEEPEST_STATE = 4  # lists and tuples in one another
 
 
 class Carry:
@@ -45,6 +46,9 @@ class Carry:
 
     def __call__(self, value: Any) -> Any:
         return value
+
+    def __reduce__(self) -> str:
+        return "carry"
 
 
 carry = Carry()
@@ -226,9 +230,11 @@ class Loops:
 
 def is_traced(value: Any) -> bool:
     """Whether a value is a box, or begins with one."""
-    if type(value) in BOXES:
-        return True
-    return type(value) in (list, tuple) and len(value) > 0 and is_traced(value[0])
+    for _ in range(DEEPEST_STATE):
+        if type(value) not in (list, tuple) or not value:
+            break
+        value = value[0]
+    return type(value) in BOXES
 
 
 class Carrying:
@@ -243,7 +249,7 @@ class Carrying:
         self.seen: set[int] | None = None
         self.rigid: str | None = None
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: Any, depth: int = 0) -> Any:
         kind = type(x)
         tape = self.loops.tape
         if kind is Box:
@@ -270,13 +276,18 @@ class Carrying:
             x.op = op
             self.state.append((x.value.dtype, x.value.shape))
             return x
-        if kind is tuple and len(x) <= LONGEST_STATE:
+        if kind is tuple and len(x) <= LONGEST_STATE and depth < DEEPEST_STATE:
             self.state.append(("tuple", len(x)))
-            return tuple([self.value(y) for y in x])
-        if kind is list and len(x) <= LONGEST_STATE and id(x) not in self.loops.tracer.originals:
+            return tuple([self.value(y, depth + 1) for y in x])
+        if (
+            kind is list
+            and len(x) <= LONGEST_STATE
+            and depth < DEEPEST_STATE
+            and id(x) not in self.loops.tracer.originals
+        ):
             self.once(x)
             self.state.append(("list", len(x)))
-            x[:] = [self.value(y) for y in x]
+            x[:] = [self.value(y, depth + 1) for y in x]
             return x
         if x is None or kind is bool or kind is str:
             self.state.append(x)

@@ -123,6 +123,7 @@ class Roller:
         self.spans: dict[int, tuple[int, list[Op]]] = {}  # start -> stop, and what stands there now
         self.index: dict[Op, int] = {}
         self.last: list[int] = []
+        self.handed: dict[int, list[int]] = {}  # an op -> the ops that carry it to a next iteration
         self.active: set[Op] = set()
 
     def roll(self) -> None:
@@ -146,13 +147,11 @@ class Roller:
 
     def stretch(self, passage: Passage) -> Stretch:
         """The iterations of a passage of which nothing is used after the last of them."""
-        heads, last = passage.heads, self.last
+        heads = passage.heads
         used: list[int] = []
         for k in range(len(heads) - 1):
-            if any(
-                last[i] >= heads[-1] and self.ops[i].kind != "input"
-                for i in range(heads[k], heads[k + 1])
-            ):
+            given = passage.states[-1][0]
+            if any(self.is_used(i, heads[-1], given) for i in range(heads[k], heads[k + 1])):
                 used.append(k)
         start, end = passage.start, len(heads) - 1
         gap = next(
@@ -205,10 +204,18 @@ class Roller:
                     i = index[x]
                     if i < handed.get(j, j):
                         last[i] = j
+                    else:
+                        self.handed.setdefault(i, []).append(j)
         for x in self.keep:
             last[index[x]] = len(ops)
         inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
         self.active = dependents(ops, inputs)[1]
+
+    def is_used(self, i: int, head: int, given: int) -> bool:
+        """Whether an op is used after an iteration's head, other than by being carried into that iteration."""
+        if self.last[i] >= head:
+            return self.ops[i].kind != "input"
+        return any(j >= head + given for j in self.handed.get(i, ()))
 
     def segment(self, start: int, stop: int) -> list[Op]:
         """The ops from ``start`` to ``stop`` as they are now, without inputs."""
@@ -377,9 +384,9 @@ class Group:
 
     def check_uses(self, passage: Stretch, first: int) -> None:
         """Make sure that nothing after the loop uses what an iteration computed."""
-        last, stop = self.roller.last, passage.heads[-1]
-        for i in range(passage.heads[first], stop) if last else ():
-            if last[i] >= stop and self.roller.ops[i].kind != "input":
+        stop = passage.heads[-1]
+        for i in range(passage.heads[first], stop) if self.roller.last else ():
+            if self.roller.is_used(i, stop, self.given):
                 raise Unrolled(
                     f"what an iteration computes ({self.roller.ops[i].site}) is used after the loop, but no "
                     "variable holds it"

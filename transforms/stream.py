@@ -162,9 +162,7 @@ class Watcher:
         del heads[-3], states[-2], passage.numbers[-3]
         passage.dropped += 1
 
-    def grow(
-        self, segment: list[Op], following: list[Op], number: int, size: int, begin: int
-    ) -> None:
+    def grow(self, segment: list[Op], following: list[Op], number: int, begin: int) -> None:
         """An iteration that is not like the others is kept, and its like are dropped from now on."""
         group = self.group
         for i, op in enumerate(segment):
@@ -181,6 +179,11 @@ def all_of(pattern: Pattern) -> Any:
     return [list(spots(p)) for p in patterns(pattern)]
 
 
+def is_flat(args: tuple[Any, ...]) -> bool:
+    """Whether the arguments of an op are ops and plain numbers, not nested."""
+    return len(args) > 0 and all(isinstance(x, Op) or type(x) in (int, float, bool) for x in args)
+
+
 class Matcher:
     """Writes the function that compares an iteration with the pattern of a group.
 
@@ -193,6 +196,7 @@ class Matcher:
         self.namespace: dict[str, Any] = {
             "FloatOp": FloatOp, "Guard": Guard, "Op": Op, "alike": alike, "frame": frame, "kind_of": kind_of,
             "operands": operands, "carry": carry, "Carry": Carry, "NO": (None, ()),
+            "NESTED": frozenset((tuple, list, dict, slice)),
         }  # fmt: skip
 
     def function(self) -> Any:
@@ -237,10 +241,14 @@ class Matcher:
                         fail_if(f"type({name}.value) is not {self.name(kind)}")
                     else:
                         fail_if(f"kind_of({name}.value) != {self.name(kind)}")
-                fail_if(f"frame({name}) != {self.name(frame(proto))}")
                 leaves = [f"a{j}" for j in range(len(step.spots))]
-                if leaves:
-                    lines.append(f"{pad}{', '.join(leaves)}, = operands({name})")
+                if not proto.kwargs and is_flat(proto.args):
+                    fail_if(f"len({name}.args) != {len(leaves)}")
+                    lines.append(f"{pad}{', '.join(leaves)}, = {name}.args")
+                else:
+                    fail_if(f"frame({name}) != {self.name(frame(proto))}")
+                    if leaves:
+                        lines.append(f"{pad}{', '.join(leaves)}, = operands({name})")
                 for j, spot in enumerate(step.spots):
                     self.spot(spot, leaves[j], (i, j), pad, lines)
             i += 1
@@ -273,6 +281,7 @@ class Matcher:
             if place[0] < 0:
                 lines.append(f"{pad}return NO")
             lines.append(f"{pad}if isinstance({name}, Op) and {name}.kind != 'input': return NO")
+            lines.append(f"{pad}if type({name}) in NESTED: return NO")
             lines.append(f"{pad}values.append(({place}, {name}))")
         else:
             known = next(iter(spot.same.values()))
