@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Hashable, Iterable
-from types import FrameType, FunctionType, MethodType
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from ..rules.registry import MUTATOR, rrule
@@ -208,9 +208,9 @@ class Loops:
         if kind is FunctionType or kind is MethodType:
             return
         stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
-        if stepping and fn in (zip, enumerate, reversed):
+        if stepping and kind is type and fn in FRESH:
             self.tainted = True
-        if stepping or not (isinstance(fn, Hashable) and fn in HARMLESS):
+        if stepping or not ((kind is type or kind is BuiltinFunctionType) and fn in HARMLESS):
             self.writes += 1
 
     def leave(self, loops: Iterable[Loop], frame: FrameType) -> None:
