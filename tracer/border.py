@@ -550,6 +550,8 @@ def forget_effects(tracer: Tracer, unchanged: set[int]) -> None:
         return type(outside) is External and id(outside.value) in unchanged
 
     if unchanged and any(map(idle, tracer.tape.ops)):
+        if tracer.loops is not None:
+            tracer.loops.moved([idle(op) for op in tracer.tape.ops])
         tracer.tape.ops[:] = [op for op in tracer.tape.ops if not idle(op)]
 
 

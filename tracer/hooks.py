@@ -459,6 +459,15 @@ def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
     return hook
 
 
+def shared(site: Site) -> Hook:
+    def hook(_: Any) -> None:
+        tracer = active.tracer
+        if tracer is not None and tracer.loops is not None:
+            tracer.loops.writes += 1
+
+    return hook
+
+
 class Context:
     """A context manager of a Python class, whose methods run as twins."""
 

@@ -14,9 +14,10 @@ iteration reads, even where two of them hold the same value, and a plain number 
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Hashable, Iterable
-from types import FrameType, FunctionType, MethodType
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from ..rules.registry import MUTATOR, rrule
@@ -35,6 +36,7 @@ HARMLESS = frozenset(
     )
 )  # fmt: skip
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
+DEEPEST_STATE = 4  # lists and tuples in one another
 
 
 class Carry:
@@ -61,28 +63,49 @@ def _carry(value):  # type: ignore[no-untyped-def]
 
 
 class Passage:
-    """One run through a loop. Iteration ``k`` lies from ``heads[k]`` on; the last head begins what left the loop."""
+    """One run through a loop, or a part of one.
 
-    __slots__ = ("frame", "given", "heads", "length", "loop", "rigid", "states", "stop", "writes")
+    Iteration ``numbers[k]`` lies from ``heads[k]`` on; the last head begins what left the loop. Where iterations were
+    dropped while the loop ran, since they were like others that are kept, there is a gap in the numbers; ``columns``
+    holds what differed in them, by the place of the operand and the number of the iteration.
+    """
 
-    def __init__(self, loop: Loop, frame: FrameType, writes: int) -> None:
+    __slots__ = (
+        "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look", "numbers", "rigid",
+        "start", "states", "stop", "watch", "writes",
+    )  # fmt: skip
+
+    def __init__(self, loop: Loop, frame: FrameType | None, writes: int) -> None:
         self.loop = loop
-        self.frame: FrameType | None = frame
+        self.frame = frame
         self.heads: list[int] = []
         self.states: list[Any] = []
+        self.numbers: list[int] = []
         self.given = 0  # ops that the latest head made
         self.length: int | None = None  # of what is iterated over
         self.stop = -1
         self.rigid = loop.rigid
         self.writes = writes
+        self.inner = False  # whether other loops run inside
+        self.dropped = 0
+        self.columns: dict[tuple[int, int], dict[int, Any]] = {}
+        self.start = 0  # the first head from which iterations may be rolled
+        self.watch: Any = None  # what drops iterations while the loop runs
+        self.next_look = FIRST_LOOK  # at which iteration to see whether any may be dropped
+
+
+# Given the loops and a passage that is running: something to call at each further head, or None.
+Watch = Callable[["Loops", Passage], Any]
+FIRST_LOOK = 34
 
 
 class Loops:
     """The loops that a trace is running through (``open``) and those that it has left (``done``)."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, watch: Watch | None = None) -> None:
         self.tracer = tracer
         self.tape = tracer.tape
+        self.watch = watch
         self.open: list[Passage] = []
         self.done: list[Passage] = []
         self.traced: set[Loop] = set()  # loops that work on traced values
@@ -96,10 +119,18 @@ class Loops:
         passage = open[-1] if open else None
         if passage is None or passage.loop is not loop or passage.frame is not frame:
             passage = self.enter(loop, frame)
+        heads = passage.heads
         count = len(self.tape.ops)
-        if loop not in self.traced and passage.heads and passage.heads[-1] + passage.given < count:
+        if loop not in self.traced and heads and heads[-1] + passage.given < count:
             self.traced.add(loop)
-        passage.heads.append(count)
+        heads.append(count)
+        passage.numbers.append(passage.numbers[-1] + 1 if passage.numbers else 0)
+        if passage.watch is not None:
+            passage.watch(passage)
+        elif self.watch is not None and len(heads) == passage.next_look and not passage.inner:
+            passage.next_look *= 2
+            passage.watch = self.watch(self, passage)
+        count = len(self.tape.ops)
         state: list[Any] = []
         carrying = Carrying(self, state, loop in self.traced)
         values = tuple([carrying.value(x) for x in values])
@@ -109,12 +140,47 @@ class Loops:
         passage.states.append((passage.given, *state))
         return values
 
+    def split(self, passage: Passage, at: int) -> None:
+        """End a passage at one of its heads, by its index: what follows is a passage of its own."""
+        part = Passage(passage.loop, None, passage.writes)
+        part.heads, passage.heads = passage.heads[: at + 1], passage.heads[at:]
+        part.states, passage.states = passage.states[: at + 1], passage.states[at:]
+        part.numbers, passage.numbers = passage.numbers[: at + 1], passage.numbers[at:]
+        part.stop, part.rigid = part.heads[-1], passage.rigid or "its iterations differ"
+        part.dropped, passage.dropped = passage.dropped, 0
+        part.columns, passage.columns = passage.columns, {}
+        part.start, passage.start = passage.start, 0
+        passage.watch = None
+        self.done.append(part)
+
+    def hold(self) -> None:
+        """From now on, all ops are kept."""
+        self.watch = None
+        for passage in self.open:
+            self.keep(passage)
+
+    def keep(self, passage: Passage) -> None:
+        """From now on, all iterations of a passage are kept."""
+        passage.watch = None
+        if passage.dropped:
+            self.split(passage, len(passage.heads) - 1)
+
+    def moved(self, gone: list[bool]) -> None:
+        """Ops have been taken off the tape."""
+        before = [0, *itertools.accumulate(gone)]
+        for passage in self.done:
+            passage.heads = [i - before[i] for i in passage.heads]
+            passage.stop -= before[passage.stop]
+
     def enter(self, loop: Loop, frame: FrameType) -> Passage:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
                 del self.open[i + 1 :]  # loops that an exception has left
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
+        for outer in self.open:
+            outer.inner = True
+            self.keep(outer)
         if loop not in self.traced and any(map(is_traced, frame.f_locals.values())):
             self.traced.add(loop)
         if loop.counted:
@@ -142,9 +208,9 @@ class Loops:
         if kind is FunctionType or kind is MethodType:
             return
         stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
-        if stepping and fn in (zip, enumerate, reversed):
+        if stepping and kind is type and fn in FRESH:
             self.tainted = True
-        if stepping or not (isinstance(fn, Hashable) and fn in HARMLESS):
+        if stepping or not ((kind is type or kind is BuiltinFunctionType) and fn in HARMLESS):
             self.writes += 1
 
     def leave(self, loops: Iterable[Loop], frame: FrameType) -> None:
@@ -164,9 +230,11 @@ class Loops:
 
 def is_traced(value: Any) -> bool:
     """Whether a value is a box, or begins with one."""
-    if type(value) in BOXES:
-        return True
-    return type(value) in (list, tuple) and len(value) > 0 and is_traced(value[0])
+    for _ in range(DEEPEST_STATE):
+        if type(value) not in (list, tuple) or not value:
+            break
+        value = value[0]
+    return type(value) in BOXES
 
 
 class Carrying:
@@ -181,7 +249,7 @@ class Carrying:
         self.seen: set[int] | None = None
         self.rigid: str | None = None
 
-    def value(self, x: Any) -> Any:
+    def value(self, x: Any, depth: int = 0) -> Any:
         kind = type(x)
         tape = self.loops.tape
         if kind is Box:
@@ -208,13 +276,18 @@ class Carrying:
             x.op = op
             self.state.append((x.value.dtype, x.value.shape))
             return x
-        if kind is tuple and len(x) <= LONGEST_STATE:
+        if kind is tuple and len(x) <= LONGEST_STATE and depth < DEEPEST_STATE:
             self.state.append(("tuple", len(x)))
-            return tuple([self.value(y) for y in x])
-        if kind is list and len(x) <= LONGEST_STATE and id(x) not in self.loops.tracer.originals:
+            return tuple([self.value(y, depth + 1) for y in x])
+        if (
+            kind is list
+            and len(x) <= LONGEST_STATE
+            and depth < DEEPEST_STATE
+            and id(x) not in self.loops.tracer.originals
+        ):
             self.once(x)
             self.state.append(("list", len(x)))
-            x[:] = [self.value(y) for y in x]
+            x[:] = [self.value(y, depth + 1) for y in x]
             return x
         if x is None or kind is bool or kind is str:
             self.state.append(x)

@@ -48,6 +48,7 @@ The hooks
     loop(site, loop)               h(*values) -> the same number of values, as a tuple unless it is one; an iteration
                                    begins: the values of the variables that the loop carries
     leave(site, loops)             h(None); these loops are left, if they were running
+    shared(site)                   h(None); a variable of an enclosing function has been stored
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
 without looking. ``is_`` is not called where an operand is the constant None, True, False or
@@ -105,7 +106,11 @@ CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
-STORE_FAST, UNPACK_SEQUENCE = opmap["STORE_FAST"], opmap["UNPACK_SEQUENCE"]
+STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
+    opmap["STORE_DEREF"],
+    opmap["STORE_FAST"],
+    opmap["UNPACK_SEQUENCE"],
+)
 CALL = [opmap[name] for name in current.CALL]
 
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
@@ -203,6 +208,8 @@ class Rewriter:
             handler = HANDLERS[instr.op]
             if handler is None:
                 out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
+                if instr.op == STORE_DEREF and self.is_free(instr.arg):
+                    self.notify(self.hooks.shared(self.site()))
             else:
                 handler(self, instr)
             self.index += 1
@@ -266,6 +273,12 @@ class Rewriter:
     def name(self, index: int) -> str:
         return self.code.co_names[index]
 
+    def is_free(self, variable: int) -> bool:
+        """Whether a shared variable belongs to an enclosing function."""
+        code = self.code
+        own = len({*code.co_varnames, *code.co_cellvars})
+        return variable >= own
+
     # Loops
 
     def begin(self, loop: Loop) -> None:
@@ -285,7 +298,11 @@ class Rewriter:
             self.emit(STORE_FAST, variable)
 
     def leave(self, loops: list[Loop]) -> None:
-        self.load(self.hooks.leave(self.site(), tuple(loops)))
+        self.notify(self.hooks.leave(self.site(), tuple(loops)))
+
+    def notify(self, hook: Callable[..., Any]) -> None:
+        """Call a hook that is shown nothing."""
+        self.load(hook)
         self.load(None)
         self.call(0)
         self.emit(POP_TOP)

@@ -14,7 +14,7 @@ from . import calls, record
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import EscapeError, TraceError
 from .intrinsic import Intrinsic
-from .loops import Loops
+from .loops import Loops, Watch
 from .outcome import Outcome, outcome
 from .places import OURS
 from .reads import Reads
@@ -48,20 +48,21 @@ def run(
     protect: bool = False,
     reads: Reads | None = None,
     drawn: list[Any] | None = None,
-    marks: bool = False,
+    marks: bool | Watch = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
     With ``protect`` the tape keeps copies of the arrays that the caller can still write to. With ``reads`` it is
     noted there what the run reads from outside, and the run's ``outcome`` says what it did to the outside. ``drawn``
     are the results of impure calls that were made already, at the beginning of this run. With ``marks`` the tape
-    tells where the iterations of loops begin, for ``transforms.roll``.
+    tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
+    they run.
     """
     tape = Tape(*describe(f))
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     if marks:
-        tracer.loops = Loops(tracer)
+        tracer.loops = Loops(tracer, None if marks is True else marks)
         tape.passages = tracer.loops.done
     done = Run(tape)
     done.reads = reads

@@ -200,6 +200,9 @@ class Tape:
             Op, str
         ] = {}  # of calls without a rule: where the user's program made them
         self.written = False  # whether an array was written to
+        self.once: str | None = (
+            None  # why it holds for the traced arguments only (see ``transforms.roll``)
+        )
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
 
     @property

@@ -204,6 +204,8 @@ def inner_pullback(
         raise TraceError(
             "wrt_self=True is not supported inside a traced function; pass the object as an argument"
         )
+    if tracer.loops is not None:
+        tracer.loops.hold()  # the ops of every iteration are needed in a moment
     boxed = []
     for x in args:
         traced, tree = as_variables(tracer, x, seen)

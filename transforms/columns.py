@@ -23,5 +23,8 @@ class AddColumns:
     def __call__(self, x: Column, y: Column) -> Any:
         return x + y
 
+    def __reduce__(self) -> str:
+        return "add_columns"
+
 
 add_columns = AddColumns()

@@ -173,6 +173,9 @@ class LoopFunction:
     def __repr__(self) -> str:
         return f"<loop at {self.family.site}>"
 
+    def __reduce__(self) -> Any:
+        return LoopFunction, (self.family, self.size)
+
     def compile(self) -> None:
         writer = LoopWriter(self)
         text = writer.write("loop")

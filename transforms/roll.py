@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.registry import lookup
 from ..tracer.cycles import Loop
-from ..tracer.errors import WengertError
+from ..tracer.errors import TraceError, WengertError
 from ..tracer.loops import Passage, carry
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import (
@@ -33,6 +34,7 @@ from ..tracer.tape import (
     Signature,
     Tape,
     element,
+    fn_name,
     ops_in,
     substitute,
 )
@@ -121,6 +123,7 @@ class Roller:
         self.spans: dict[int, tuple[int, list[Op]]] = {}  # start -> stop, and what stands there now
         self.index: dict[Op, int] = {}
         self.last: list[int] = []
+        self.handed: dict[int, list[int]] = {}  # an op -> the ops that carry it to a next iteration
         self.active: set[Op] = set()
 
     def roll(self) -> None:
@@ -132,11 +135,52 @@ class Roller:
         if groups:
             self.look()
         for loop, passages in groups.items():
+            stretches = [self.stretch(passage) for passage in innermost(passages)]
+            thinned = [x for x in stretches if x.dropped]
             try:
-                self.roll_group(innermost(passages))
+                self.roll_group(stretches)
             except (Unrolled, WengertError) as why:
                 self.reasons[str(loop.site)] = str(why)
+                for stretch in thinned:
+                    self.roll_thinned(stretch)
         self.finish()
+
+    def stretch(self, passage: Passage) -> Stretch:
+        """The iterations of a passage of which nothing is used after the last of them."""
+        heads = passage.heads
+        used: list[int] = []
+        for k in range(len(heads) - 1):
+            given = passage.states[-1][0]
+            if any(self.is_used(i, heads[-1], given) for i in range(heads[k], heads[k + 1])):
+                used.append(k)
+        start, end = passage.start, len(heads) - 1
+        gap = next(
+            (k for k in range(end) if passage.numbers[k] + 1 != passage.numbers[k + 1]), None
+        )
+        if gap is None:
+            while start in used:
+                start += 1
+            while end - 1 in used and end > start:
+                end -= 1
+        else:
+            start = max([start, *[k + 1 for k in used if k <= gap]])
+            end = min([end, *[k for k in used if k > gap]])
+        return Stretch(passage, start, end)
+
+    def roll_thinned(self, stretch: Stretch) -> None:
+        """Roll a passage of which iterations were dropped: it cannot be left as it is."""
+        if stretch.heads[0] in self.spans:
+            return
+        try:
+            try:
+                self.roll_alike([stretch])
+            except Unrolled:
+                whole = stretch.passage
+                self.roll_alike([Stretch(whole, whole.start, len(whole.heads) - 2)])
+        except Unrolled as why:
+            raise TraceError(
+                f"{stretch.loop.site}: iterations of a loop were dropped that cannot be rolled ({why})"
+            ) from why
 
     def look(self) -> None:
         """Find where each op stands, and where it is used last."""
@@ -160,10 +204,18 @@ class Roller:
                     i = index[x]
                     if i < handed.get(j, j):
                         last[i] = j
+                    else:
+                        self.handed.setdefault(i, []).append(j)
         for x in self.keep:
             last[index[x]] = len(ops)
         inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
         self.active = dependents(ops, inputs)[1]
+
+    def is_used(self, i: int, head: int, given: int) -> bool:
+        """Whether an op is used after an iteration's head, other than by being carried into that iteration."""
+        if self.last[i] >= head:
+            return self.ops[i].kind != "input"
+        return any(j >= head + given for j in self.handed.get(i, ()))
 
     def segment(self, start: int, stop: int) -> list[Op]:
         """The ops from ``start`` to ``stop`` as they are now, without inputs."""
@@ -184,15 +236,15 @@ class Roller:
                 i += 1
         return found
 
-    def roll_group(self, passages: list[Passage]) -> None:
+    def roll_group(self, passages: list[Stretch]) -> None:
         """Roll the passages through one loop, by a function for all of them."""
-        by_state: dict[Any, list[Passage]] = {}
+        by_state: dict[Any, list[Stretch]] = {}
         for passage in passages:
             by_state.setdefault(passage.states[-1], []).append(passage)
         for same in by_state.values():
             self.roll_alike(same)
 
-    def roll_alike(self, passages: list[Passage]) -> None:
+    def roll_alike(self, passages: list[Stretch]) -> None:
         group = Group(self, passages)
         group.compare()
         # What is iterated over is untraced: where it is looked at, another count of iterations is another path.
@@ -274,16 +326,40 @@ def innermost(passages: list[Passage]) -> list[Passage]:
     return found
 
 
+class Stretch:
+    """Iterations of a passage that may be rolled: from one of its heads to another."""
+
+    __slots__ = (
+        "columns", "dropped", "heads", "length", "loop", "numbers", "passage", "rigid", "states", "stop",
+    )  # fmt: skip
+
+    def __init__(self, passage: Passage, start: int, end: int) -> None:
+        self.passage = passage
+        self.loop = passage.loop
+        self.length = passage.length
+        self.columns = passage.columns
+        self.dropped = passage.dropped
+        whole = end == len(passage.heads) - 1
+        self.rigid = (
+            passage.rigid if whole else passage.rigid or "what it computes is used after it"
+        )
+        self.heads = passage.heads[start : end + 1]
+        self.states = passage.states[start : end + 1]
+        self.numbers = passage.numbers[start : end + 1]
+        self.stop = passage.stop if whole else self.heads[-1]
+
+
 class Group:
     """Passages through one loop whose iterations are compared with one pattern."""
 
-    def __init__(self, roller: Roller, passages: list[Passage]) -> None:
+    def __init__(self, roller: Roller, passages: list[Stretch]) -> None:
         self.roller = roller
         self.passages = passages
         self.index = roller.index
         self.given = passages[0].states[-1][0]
         self.root = Pattern(0)
-        self.first: list[int] = []  # the first iteration that is like the last
+        self.first: list[int] = []  # the head of the first iteration that is like the last
+        self.begin: list[int] = []  # the number of that iteration
         self.exits: list[bool] = []  # whether a decision ended the passage
         self.rigid: list[str | None] = []
         self.paths: list[list[Pattern]] = []
@@ -297,16 +373,40 @@ class Group:
             while k > 0 and states[k - 1] == states[-1]:
                 k -= 1
             self.first.append(k)
+            self.begin.append(passage.numbers[k])
             self.rigid.append(passage.rigid)
+            self.check_uses(passage, k)
             path = []
             segment = self.roller.segment
             for i in range(k, len(heads) - 1):
                 following = self.roller.ops[heads[i + 1] : heads[i + 1] + self.given]
-                path.append(self.visit(segment(heads[i], heads[i + 1]), r, i, following))
+                number = passage.numbers[i]
+                path.append(self.visit(segment(heads[i], heads[i + 1]), r, number, following))
             self.paths.append(path)
         for r, passage in enumerate(self.passages):
             last = self.roller.segment(passage.heads[-1], passage.stop)
-            self.exits.append(self.leave(last, r, len(passage.heads) - 1))
+            self.exits.append(self.leave(last, r, passage.numbers[-1]))
+            self.take_columns(r, passage.columns)
+
+    def check_uses(self, passage: Stretch, first: int) -> None:
+        """Make sure that nothing after the loop uses what an iteration computed."""
+        stop = passage.heads[-1]
+        for i in range(passage.heads[first], stop) if self.roller.last else ():
+            if self.roller.is_used(i, stop, self.given):
+                raise Unrolled(
+                    f"what an iteration computes ({self.roller.ops[i].site}) is used after the loop, but no "
+                    "variable holds it"
+                )
+
+    def take_columns(self, r: int, columns: dict[tuple[int, int], dict[int, Any]]) -> None:
+        """Add what differed in iterations that were dropped."""
+        for pattern in patterns(self.root):
+            for i, step in enumerate(pattern.steps, pattern.start):
+                for j, spot in enumerate(step.spots):
+                    for k, x in columns.get((i, j), {}).items():
+                        if spot.changing is None:
+                            spot.changing = {}
+                        spot.changing[r, k] = x
 
     def visit(self, segment: list[Op], r: int, k: int, following: list[Op]) -> Pattern:
         """Compare one iteration with the pattern, and let the pattern grow where it takes a new decision."""
@@ -391,6 +491,8 @@ class Group:
     def new_step(self, op: Op, at: dict[Op, int], r: int, k: int) -> Step:
         if op.fn is carry and at[op] < self.given:
             return Step(op, [], kind_of(op.value))
+        if op.kind == "call" and type(op) is not FloatOp and not is_known(op.fn):
+            raise Unrolled(f"nothing is known of {fn_name(op.fn)} ({op.site})")
         return Step(op, [self.new_spot(x, at, r, k) for x in operands(op)], kind_of(op.value))
 
     def new_spot(self, x: Any, at: dict[Op, int], r: int, k: int) -> Spot:
@@ -406,7 +508,7 @@ class Group:
     def check_outside(self, op: Op, r: int) -> None:
         """Make sure that an op comes from before the loop."""
         passage = self.passages[r]
-        if op.kind != "input" and self.index[op] >= passage.heads[self.first[r]]:
+        if op.kind != "input" and self.index.get(op, -1) >= passage.heads[self.first[r]]:
             raise Unrolled(
                 f"an iteration uses what an earlier one computed ({op.site}), but no variable holds it"
             )
@@ -461,17 +563,28 @@ class Group:
 
     def build(self, form: str) -> None:
         """Make the loop function and put it on the tape."""
-        strict = form == COUNT and any(x is not None for x in self.rigid) and len(self.ends) > 1
-        if any(x is not None for x in self.rigid) and strict:
-            raise Unrolled(next(x for x in self.rigid if x is not None))
-        counts = [len(path) for path in self.paths]
+        thinned = any(p.dropped for p in self.passages)
+        rigid = next((x for x in self.rigid if x is not None), None)
+        if len(self.ends) > 1 and rigid is not None:
+            if not thinned:
+                raise Unrolled(rigid)
+            self.roller.tape.once = rigid
+        counts = [p.numbers[-1] - k for p, k in zip(self.passages, self.begin, strict=True)]
         if max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
             raise Unrolled("it is short")
         self.fill_in()
         if len(self.ends) > 1 and self.passages[0].loop.indexed and self.partial():
-            raise Unrolled("what its iterations do depends on their number, and on decisions")
-        for r, passage in enumerate(self.passages):
-            self.check_uses(passage, r)
+            why = "what its iterations do depends on their number, and on decisions"
+            if not thinned:
+                raise Unrolled(why)
+            self.roller.tape.once = why
+        if len(self.ends) > 1 and any(
+            spot.changing is not None
+            for pattern in patterns(self.root)
+            if len(pattern.visits) < len(self.root.visits)
+            for spot in spots(pattern)
+        ):
+            raise Unrolled("what its iterations use changes, and not all of them use it")
         builder = Builder(self, form)
         family = builder.family()
         for r in range(len(self.passages)):
@@ -492,22 +605,9 @@ class Group:
         for pattern in patterns(self.root):
             for spot in spots(pattern):
                 if spot.changing is not None:
-                    for r, k in pattern.visits:
-                        if (r, k) not in spot.changing:
-                            spot.changing[r, k] = spot.same[r]
-                    for r, passage in enumerate(self.passages):
-                        if r in spot.same:
-                            spot.changing.setdefault((r, len(passage.heads) - 1), spot.same[r])
-
-    def check_uses(self, passage: Passage, r: int) -> None:
-        """Make sure that nothing after the loop uses what an iteration computed."""
-        last, stop = self.roller.last, passage.heads[-1]
-        for i in range(passage.heads[self.first[r]], stop):
-            if last[i] >= stop and self.roller.ops[i].kind != "input":
-                raise Unrolled(
-                    f"what an iteration computes ({self.roller.ops[i].site}) is used after the loop, but no "
-                    "variable holds it"
-                )
+                    for r, known in spot.same.items():
+                        for k in range(self.begin[r], self.passages[r].numbers[-1] + 1):
+                            spot.changing.setdefault((r, k), known)
 
     def place(self, builder: Builder, family: Family, r: int, form: str) -> None:
         """Put the loop on the tape in the place of one passage."""
@@ -515,14 +615,14 @@ class Group:
         start, stop = passage.heads[self.first[r]], passage.heads[-1]
         begin = roller.ops[start : start + self.given]
         end = roller.ops[stop : stop + self.given]
-        count = len(self.paths[r])
+        count = passage.numbers[-1] - self.begin[r]
         steps: Any = count
         if form == WHILE:
             steps = None
             if passage.loop.counted:
                 steps = count + 1
                 if not passage.loop.indexed and passage.length is not None:
-                    steps = passage.length - self.first[r]
+                    steps = passage.length - self.begin[r]
         args = builder.arguments(r, steps, [x.args[0] for x in begin], count, form)
         value = tuple([end[j].value for j in builder.slots])
         made = Op(family.member(0), args, value, passage.loop.site, roller.tape)
@@ -554,6 +654,11 @@ class Group:
             {c for c, x in enumerate(columns) if not active.isdisjoint(ops_in(x))},
             results,
         )
+
+
+def is_known(fn: Any) -> bool:
+    """Whether a callable gives the same result for the same arguments."""
+    return fn is carry or fn is element or type(fn) is LoopFunction or lookup(fn) is not None
 
 
 def patterns(root: Pattern) -> Iterator[Pattern]:
@@ -797,7 +902,7 @@ class Builder:
         self, r: int, steps: Any, begin: list[Any], count: int, form: str
     ) -> tuple[Any, ...]:
         """What one passage gives to the loop function."""
-        first = self.group.first[r]
+        first = self.group.begin[r]
         invariants = [begin[x] if isinstance(x, int) else x.same.get(r) for x in self.invariants]
         columns: list[Any] = []
         for spot in self.columns:

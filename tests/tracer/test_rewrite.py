@@ -82,6 +82,10 @@ class Transparent:
         self.note("leave", site, loops)
         return lambda nothing: None
 
+    def shared(self, site):
+        self.note("shared", site)
+        return lambda nothing: None
+
     def is_(self, site, negate):
         self.note("is", site, negate)
         return lambda right, left: (left is right) is not negate
@@ -1617,7 +1621,7 @@ def test_arguments_of_the_hooks():
             tuple(tuple(a) if kind == "call_ex" and i == 1 else a for i, a in enumerate(args)),
         )
         for kind, line, details, args, _ in log
-        if kind not in ("loop", "leave")
+        if kind not in ("loop", "leave", "shared")
     ]
     for got, wanted in zip(simple, expected, strict=True):
         assert got == wanted

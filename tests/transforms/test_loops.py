@@ -12,6 +12,7 @@ from wengert.tracer.source import compiled
 from wengert.transforms.api import reverse
 from wengert.transforms.loops import LoopFunction, Miss
 from wengert.transforms.roll import roll
+from wengert.transforms.stream import watch
 
 
 def marked(f, *args):
@@ -394,3 +395,112 @@ def test_elements_of_an_array():
 
     v = np.linspace(0.1, 1.0, 12)
     check(f, v, np.array([0.5, 2.0]), others=[(v[::-1], np.array([0.25, 1.0]))], count=2)
+
+
+# ------------------------------------------------------------------------------- loops that are rolled as they run
+
+
+def streamed(f, *args):
+    """The tape of a run whose long loops leave the tape while they run, and what was dropped."""
+    done = run(f, args, {}, marks=watch)
+    dropped = [p.dropped for p in done.tape.passages]
+    assert identical(done.value, f(*args))
+    tape = roll(done.tape)
+    assert identical(evaluate(tape, *args), done.value)
+    program = reverse(tape)
+    agree(
+        evaluate(program, *args)[1],
+        flat(value_and_grad(f, argnums=tuple(range(len(args))))(*args)[1]),
+    )
+    return tape, program, dropped
+
+
+def test_a_long_loop_leaves_the_tape():
+    def f(x, r):
+        n = 0
+        while n < 2000:
+            n += 1
+            x = r * x * (1 - x)
+        return x * n
+
+    tape, program, dropped = streamed(f, 0.3, 2.7)
+    assert dropped[0] > 1900
+    assert len(tape) < 20
+    assert identical(evaluate(program, 0.2, 2.9)[0], f(0.2, 2.9))
+
+
+def test_a_long_loop_with_branches():
+    def f(x, r):
+        best = x
+        for _ in range(1500):
+            if x > 0.5:
+                x = r * x * (1 - x)
+                if x > best:
+                    best = x
+            else:
+                x = x * 1.25
+        return x + best
+
+    tape, program, dropped = streamed(f, 0.3, 2.1)
+    assert dropped[0] > 1300
+    assert identical(evaluate(program, 0.2, 2.2)[0], f(0.2, 2.2))
+
+
+def test_a_long_loop_over_a_list():
+    def f(xs, a):
+        total = 0.0
+        for i, x in enumerate(xs):
+            total = total * a + x / (i + 1)
+        return total
+
+    xs = [0.01 * i for i in range(300)]
+    tape, program, dropped = streamed(f, xs, 0.9)
+    assert dropped[0] > 200
+    assert identical(evaluate(program, xs[::-1], 0.8)[0], f(xs[::-1], 0.8))
+
+
+def test_a_long_loop_whose_steps_are_kept_elsewhere():
+    def f(x, r):
+        kept = []
+        for i in range(400):
+            x = r * x * (1 - x)
+            if i % 150 == 0:
+                kept.append(x)
+        last = x
+        for _ in range(300):
+            x = x * 0.99 + 0.001 * last
+            y = x * 2.0
+        return sum(kept) + y
+
+    streamed(f, 0.3, 2.9)
+
+
+def test_a_long_loop_that_changes_its_way_late():
+    def f(x, r):
+        for i in range(500):
+            x = r * x * (1 - x)
+            if i == 300:
+                x = math.sin(x)
+            if i > 450:
+                x = x + 0.01
+        return x
+
+    streamed(f, 0.3, 2.9)
+
+
+def test_a_gradient_inside_a_long_loop():
+    def f(x):
+        for _ in range(100):
+            x = x - 0.01 * grad(lambda y: y * y * y)(x)
+        return x
+
+    streamed(f, 0.7)
+
+
+def test_a_gradient_around_a_long_loop():
+    def inner(x, r):
+        for _ in range(200):
+            x = r * x * (1 - x)
+        return x
+
+    streamed(lambda r: grad(inner)(0.3, r), 1.01)
