@@ -235,7 +235,7 @@ CHANGES = [
     "items[0] = {}", "items.append({})", "items = [{}, {}]", "items.reverse()", "del items[:1]\nitems += [1.0, 2.0]",
     "items = thing.items", "table['p'] = {}", "table['z'] = {}", "table = dict(reversed(table.items()))",
     "table.pop('z', 0)", "table['p'] = {int}", "vector[0] = {}", "vector = np.array([{}, {}, {}])",
-    "vector = np.ones(3, 'f4')", "vector = vector[::-1]", "weights[1] = {}", "weights = vector", "nested['a'][0] = {}",
+    "vector = np.ones(3, '>f8')", "vector = vector[::-1]", "weights[1] = {}", "weights = vector", "nested['a'][0] = {}",
     "nested['a'][1]['b'] = ({}, np.zeros(2))", "nested['a'][1]['b'][1][0] = {}", "closure = made({})",
     "closure.__closure__[1].cell_contents = {}", "rng = np.random.default_rng({int})", "random.seed({int})",
     "log.clear()", "log = []", "source = iter([{}] * 1000)", "helper.__defaults__ = ({},)",
@@ -266,7 +266,7 @@ class Arguments:
     def again(self):
         self.kind = self.rng.choice(["float"] * 6 + ["int", "np.float64"])
         self.size = self.rng.choice([3, 3, 3, 3, 2])
-        self.dtype = self.rng.choice(["f8"] * 8 + ["f4", ">f8"])
+        self.dtype = self.rng.choice(["f8"] * 8 + [">f8", "i8"])
         self.layout = self.rng.choice(["", "", "", "[::-1]", "shared"])
 
     def source(self):

@@ -21,6 +21,7 @@ import gc
 import importlib
 import io
 import math
+import os
 import sys
 import tempfile
 import threading
@@ -89,7 +90,12 @@ def stories(name):
     return [Story(i, block) for i, block in enumerate(filter(None, blocks), 1)]
 
 
-def told_in(name, ways=("value_and_grad", "pullback", "turns")):
+SOME = ("value_and_grad", "pullback", "turns")
+
+
+def told_in(name, ways=("value_and_grad", "pullback")):
+    if "WENGERT_WORLDS" in os.environ:  # there is time
+        ways = tuple(WAYS)
     cases = []
     for story in stories(name):
         for way in ways:
@@ -105,14 +111,14 @@ def told_in(name, ways=("value_and_grad", "pullback", "turns")):
 
 
 test_outside = told_in("outside")
-test_functions = told_in("functions")
+test_functions = told_in("functions", SOME)
 test_classes = told_in("classes")
-test_decisions = told_in("decisions", WAYS)
+test_decisions = told_in("decisions", SOME)
 test_arguments = told_in("arguments")
 test_effects = told_in("effects", WAYS)
 test_errors = told_in("errors")
-test_randomness = told_in("randomness", WAYS)
-test_inside = told_in("inside", WAYS)
+test_randomness = told_in("randomness", SOME)
+test_inside = told_in("inside", SOME)
 test_found = told_in("found")
 
 
