@@ -113,9 +113,9 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
     if id(obj) in tracer.outside:
         return None
     if type(obj) is super:
-        for cls in obj.__self_class__.__mro__[
-            obj.__self_class__.__mro__.index(obj.__thisclass__) + 1 :
-        ]:
+        bound: Any = obj
+        mro = bound.__self_class__.__mro__
+        for cls in mro[mro.index(bound.__thisclass__) + 1 :]:
             if name in cls.__dict__:
                 return reads.note(reads.constant(cls), "static", name, cls.__dict__[name])
         return None

@@ -82,7 +82,8 @@ def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
     """The object that a method from outside is bound to lies outside as well."""
     owner = method.__self__
     if not isinstance(owner, (type, types.ModuleType, Intrinsic)):
-        enter(tracer, owner, type(owner).__name__, tracer.reads and tracer.reads.of(owner))
+        place = None if tracer.reads is None else tracer.reads.of(owner)
+        enter(tracer, owner, type(owner).__name__, place)
 
 
 def dynamic(tracer: Tracer, value: int, name: str, place: Place | None) -> Any:

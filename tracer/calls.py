@@ -352,15 +352,16 @@ def function_place(tracer: Tracer, fn: Any, owner: Any = None) -> Place | None:
 
 def note_inherited(reads: Reads, fn: Any, owner: Any) -> None:
     """Note where in the classes of its first argument a method comes from that was found by ``super()``."""
+    name: str = fn.__name__
     kind = owner if isinstance(owner, type) else type(owner)
     for cls in kind.__mro__:
-        found = vars(cls).get(fn.__name__)
+        found: Any = vars(cls).get(name)
         if found is fn or getattr(found, "__func__", None) is fn:
-            reads.note(reads.constant(cls), "static", fn.__name__, found)
+            reads.note(reads.constant(cls), "static", name, found)
             reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
             return
         if found is None:
-            reads.note(reads.constant(cls), "own", fn.__name__, MISSING)
+            reads.note(reads.constant(cls), "own", name, MISSING)
 
 
 def read(tracer: Tracer, place: Place | None, step: str, key: Any, value: Any) -> Place | None:
@@ -391,13 +392,14 @@ def shadow_cell(tracer: Tracer, cell: Any, name: str, index: int, owner: Place |
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     placeholder = getattr(functools, "Placeholder", None)
+    reads = tracer.reads
     rest = iter(args)
     first = [next(rest) if placeholder is not None and x is placeholder else x for x in fn.args]
-    place = None if tracer.reads is None else tracer.reads.of(fn)
-    if place is not None:
-        tracer.reads.note(place, "attribute", "func", fn.func)
-        tracer.reads.note(place, "keywords", None, tuple(fn.keywords))
-        tracer.reads.note(place, "arguments", None, len(fn.args))
+    place = None if reads is None else reads.of(fn)
+    if reads is not None and place is not None:
+        reads.note(place, "attribute", "func", fn.func)
+        reads.note(place, "keywords", None, tuple(fn.keywords))
+        reads.note(place, "arguments", None, len(fn.args))
     first = [
         enter(tracer, x, "partial", read(tracer, place, "partial argument", i, x))
         for i, x in enumerate(first)

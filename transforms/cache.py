@@ -54,6 +54,7 @@ class Settings:
         self.programs = 64
         self.patience = 24
         self.unroll = 20_000
+        self.strict = False  # for the tests of Wengert: an error of its own is raised
 
 
 settings = Settings()

@@ -136,12 +136,12 @@ class Caller:
             return value
         try:
             program = self.build(done)
-        except (
-            Unfit,
-            WengertError,
-            ArithmeticError,
-        ) as why:  # of rules, which are run to record them
+        except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
+        except Exception as error:
+            if settings.strict:
+                raise
+            entry.unfit = f"an error of Wengert's own, please report it: {error!r}"
         else:
             program.seconds = time.perf_counter() - start
             entry.add(program)

@@ -272,7 +272,7 @@ def is_same(fn: Any, known: Any, code: types.CodeType) -> bool:
     """Whether a function has the same code and globals as the one that was traced.
 
     To read the code of a function costs 65 ns, and 500 where somebody audits such reads, which is more than the whole
-    of a small program: the function itself is not asked for it as long as it is the same object. Those that it calls are.
+    of a small program: the function itself is not asked for it as long as it is the same object; those it calls are.
     """
     return (
         type(fn) is types.FunctionType

@@ -101,7 +101,7 @@ class Family:
         form: str,
         variants: list[Variant],
         columns: list[int | None],
-        collected: list[tuple[int | None, dict[int, Any]]],
+        collected: list[tuple[int | None, dict[int | None, Any]]],
         descending: bool = False,
         tree: Choice | None = None,
         site: Site = NOWHERE,
@@ -439,6 +439,16 @@ class Reverse:
         "steps", "trail",
     )  # fmt: skip
 
+    carried: list[int]
+    columns: list[int]
+    cotangents: list[int]
+    family: Family
+    given_columns: list[int]
+    given_invariants: list[int]
+    invariants: list[int]
+    steps: int | None
+    trail: list[int]
+
     def __init__(self, **parts: Any) -> None:
         for name, value in parts.items():
             setattr(self, name, value)
@@ -639,7 +649,7 @@ class Reverser:
         columns += [family.collected[i][0] for i in self.outs]
         columns += [number for number, _ in trails]
         variants = []
-        collected: list[tuple[int | None, dict[int, Any]]] = [
+        collected: list[tuple[int | None, dict[int | None, Any]]] = [
             (family.columns[c], {}) for c in self.columns
         ]
         for number, (v, ops, (carried, sums, outs), results, given) in enumerate(bodies):

@@ -413,7 +413,9 @@ class Builder:
         wrt = [leaf.op for tree in trees for leaf in leaves(tree) if leaf.op is not None]
         tape = done.tape
         dys = [Input(f"dy{i}", cotangent_like(leaf.value), tape) for i, leaf in enumerate(results)]
-        seeds = [(leaf.op, dy) for leaf, dy in zip(results, dys, strict=True)]
+        seeds = [
+            (leaf.op, dy) for leaf, dy in zip(results, dys, strict=True) if leaf.op is not None
+        ]
         fused, found, quiet, drawn = self.best(wrt, seeds)
         before = set(forward)
         first = [op for op in fused.ops if op in before]
@@ -475,8 +477,8 @@ class Builder:
             assembly.bind(op, parameter)
         for source, group in (("inputs", inputs), ("residuals", residuals)):
             names = [assembly.fresh(getattr(op, "name", "r")) for op in group]
-            for op, own in zip(group, names, strict=True):
-                assembly.bind(op, own)
+            for residual, own in zip(group, names, strict=True):
+                assembly.bind(residual, own)
             if group:
                 lines.append(f"    {', '.join(names)}, = {source}")
         miss = f"raise {self.constant(Miss, 'Miss')}"
@@ -552,11 +554,11 @@ class Builder:
         for line in emitted:
             lines.append(line)
             if line.endswith(miss):
-                op = next(checked)
-                program.reasons[len(lines)] = decision(op)
-                program.guards[len(lines)] = decided(op)
-                if op.kind == "guard" and type(op.value) is int:
-                    program.integers[len(lines)] = ("decision", op.site)
+                left = next(checked)
+                program.reasons[len(lines)] = decision(left)
+                program.guards[len(lines)] = decided(left)
+                if left.kind == "guard" and type(left.value) is int:
+                    program.integers[len(lines)] = ("decision", left.site)
         lines.append("        pass") if lines[-1] == "    try:" else None
         lines.append("    except Exception as error:")
         if quiet is not None:
@@ -594,7 +596,7 @@ class Builder:
         name = self.assembly.fresh(self.program.name)
         self.program.name = name
         count = len(reads.arguments)
-        code = getattr(f, "__code__", None)
+        code: Any = getattr(f, "__code__", None)
         simple = (
             type(f) is types.FunctionType
             and code is not None

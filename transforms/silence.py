@@ -24,8 +24,8 @@ silent: Callable[[], Any]
 restore: Callable[[Any], Any]
 State: type
 try:
-    from numpy._core._multiarray_umath import _extobj_contextvar as variable
-    from numpy._core._multiarray_umath import _make_extobj as make
+    from numpy._core._multiarray_umath import _extobj_contextvar as variable  # type: ignore[import-not-found]
+    from numpy._core._multiarray_umath import _make_extobj as make  # type: ignore[import-not-found]
 
     State = contextvars.Token
     NOTHING = make(all="ignore")
