@@ -182,7 +182,7 @@ class Dispatcher(Caller, Intrinsic):
 
     def __getattr__(self, name: str) -> Any:
         """The bound method under its name, by which pickle asks for it."""
-        if name == self.function.__name__:
+        if name != "function" and name == self.function.__name__:
             return self.bound()
         raise AttributeError(name)
 
@@ -191,7 +191,8 @@ class Dispatcher(Caller, Intrinsic):
         return types.MethodType(self.function, self)
 
     def __del__(self) -> None:
-        self.flush()
+        if hasattr(self, "function"):  # one that was refused has none
+            self.flush()
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call from inside a traced function."""

@@ -2,3 +2,26 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can import `worlds`
+
+import builtins
+import cmath
+import math
+import operator
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def modules_as_they_were():
+    """A story that ends badly must not leave a patched module to the tests after it."""
+    modules = (math, cmath, operator, builtins, np)
+    before = [dict(vars(module)) for module in modules]
+    yield
+    for module, members in zip(modules, before, strict=True):
+        for name in set(vars(module)) - set(members):
+            if name != "_":
+                delattr(module, name)
+        for name, value in members.items():
+            if vars(module).get(name) is not value:
+                setattr(module, name, value)
