@@ -19,9 +19,6 @@ def modules_as_they_were():
     before = [dict(vars(module)) for module in modules]
     yield
     for module, members in zip(modules, before, strict=True):
-        for name in set(vars(module)) - set(members):
-            if name != "_":
-                delattr(module, name)
         for name, value in members.items():
             if vars(module).get(name) is not value:
                 setattr(module, name, value)
