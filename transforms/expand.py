@@ -13,7 +13,10 @@ computes lands on the expansion's tape as plain primitives.
 
 from __future__ import annotations
 
+import cmath
 import inspect
+import math
+import operator
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -267,7 +270,23 @@ def expand(
     outside = {x: x.value for x in tape.inputs if x.role == "outside"}
     if outside:
         fix(tape, outside)
-    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside) or decided), drawn
+    return Expansion(
+        pruned(simplified(tape)), wanted, forms, bool(outside) or decided or patched()
+    ), drawn
+
+
+# What rules look up by name while they are traced: somebody may have put something else there for a while.
+MODULES = [(module, dict(vars(module))) for module in (math, cmath, operator, np, np.linalg)]
+
+
+def patched() -> bool:
+    """Whether a module that rules are written in is not what it was when Wengert was imported."""
+    return any(
+        vars(module).get(name) is not value
+        for module, members in MODULES
+        for name, value in members.items()
+        if callable(value)
+    )
 
 
 def op_of(value: Any) -> Any:
