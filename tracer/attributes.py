@@ -198,7 +198,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if kind in PLAIN:
         return getattr(obj, name)
     if kind is types.ModuleType:
-        value = getattr(obj, name)
+        own = tracer.modules.get(id(obj))
+        value = own[name] if own is not None and name in own else getattr(obj, name)
         place = None
         if tracer.reads is not None and name not in ("__name__", "__file__"):
             place = noted(tracer, obj, name, value)

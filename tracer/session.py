@@ -61,6 +61,9 @@ class Tracer:
             int, Any
         ] = {}  # id of a class: it, its members, the detours of its special methods
         self.changed: set[int] = set()  # ids of originals that were brought up to date
+        self.modules: dict[
+            int, dict[str, Any]
+        ] = {}  # by id of a module: what it holds for this run
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked

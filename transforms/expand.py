@@ -222,6 +222,7 @@ def expand(
     """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
     tape = Tape(f"pullback of {getattr(op.fn, '__name__', 'op')}", op.site)
     tracer = Tracer(tape)
+    tracer.modules = MODULES
     cotangent = box_of(tracer, "dz", dz)
     z = Input("z", op.value, tape)
     tape.ops.append(z)
@@ -270,23 +271,11 @@ def expand(
     outside = {x: x.value for x in tape.inputs if x.role == "outside"}
     if outside:
         fix(tape, outside)
-    return Expansion(
-        pruned(simplified(tape)), wanted, forms, bool(outside) or decided or patched()
-    ), drawn
+    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside) or decided), drawn
 
 
 # What rules look up by name while they are traced: somebody may have put something else there for a while.
-MODULES = [(module, dict(vars(module))) for module in (math, cmath, operator, np, np.linalg)]
-
-
-def patched() -> bool:
-    """Whether a module that rules are written in is not what it was when Wengert was imported."""
-    return any(
-        vars(module).get(name) is not value
-        for module, members in MODULES
-        for name, value in members.items()
-        if callable(value)
-    )
+MODULES = {id(module): dict(vars(module)) for module in (math, cmath, operator, np, np.linalg)}
 
 
 def op_of(value: Any) -> Any:
