@@ -295,10 +295,10 @@ class Algebra:
 
     def reshaped(self, x: Op, shape: tuple[int, ...]) -> Op:
         """``x`` in another shape; a reshape of a reshape is one."""
-        if x.value.shape == shape:
+        if np.shape(x.value) == shape:
             return x
         base = x.args[0] if x.fn is np.reshape and x not in self.fixed else x
-        return base if base.value.shape == shape else self.apply(np.reshape, base, shape)
+        return base if np.shape(base.value) == shape else self.apply(np.reshape, base, shape)
 
     def core(self, x: Op, ndim: int) -> Op:
         """``x`` with as many axes as a core must have in a sum of ``ndim`` axes."""

@@ -21,7 +21,7 @@ from ..tracer.tape import (
     Op,
     Signature,
 )
-from .kernels import hashable
+from .kernels import hashable, static
 
 
 def plain(x: Any) -> Any:
@@ -78,8 +78,12 @@ def sum_key(fn: Any, args: Any, kwargs: Any) -> Any:
     """The key of a sum over axes of an array: that array, the axes, and whether these are kept."""
     if not isinstance(args[0], Op) or len(args) > 2 or not kwargs.keys() <= {"axis", "keepdims"}:
         return None
-    axis = args[1] if len(args) == 2 else kwargs.get("axis", 0 if fn is np.add.reduce else None)
-    if not isinstance(axis, (int, tuple, type(None))) or not is_real(args[0].value):
+    axis = args[1] if len(args) == 2 else kwargs.get("axis", 0 if fn == np.add.reduce else None)
+    if (
+        not isinstance(axis, (int, tuple, type(None)))
+        or not static(axis)
+        or not is_real(args[0].value)
+    ):
         return None
     return (
         np.sum,

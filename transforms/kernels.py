@@ -191,7 +191,7 @@ def reduction(ufunc: np.ufunc, *fns: Any) -> None:
         options = given(op, "axis", "dtype", "out", "keepdims")
         if options is None or options.get("dtype") is not None or options.get("out") is not None:
             return None
-        axis = options.get("axis", 0 if op.fn is ufunc.reduce else None)
+        axis = options.get("axis", 0 if op.fn == ufunc.reduce else None)
         keep = options.get("keepdims", False)
         if keep is np._NoValue:
             keep = False

@@ -14,7 +14,7 @@ infinity, and a cotangent that is not finite makes the witness so. Then the care
 
 from __future__ import annotations
 
-import math
+import cmath
 import operator
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -135,7 +135,7 @@ class Rescue:
     def __call__(
         self, seen: tuple[Any, ...], gradients: tuple[Any, ...], inputs: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        if all(math.isfinite(x if np.ndim(x) == 0 else np.vdot(x, x)) for x in seen):
+        if all(cmath.isfinite(x if np.ndim(x) == 0 else np.vdot(x, x)) for x in seen):
             return gradients
         return self.careful(*inputs)
 
@@ -170,7 +170,9 @@ def write_rescue(self: Assembly, op: Op, dying: Sequence[Op], pad: str, lines: l
     given = ", ".join([self.argument(x) for x in inputs])
     careful = self.named(op.fn.careful, "careful")
     target = ", ".join(names) + ("," if len(names) == 1 else "")
-    lines.append(f"{pad}if not math.isfinite({' + '.join(checks)}): {target} = {careful}({given})")
+    is_complex = any(np.iscomplexobj(x.value) for x in seen)
+    isfinite = self.function(cmath.isfinite) if is_complex else "math.isfinite"
+    lines.append(f"{pad}if not {isfinite}({' + '.join(checks)}): {target} = {careful}({given})")
     self.elements[op] = names
     self.release([x for x in dying if x is not op and self.names[x] not in names], pad, lines)
 

@@ -85,7 +85,7 @@ def times(a: Algebra, p: Op, q: Op) -> tuple[float, Op | None]:
             if not isinstance(rest, Op):
                 return c * rest, None
             if np.shape(rest.value) == np.shape(above.value):
-                return c, a.reshaped(rest, whole.value.shape) if np.ndim(rest.value) else rest
+                return c, a.reshaped(rest, np.shape(whole.value)) if np.ndim(rest.value) else rest
     return 1.0, a.plain(operator.mul, p, q)
 
 
@@ -163,6 +163,8 @@ def subtract(a: Algebra, op: Op) -> Sum | None:
 @rule(operator.neg, np.negative)
 def negate(a: Algebra, op: Op) -> Sum | None:
     """A sign is carried along until an addition becomes a subtraction."""
+    if not is_factor(op.args[0]):
+        return None
     s = a.sum(op.args[0])
     if not all(core is None or is_real(core.value) for core in s.terms):
         return None

@@ -315,6 +315,12 @@ PROGRAMS = [
     (lambda x, v: np.sum(x * v) + x, 2.0, V),
     (lambda x, v: np.sum(v[1:] * x) * v[0], np.float64(2.0), V),
     (lambda v: v[0] * v[1] / v[2], V),
+    (lambda v: v[0] * 3.0, V[:1]),
+    (lambda z: np.sum(np.abs(z * np.exp(z)) ** 2), V * (1 + 2j)),
+    (lambda v: np.sum(np.maximum.reduce(v * v, axis=(0,))) - np.sum(-np.zeros(3)), M),
+    (lambda v: float(v[0]) * float(v[0]) + v[0], V[:1]),
+    (lambda v: [float(v[0]) ** 2, v[1:] * 2.0], V),
+    (lambda v: np.sum(v * v * v) + v[()] * 2.0, np.array(1.5)),
     (lambda m: np.einsum("ij,kj->", m, m) + np.sum(m.T.reshape(-1)[1:]), M),
     (lambda v: np.sum(np.cumsum(v) * v) + np.prod(v), V),
 ]

@@ -92,6 +92,42 @@ PROGRAMS = [
 ]
 
 
+REDUCTIONS = [
+    *(
+        np.sum,
+        np.prod,
+        np.max,
+        np.amax,
+        np.min,
+        np.amin,
+        np.mean,
+        np.add.reduce,
+        np.multiply.reduce,
+    ),
+    *(np.maximum.reduce, np.minimum.reduce, np.ndarray.sum, np.ndarray.max, np.ndarray.mean),
+]
+
+
+@pytest.mark.parametrize("f", REDUCTIONS, ids=range(len(REDUCTIONS)))
+@pytest.mark.parametrize(
+    "options", [{}, {"axis": 1}, {"axis": (0, -1)}, {"axis": None}, {"keepdims": True}], ids=str
+)
+def test_reductions(f, options):
+    """Each by its own defaults: the axis is 0 for a ufunc's method, and all of them for a function."""
+    if f in (np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.multiply.reduce):
+        g = lambda m: f(m, **options) * 2.0
+    else:
+        g = lambda m: f(m, **options) + 1.0
+    for m in (
+        M,
+        M.astype(np.float32),
+        M.T,
+        np.abs(M).astype(int) * 1.0,
+        np.arange(24.0).reshape(2, 3, 4),
+    ):
+        agrees(trace(g, m))
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
 def test_values_are_those_of_the_tape(program):
     tape = trace(*program)
