@@ -26,6 +26,7 @@ except ImportError:
     pass
 else:  # tests call the same code in ever other worlds, for which a user would be warned
     wengert_settings.patience = 1_000_000
+    wengert_settings.strict = True
 
 
 def pytest_configure(config):

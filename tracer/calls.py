@@ -58,12 +58,12 @@ ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_
 # Their own business, with no numbers in it: their Python functions are run as they are.
 UNTRACED = frozenset(
     "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
-    "weakref annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest pytest _pytest "
-    "subprocess socket tqdm matplotlib".split()
+    "_py_warnings weakref annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
+    "pytest _pytest subprocess socket tqdm matplotlib".split()
 )
 
 ABOUT_STRUCTURE = frozenset(
-    "importlib warnings typing inspect enum abc types weakref annotationlib _weakrefset".split()
+    "importlib warnings _py_warnings typing inspect enum abc types weakref annotationlib _weakrefset".split()
 )
 
 CREATORS = frozenset(

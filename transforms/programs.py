@@ -171,10 +171,6 @@ class Builder:
         for op in self.done.tape.ops:
             if not known.issuperset(op.operands()):
                 raise Unfit(f"a value of another run is used ({op.site})")
-            if getattr(op.fn, "__self__", None) in (np.maximum, np.minimum):
-                raise Unfit(f"{fn_name(op.fn)} is not assembled yet ({op.site})")
-            if any(map(np.iscomplexobj, op.value if type(op.value) is tuple else (op.value,))):
-                raise Unfit(f"complex numbers are computed ({op.site})")
             if op.kind == "effect":
                 done_before = True
                 unknown_before |= not is_plain_effect(op)

@@ -23,7 +23,15 @@ def push_null(rewriter: Any, instr: Instr) -> None:
 
 def call_function_ex(rewriter: Any, instr: Instr) -> None:
     previous = rewriter.previous()
-    rewriter.call_unpacked(keywords=previous is None or previous.name != "PUSH_NULL")
+    fused = previous is not None and previous.name == "LOAD_GLOBAL" and previous.arg & 1
+    rewriter.call_unpacked(keywords=not (fused or (previous and previous.name == "PUSH_NULL")))
+
+
+def load_global(rewriter: Any, instr: Instr) -> None:
+    """The NULL that comes with a global may be the empty keyword slot, which is left out as well."""
+    if instr.arg & 1 and rewriter.following().name == "CALL_FUNCTION_EX":
+        instr = Instr(instr.op, instr.arg & ~1, instr.position)
+    rewriter.load_global(instr)
 
 
 def copy(rewriter: Any, instr: Instr) -> None:
@@ -46,6 +54,7 @@ HANDLED: dict[str, Handler] = {
     **{name: handler for name, handler in py313.HANDLED.items() if name not in GONE},
     "PUSH_NULL": push_null,
     "CALL_FUNCTION_EX": call_function_ex,
+    "LOAD_GLOBAL": load_global,
     "COPY": copy,
 }
 
