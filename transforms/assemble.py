@@ -20,7 +20,7 @@ import linecache
 import math
 import operator
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,25 +81,28 @@ class Assembly(Text):
         self.scalars: dict[Any, str] = {}  # numbers as arrays, by dtype and number
         self.counter = itertools.count(1)
 
-    def fork(self) -> Assembly:
-        """A copy of the state, for a branch; what the source refers to by name stays common."""
+    def fork(self, twins: Mapping[Op, Op] | None = None) -> Assembly:
+        """A copy of the state, for a branch; what the source refers to by name stays common.
+
+        ``twins`` are ops of another tape, which stand in the branch for the ones that were written.
+        """
+        twin = {} if twins is None else twins
         branch = Assembly.__new__(Assembly)
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
         branch.counter, branch.scalars = self.counter, self.scalars
         branch.methods = self.methods
         branch.checked = self.checked
-        branch.elements = self.elements.copy()
-        branch.names, branch.spare, branch.bound = (
-            self.names.copy(),
-            self.spare.copy(),
-            self.bound.copy(),
-        )
+        branch.elements = {twin.get(op, op): names for op, names in self.elements.items()}
+        branch.names = {twin.get(op, op): name for op, name in self.names.items()}
+        branch.spare = self.spare.copy()
+        branch.bound = {twin.get(op, op) for op in self.bound}
         copies: dict[Storage, Storage] = {}
         branch.storage = {}
         for op, s in self.storage.items():
             if s not in copies:
-                copies[s] = Storage(s.maker, s.owned, s.alive)
-            branch.storage[op] = copies[s]
+                maker = None if s.maker is None else twin.get(s.maker, s.maker)
+                copies[s] = Storage(maker, s.owned, s.alive)
+            branch.storage[twin.get(op, op)] = copies[s]
         return branch
 
     def bind(self, op: Op, name: str) -> None:

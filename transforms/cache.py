@@ -27,6 +27,7 @@ from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import static
+from .branches import joined
 from .programs import Program
 
 CHANGES = 3  # so often may an integer from outside change before it becomes an input
@@ -36,8 +37,8 @@ class Settings:
     """The limits of the JIT: the one object ``settings``, whose attributes may be set at any time.
 
     ``programs`` (64) functions at most have programs; the one that was not called for longest goes first.
-    ``paths`` (8) programs at most are kept for each of them: for its branches, and for arguments of different types
-    and shapes. A function that was traced ``patience`` (24) times in a row without a hit in between is given up: it is
+    ``paths`` (8) programs at most are kept for each of them, for arguments of different types and shapes; and one
+    program of a gradient holds at most so many paths, for the branches of the function. A function that was traced ``patience`` (24) times in a row without a hit in between is given up: it is
     traced at each call from then on, which one `RuntimeWarning` says, and programs are tried again only now and then.
     So is a function whose tape is longer than ``unroll`` (20,000) operations.
 
@@ -139,6 +140,15 @@ class Entry:
             self.programs.insert(0, program)
             while len(self.programs) > max(1, settings.paths):
                 self.drop(self.programs[-1])
+
+    def join(self, new: Program) -> Program:
+        """The program that answers for what ``new`` answers for, and for the paths of another one where it can."""
+        with lock:
+            old, program = joined(self.programs, new, settings.paths)
+            if old is not None:
+                self.programs.remove(old)
+                program.hits, old.dropped = old.hits, True
+            return program
 
     def drop(self, program: Program) -> None:
         with lock:

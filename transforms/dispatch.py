@@ -135,7 +135,7 @@ class Caller:
             entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
             return value
         try:
-            program = self.build(done)
+            program = entry.join(self.build(done))
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
         except Exception as error:

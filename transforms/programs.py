@@ -14,6 +14,7 @@ fail any more, so that a miss half-way neither repeats nor loses anything.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import itertools
 import linecache
@@ -56,6 +57,11 @@ LAYOUT_OPS = frozenset(
     (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
 )
 CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
+LONGEST = (
+    500  # operations of a path that is joined to others: it takes more than an exchange of programs
+)
+LARGEST = 1 << 18  # bytes of its arrays
+RESERVED = "self drawn error errors missed result rest named program".split()  # names in programs
 numbers = itertools.count(1)
 STEADY.add(silent)
 
@@ -77,6 +83,8 @@ class Program:
         self.number = next(numbers)
         self.name = name
         self.source = ""
+        self.lines: list[str] = []  # of the source, while it is written
+        self.paths: list[Path] = []  # that later ones may be joined to (see `branches`)
         self.code: types.CodeType | None = None
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
@@ -113,6 +121,24 @@ class Program:
         return made
 
 
+@dataclasses.dataclass(eq=False)
+class Path:
+    """One way through a function, ready to be written: ``ops`` are those of the forward and the reverse sweep."""
+
+    builder: Builder
+    ops: list[Op]
+    live: set[Op]
+    answer: Callable[[], str]
+    drawn: Input | None
+    quiet: Op | None
+
+    def __post_init__(self) -> None:
+        self.forward = list(self.builder.done.tape.ops)
+        self.kept = set(self.ops)
+        self.exposed = set(self.builder.exposed)
+        self.reads = self.builder.reads
+
+
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Make an impure call, and keep what it gave in case the program is left."""
     value = fn(*args, **kwargs)
@@ -137,22 +163,12 @@ class Builder:
     def __init__(self, done: Run, name: str, used: set[str]) -> None:
         assert done.reads is not None and done.outcome is not None
         self.done = done
+        self.name = name
         self.used = used  # names of other programs: a function may go from one program to another
         self.reads = done.reads
         self.outcome = done.outcome
         self.program = Program(name)
-        reserved = (
-            "self",
-            "drawn",
-            "error",
-            "errors",
-            "missed",
-            "result",
-            "rest",
-            "named",
-            "program",
-        )
-        self.assembly = Assembly(self.program.namespace, taken={*self.used, *reserved})
+        self.assembly = Assembly(self.program.namespace, taken={*self.used, *RESERVED})
         self.wanted: dict[Place, list[Input]] = {}
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
@@ -398,7 +414,9 @@ class Builder:
                 gradient=gradients[0] if gradients else "",
             )
 
-        self.write(tape.ops, set(ops_in(tape.result)), result, drawn, quiet)
+        live = set(ops_in(tape.result))
+        self.program.paths = worth_keeping(Path(self, tape.ops, live, result, drawn, quiet))
+        self.write(tape.ops, live, result, drawn, quiet)
         return self.program
 
     def build_pullback(self, make_back: Callable[..., Any]) -> Program:
@@ -507,85 +525,148 @@ class Builder:
         quiet: Any,
     ) -> None:
         """Write guards, operations, effects and the result."""
-        program, reads, outcome, assembly = self.program, self.reads, self.outcome, self.assembly
-        parameters, header, first = self.signature()
-        layout = reads.layout or any(
-            op.fn in LAYOUT_OPS or "order" in op.kwargs
-            for op in self.done.tape.ops
-            if hashable(op.fn)
+        program = self.program
+        roots = self.opening(drawn is not None, quiet is not None)
+        guards = GuardWriter(
+            self.reads, self.constant, self.assembly.fresh, self.wanted, self.layout
         )
-        guards = GuardWriter(reads, self.constant, assembly.fresh, self.wanted, layout)
-        roots = dict(zip(reads.arguments, parameters, strict=False))
-        roots.update({p: f"named[{k!r}]" for k, p in reads.keywords.items()})
-        assert reads.function is not None
-        roots[reads.function] = "self.f"
-        lines = [header]
-        if drawn is not None:
-            lines.append("    drawn = []")
-            assembly.bind(drawn, "drawn")
+        self.guard(guards, guards.write(roots), 2)
+        self.guard_writes(guards, 2)
         if quiet is not None:
-            lines.append("    errors = None")
-        lines.append("    try:")
-        miss = f"raise {self.constant(Miss, 'Miss')}"
-        lines += [f"        if {text}: {miss}" for text in first]
-        for text, place in guards.write(roots):
-            lines.append(f"        if {text}: {miss}" if place is not None else "        " + text)
-            if place is not None:
-                program.reasons[len(lines)] = reason(place)
-                program.guards[len(lines)] = guard_of(place, guards.names[place])
-                if place.check == "value" and type(place.value) is int:
-                    program.integers[len(lines)] = place.path
-        for text, why in guards.apart(self.written_places(), bool(outcome.arrays)):
-            lines.append(f"        if {text}: {miss}")
-            program.reasons[len(lines)] = why
-        self.names = guards.names
-        if quiet is not None:
-            lines.append(f"        errors = {self.constant(strict, 'strict')}()")
-        for place, inputs in self.wanted.items():
-            for op in inputs:
-                assembly.bind(op, self.names[place])
+            program.lines.append(f"        errors = {self.constant(strict, 'strict')}()")
+        self.bind(drawn)
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
         program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
-        emitted = assembly.emit(ops, live, miss, indent=2)
-        checked = iter(assembly.checked)
+        self.operate(ops, live, 2)
+        if program.lines[-1] == "    try:":
+            program.lines.append("        pass")
+        self.leave(quiet is not None, 1)
+        self.answer(answer, quiet is not None, 2)
+        self.ending(drawn is not None)
+
+    @property
+    def miss(self) -> str:
+        """The statement by which a program is left."""
+        return f"raise {self.constant(Miss, 'Miss')}"
+
+    @property
+    def layout(self) -> bool:
+        """Whether it matters how arrays lie in memory."""
+        return self.reads.layout or any(
+            op.fn in LAYOUT_OPS or "order" in op.kwargs
+            for op in self.done.tape.ops
+            if hashable(op.fn)
+        )
+
+    def roots(self) -> dict[Place, str]:
+        """The expressions of the places where everything begins."""
+        reads = self.reads
+        assert reads.function is not None
+        found = dict(zip(reads.arguments, self.program.parameters, strict=False))
+        found.update({p: f"named[{k!r}]" for k, p in reads.keywords.items()})
+        return {**found, reads.function: "self.f"}
+
+    def opening(self, draws: bool, quiets: bool) -> dict[Place, str]:
+        """Write the first lines; says by which expressions the roots are found."""
+        program = self.program
+        program.parameters, header, first = self.signature()
+        program.keywords = tuple(self.reads.keywords)
+        program.simple = "**named" not in header
+        program.lines = [header]
+        if draws:
+            program.lines.append("    drawn = []")
+        if quiets:
+            program.lines.append("    errors = None")
+        program.lines.append("    try:")
+        program.lines += [f"        if {text}: {self.miss}" for text in first]
+        return self.roots()
+
+    def guard(
+        self, guards: GuardWriter, statements: Iterable[tuple[str, Place | None]], indent: int
+    ) -> None:
+        """Write guards on places, and note what each line is for."""
+        program, pad, lines = self.program, "    " * indent, self.program.lines
+        for text, place in statements:
+            lines.append(f"{pad}if {text}: {self.miss}" if place is not None else pad + text)
+            if place is not None:
+                program.reasons[len(lines)] = reason(place)
+                program.guards[len(lines)] = guard_of(place, guards.names[place])
+                if place.check == "value" and type(place.value) is int:
+                    program.integers[len(lines)] = place.path
+        self.names = guards.names
+
+    def guard_writes(self, guards: GuardWriter, indent: int) -> None:
+        """Write guards against things that have become one, where one of them is written to."""
+        lines = self.program.lines
+        for text, why in guards.apart(self.written_places(), bool(self.outcome.arrays)):
+            lines.append(f"{'    ' * indent}if {text}: {self.miss}")
+            self.program.reasons[len(lines)] = why
+
+    def bind(self, drawn: Input | None) -> None:
+        """Tell the assembly in which variables the inputs lie."""
+        if drawn is not None:
+            self.assembly.bind(drawn, "drawn")
+        for place, inputs in self.wanted.items():
+            if place in self.names:
+                for op in inputs:
+                    self.assembly.bind(op, self.names[place])
+
+    def operate(self, ops: list[Op], live: set[Op], indent: int) -> None:
+        """Write operations, and note what each line that may leave the program is for."""
+        program, lines, checked = self.program, self.program.lines, self.assembly.checked
+        known = len(checked)
+        emitted = self.assembly.emit(ops, live, self.miss, indent)
+        left = iter(checked[known:])
         for line in emitted:
             lines.append(line)
-            if line.endswith(miss):
-                left = next(checked)
-                program.reasons[len(lines)] = decision(left)
-                program.guards[len(lines)] = decided(left)
-                if left.kind == "guard" and type(left.value) is int:
-                    program.integers[len(lines)] = ("decision", left.site)
-        lines.append("        pass") if lines[-1] == "    try:" else None
-        lines.append("    except Exception as error:")
-        if quiet is not None:
-            restored = f"{self.constant(restore, 'restore')}(errors)"
-            lines.append(f"        if errors is not None: {restored}")
-        lines.append("        missed = error")
-        lines.append("    else:")
-        if quiet is not None:
-            lines.append(f"        {restored}")
+            if line.endswith(self.miss):
+                op = next(left)
+                program.reasons[len(lines)] = decision(op)
+                program.guards[len(lines)] = decided(op)
+                if op.kind == "guard" and type(op.value) is int:
+                    program.integers[len(lines)] = ("decision", op.site)
+
+    @property
+    def restored(self) -> str:
+        return f"{self.constant(restore, 'restore')}(errors)"
+
+    def leave(self, quiets: bool, indent: int) -> None:
+        """Write what is done where a guard has failed."""
+        lines, pad = self.program.lines, "    " * indent
+        lines.append(f"{pad}except Exception as error:")
+        if quiets:
+            lines.append(f"{pad}    if errors is not None: {self.restored}")
+        lines.append(f"{pad}    missed = error")
+        lines.append(f"{pad}else:")
+
+    def answer(self, answer: Callable[[], str], quiets: bool, indent: int) -> None:
+        """Write effects and the result."""
+        lines, pad = self.program.lines, "    " * indent
+        if quiets:
+            lines.append(f"{pad}{self.restored}")
         commits = self.commits()
         result = answer()
-        lines.append("        self.hits += 1")
+        lines.append(f"{pad}self.hits += 1")
         if commits:
-            lines.append(f"        result = {result}")
-            lines += ["        " + text for text in commits]
-            lines.append("        return result")
+            lines.append(f"{pad}result = {result}")
+            lines += [pad + text for text in commits]
+            lines.append(f"{pad}return result")
         else:
-            lines.append(f"        return {result}")
-        given = "(" + "".join(p + ", " for p in parameters) + ")"
-        rest, named = "rest", "named" if "**named" in header else "{}"
+            lines.append(f"{pad}return {result}")
+
+    def ending(self, draws: bool) -> None:
+        """Write the last line, which is reached where the program was left, and compile it all."""
+        program = self.program
+        given = "(" + "".join(p + ", " for p in program.parameters) + ")"
+        named = "{}" if program.simple else "named"
         me = self.constant(program, f"program_{program.number}")
-        lines.append(
-            f"    return self.missed({me}, missed, {'drawn' if drawn is not None else '()'}, {given}, {rest}, {named})"
-        )
-        program.source = "\n".join(lines) + "\n"
-        program.parameters, program.keywords = parameters, tuple(reads.keywords)
-        program.simple = "**named" not in header
+        log = "drawn" if draws else "()"
+        program.lines.append(f"    return self.missed({me}, missed, {log}, {given}, rest, {named})")
+        program.source = "\n".join(program.lines) + "\n"
+        program.lines = []
         program.code = self.compiled(program.source)
         program.namespace["__builtins__"] = builtins
 
@@ -663,6 +744,15 @@ class Builder:
         weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
         self.used.update(program.namespace)
         return next(x for x in module.co_consts if isinstance(x, types.CodeType))
+
+
+def worth_keeping(path: Path) -> list[Path]:
+    """The path, if others may be joined to it: it decides, and is so short that it pays and takes little memory."""
+    if len(path.forward) > LONGEST or not any(op.kind == "guard" for op in path.forward):
+        return []
+    arrays = {id(op.value): op.value for op in (*path.forward, *path.ops)}
+    size = sum(getattr(value, "nbytes", 0) for value in arrays.values())
+    return [path] if size <= LARGEST else []
 
 
 def cotangent_like(value: Any) -> Any:
