@@ -477,7 +477,7 @@ class Body(Recorded):
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
         if isinstance(dz, Parts):
             dz = tuple(
-                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
             )
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
@@ -753,8 +753,8 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
 
     args = [
         given(steps) if reverse.steps is None else result(count + reverse.steps),
-        *[zero(op.value[j]) if parts[j] is None else parts[j] for j in reverse.carried],
-        *[zero(primal(invariants[i])) for i in reverse.invariants],
+        *[machine.zero(op.value[j]) if parts[j] is None else parts[j] for j in reverse.carried],
+        *[machine.zero(primal(invariants[i])) for i in reverse.invariants],
         *[given(invariants[i]) for i in reverse.given_invariants],
         *[given(columns[c]) for c in reverse.given_columns],
         *[parts[count + i] for i in reverse.cotangents],

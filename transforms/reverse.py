@@ -130,6 +130,10 @@ class Machine:
     def add(self, x: Any, y: Any) -> Any:
         raise NotImplementedError
 
+    def zero(self, value: Any) -> Any:
+        """A zero of the kind of a value, for what asks for a cotangent where there is none."""
+        return zero(value)
+
 
 class Numeric(Machine):
     """Cotangents are plain values, computed at once."""
@@ -165,7 +169,7 @@ class Numeric(Machine):
             return
         if isinstance(dz, Parts):
             dz = tuple(
-                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
             )
         expansion, leaves = expansion_of(op, active, dz)
         if expansion is None:
@@ -299,6 +303,12 @@ class Recorded(Machine):
                 return new
         return append(self.tape, fn, tuple(args), {}, value, site)
 
+    def zero(self, value: Any) -> Any:
+        if type(value) is not np.ndarray or not value.ndim:
+            return zero(value)
+        new = np.zeros_like(value)  # an array of its own at every call
+        return append(self.tape, np.zeros, (new.shape, new.dtype), {}, new, self.site)
+
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
         if type(op) is FloatOp and type(dz.value if isinstance(dz, Op) else dz) is float:
             a, b = op.args
@@ -311,7 +321,7 @@ class Recorded(Machine):
                 return
         if isinstance(dz, Parts):
             dz = tuple(
-                [zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
+                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
             )
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
