@@ -81,10 +81,14 @@ class Pile(Op):
 
 
 class Algebra:
-    """One pass over a tape; ``out`` is the tape that it makes."""
+    """One pass over a tape; ``out`` is the tape that it makes.
 
-    def __init__(self, tape: Tape, keep: Collection[Op]) -> None:
+    A ``part`` of a program leaves it to the whole to look at ``risky``, and its results are not for the user.
+    """
+
+    def __init__(self, tape: Tape, keep: Collection[Op], part: bool = False) -> None:
         self.tape = tape
+        self.part = part
         self.out = Tape(tape.name, tape.site)
         self.fixed = set(keep)
         self.sums: dict[Op, Sum] = {}
@@ -233,6 +237,11 @@ class Algebra:
             for op in dict.fromkeys(ops_in(self.tape.result))
             if op not in self.fixed and op.kind == "call"
         ]
+        if self.part:
+            self.out.result = substitute(
+                self.tape.result, lambda op: self.value(op) if op in old else op
+            )
+            return
         new: dict[Op, Any] = {op: self.finished(op) for op in old}
         old = [op for op in old if isinstance(new[op], Op) and new[op].kind == "call"]
         if self.risky and old:

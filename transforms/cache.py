@@ -38,8 +38,9 @@ class Settings:
 
     ``programs`` (64) functions at most have programs; the one that was not called for longest goes first.
     ``paths`` (8) programs at most are kept for each of them, for arguments of different types and shapes; and one
-    program of a gradient holds at most so many paths, for the branches of the function. A function that was traced ``patience`` (24) times in a row without a hit in between is given up: it is
-    traced at each call from then on, which one `RuntimeWarning` says, and programs are tried again only now and then.
+    program of a gradient holds at most so many paths, for the branches of the function. A function that was traced
+    ``patience`` (24) times in a row without a hit in between is given up: it is traced at each call from then on,
+    which one `RuntimeWarning` says, and programs are tried again only now and then.
     So is a function whose tape is longer than ``unroll`` (20,000) operations.
 
     What is set holds for what is traced from then on, in all threads; a limit below 1 (of ``patience``, below 2) counts

@@ -12,6 +12,7 @@ variant    what an iteration does under certain decisions. A column may belong t
 choice     operations and the decision at their end: the variants of a loop are the leaves of a tree of choices.
 form       ``count``: runs a given number of times. ``while``: runs until a decision leads to the exit.
            ``steps``: takes no decisions, but is told its variants, as the reverse of a loop is.
+plain      a family that computes the same by plain arithmetic, as long as all of its results are finite (see `rescue`).
 
 A loop function is called ``fn(steps, *carried, *invariants, *columns)`` and returns a tuple: what is carried out of
 the last iteration, then the columns that it collects. The reverse of a loop function is a loop function that runs
@@ -21,7 +22,9 @@ often as one likes. What must be collected for that is found out when it is firs
 
 from __future__ import annotations
 
+import cmath
 import linecache
+import math
 import operator
 from collections import Counter
 from collections.abc import Sequence
@@ -33,9 +36,12 @@ from ..rules import registry
 from ..tracer.loops import Carry
 from ..tracer.source import Writer
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, ops_in, primal
+from .assemble import Assembly
 from .columns import AddColumns, Column
 from .expand import expansion_of, leaves_of, looked_at
+from .kernels import is_array
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
+from .rewrites import rewritten_part
 from .simplify import pruned, simplified
 
 COUNT, WHILE, STEPS = "count", "while", "steps"
@@ -118,6 +124,7 @@ class Family:
         self.count = len(variants[0].carried)
         self.members: dict[int, LoopFunction] = {}
         self.reverses: dict[Any, Reverse] = {}
+        self.plain: Family | None = None
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
@@ -164,6 +171,7 @@ class LoopFunction:
         self.family = family
         self.size = size
         self.function: Any = None
+        self.slow: Any = None
 
     def __call__(self, *args: Any) -> Any:
         if self.function is None:
@@ -177,12 +185,26 @@ class LoopFunction:
         return LoopFunction, (self.family, self.size)
 
     def compile(self) -> None:
-        writer = LoopWriter(self)
+        plain = self.family.plain
+        if plain is not None and self.size == len(plain.collected):
+            self.function = plain.member().defined(self.careful)
+        else:
+            self.function = self.defined()
+
+    def careful(self, *args: Any) -> Any:
+        """What the loop comes to if plain arithmetic has given something that is not finite."""
+        if self.slow is None:
+            self.slow = self.defined()
+        return self.slow(*args)
+
+    def defined(self, careful: Any = None) -> Any:
+        """The function that the source defines; ``careful`` is asked where its results are not finite."""
+        writer = LoopWriter(self, careful)
         text = writer.write("loop")
         name = f"<loop {self.family.site} {id(self):x}>"
         exec(compile(text, name, "exec"), writer.namespace)
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        self.function = writer.namespace["loop"]
+        return writer.namespace["loop"]
 
     def source(self, name: str = "loop") -> str:
         """The loop as a Python function."""
@@ -196,13 +218,26 @@ class LoopFunction:
         return args[0], list(args[1:a]), list(args[a:b]), list(args[b:])
 
 
+def is_finite(x: Any) -> bool:
+    """Whether all the numbers of a result are; overflow of the test itself counts as well."""
+    if type(x) is Column:
+        return math.isfinite(sum(x)) if {*map(type, x)} == {float} else all(map(is_finite, x))
+    return cmath.isfinite(np.vdot(x, x) if np.ndim(x) else x)
+
+
 class LoopWriter(Writer):
     """Writes a loop function."""
 
-    def __init__(self, loop: LoopFunction) -> None:
+    def __init__(self, loop: LoopFunction, careful: Any = None) -> None:
         super().__init__(Tape())
         self.loop = loop
+        self.careful = careful
         self.family = loop.family
+        self.arrays = any(is_array(op) for v in self.family.variants for op in v.ops)
+        self.assembly = Assembly(self.namespace)
+        self.assembly.names, self.assembly.taken = self.names, self.taken
+        self.assembly.known = self.known
+        self.written: set[Op] = set()  # by the assembly, which may use their names again
         self.outs = list(enumerate(self.family.collected[: loop.size]))
         self.used: Counter[Op] = Counter()  # how often the body uses an op
         self.nested: set[Op] = set()  # ops that are written out where they are used
@@ -241,7 +276,7 @@ class LoopWriter(Writer):
         ops = {op: None for v in variants for op in v.ops}
         for op in ops:
             self.used.update(op.operands())
-        for op in ops:
+        for op in ops if not self.arrays else ():
             if self.used[op] == 1 and is_cheap(op) and not op.kwargs and self.depth(op) < DEEPEST:
                 self.nested.add(op)
 
@@ -262,6 +297,8 @@ class LoopWriter(Writer):
         columns = [self.fresh(f"column{i + 1}") for i in range(len(family.columns))]
         given = ", ".join([steps, *self.carried, *invariants, *columns])
         lines = [f"def {name}({given}):"]
+        if self.careful is not None:
+            lines.append(f"    {self.fresh('given')} = {given},")
         self.puts: dict[int, str] = {}
         for i, (_, items) in self.outs:
             if items.get(None) == "steps" and len(variants) == 1:
@@ -276,8 +313,26 @@ class LoopWriter(Writer):
             if family.descending and items.get(None) != "steps":
                 lines.append(f"    out{i}.reverse()")
         results = [*self.carried, *[f"out{i}" for i, _ in self.outs]]
+        if self.careful is not None:
+            careful = self.constant(self.careful, "careful")
+            examples = [example(tree) for tree in first.following]
+            test = self.finite(dict(zip(self.carried, examples, strict=True)), results)
+            lines.append(f"    if not ({test}): return {careful}(*given)")
         lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         return "\n".join(lines) + "\n"
+
+    def finite(self, examples: dict[str, Any], results: list[str]) -> str:
+        """The condition that all results are finite."""
+        numbers = {name: name for name, x in examples.items() if type(x) is float}
+        for name, x in examples.items():
+            if type(x) is np.ndarray and x.dtype == float:
+                numbers[name] = f"float({self.constant(np.vdot, 'vdot')}({name}, {name}))"
+        others = [x for x in results if x not in numbers]
+        tests = [f"{self.constant(is_finite, 'is_finite')}({x})" for x in others]
+        if numbers:
+            total = " + ".join(numbers.values())
+            tests.insert(0, f"{self.constant(math.isfinite, 'isfinite')}({total})")
+        return " and ".join(tests)
 
     def shared(self, rows: list[list[Op]], letter: str) -> list[str]:
         """Names for arguments, each of which has an op in every variant."""
@@ -312,7 +367,7 @@ class LoopWriter(Writer):
         else:
             lines = [f"    for {', '.join(items)} in zip({', '.join(sources)}):"]
         if family.form == STEPS:
-            body = self.calls(first.ops, 2) + self.leaf(0, 2)
+            body = self.calls(first.ops, self.wanted(0), 2) + self.leaf(0, 2)
         else:
             body = self.choice(family.tree, 2)
         lines += body or ["        pass"]
@@ -349,11 +404,31 @@ class LoopWriter(Writer):
                 if family.columns[i] == number:
                     name = self.names[v.columns[i]] = self.fresh("x")
                     body.append(f"            {name} = {reader}()")
-            body += self.calls(v.ops, 3) + self.leaf(number, 3)
+            body += self.calls(v.ops, self.wanted(number), 3) + self.leaf(number, 3)
             lines += body or ["            pass"]
         return lines
 
-    def calls(self, ops: list[Op], depth: int) -> list[str]:
+    def wanted(self, number: int) -> set[Op]:
+        """What is handed on or collected at the end of a variant."""
+        collected = [items.get(number) for _, (_, items) in self.outs]
+        return {*ops_in((self.family.variants[number].following, collected))}
+
+    def wanted_after(self, choice: Any) -> set[Op]:
+        """What the decision at the end of a choice, and all that may follow, need."""
+        if choice.variant is not None:
+            return self.wanted(choice.variant)
+        wanted = {*ops_in(choice.subject)}
+        for _, then in choice.branches:
+            if then != EXIT:
+                wanted |= self.wanted_after(then).union(*[op.operands() for op in then.ops])
+        return wanted
+
+    def calls(self, ops: list[Op], wanted: set[Op], depth: int) -> list[str]:
+        """The statements of some operations; what is ``wanted`` afterwards keeps its name."""
+        if self.arrays:
+            self.assembly.bound.update(self.names.keys() - self.written)
+            self.written.update(ops)
+            return self.assembly.emit(ops, wanted, "raise Miss", depth)
         lines = []
         for op in ops:
             if op not in self.nested:
@@ -365,7 +440,7 @@ class LoopWriter(Writer):
         pad = "    " * depth
         if choice == EXIT:
             return [pad + "break"]
-        lines = self.calls(choice.ops, depth)
+        lines = self.calls(choice.ops, self.wanted_after(choice), depth)
         if choice.variant is not None:
             return lines + self.leaf(choice.variant, depth)
         subject = self.whole(choice.subject)
@@ -373,21 +448,30 @@ class LoopWriter(Writer):
         if len(branches) == 1:
             ((value, then),) = branches
             lines.append(f"{pad}if {self.test(subject, value, False)}:")
-            return [*lines, f"{pad}    raise Miss", *self.choice(then, depth)]
+            return [*lines, f"{pad}    raise Miss", *self.branch(then, depth)]
         exits = [b for b in branches if b[1] == EXIT]
         branches = exits + [b for b in branches if b[1] != EXIT]
         whole = {value for value, _ in branches if value is True or value is False} == {True, False}
         for i, (value, then) in enumerate(branches):
             if whole and i == 1:
                 if branches[0][1] == EXIT:
-                    return [*lines, *self.choice(then, depth)]
+                    return [*lines, *self.branch(then, depth)]
                 lines.append(f"{pad}else:")
             else:
                 word = "if" if i == 0 else "elif"
                 lines.append(f"{pad}{word} {self.test(subject, value, True)}:")
-            lines += self.choice(then, depth + 1) or [f"{pad}    pass"]
+            lines += self.branch(then, depth + 1) or [f"{pad}    pass"]
         if not whole:
             lines += [f"{pad}else:", f"{pad}    raise Miss"]
+        return lines
+
+    def branch(self, then: Any, depth: int) -> list[str]:
+        """The lines of one branch; what it does with names is not the business of the others."""
+        before = self.assembly
+        self.assembly = before.fork()
+        self.names = self.assembly.names
+        lines = self.choice(then, depth)
+        self.assembly, self.names = before, before.names
         return lines
 
     def test(self, subject: str, value: Any, equal: bool) -> str:
@@ -557,7 +641,8 @@ class Reverser:
         used_invariants: set[int] = set()
         used_columns: set[int] = set()
         trails: list[tuple[int, Op]] = []
-        bodies = []
+        bodies: list[Any] = []
+        plain: list[Any] | None = []
         for number, (v, (found, tape, inputs)) in enumerate(
             zip(family.variants, swept, strict=True)
         ):
@@ -569,11 +654,21 @@ class Reverser:
             tape.result = [results, list(given.values())]
             forward = set(v.ops)
             tape = pruned(simplified(tape, keep=forward))
-            results, gradients = tape.result
-            given = dict(zip(given, gradients, strict=True))
-            kept, ops = self.divide(tape, forward, v)
-            bodies.append((v, ops, inputs, results, given))
-            for op in kept:
+            needed: dict[Op, None] = {}
+
+            def body(tape: Tape, v=v, given=given, inputs=inputs, forward=forward, needed=needed):
+                results, gradients = tape.result
+                kept, ops = self.divide(tape, forward, v)
+                needed.update(dict.fromkeys(kept))
+                return v, ops, inputs, results, dict(zip(given, gradients, strict=True))
+
+            bodies.append(body(tape))
+            part = rewritten_part(tape, forward, [*inputs[0].values(), *inputs[1].values()])
+            if plain is not None and part is not None:
+                plain.append(body(pruned(part)))
+            else:
+                plain = None
+            for op in needed:
                 if any(op is x for x in v.invariants):
                     used_invariants.add([x is op for x in v.invariants].index(True))
                     continue
@@ -582,7 +677,9 @@ class Reverser:
                     used_columns.add(place[0])
                 else:
                     trails.append((number, op))
-        return self.assemble(flowing, bodies, sorted(used_invariants), sorted(used_columns), trails)
+        return self.assemble(
+            flowing, bodies, plain, sorted(used_invariants), sorted(used_columns), trails
+        )
 
     def sweep(self, number: int, v: Variant) -> tuple[Any, Tape, Any]:
         """The sweep over one variant: cotangents of its arguments, the tape they are on, and the inputs of that."""
@@ -595,8 +692,7 @@ class Reverser:
             seeds.append((v.invariants[i], sums[i]))
         for j in sorted(self.flowing):
             tree = v.following[j]
-            example = tree.value if isinstance(tree, Op) else tree
-            carried[j] = Input("d", one_like(example), tape)
+            carried[j] = Input("d", one_like(example(tree)), tape)
             if isinstance(tree, Op):
                 seeds.append((tree, carried[j]))
         for i in self.outs:
@@ -640,6 +736,7 @@ class Reverser:
         self,
         flowing: list[int],
         bodies: list[Any],
+        plain: list[Any] | None,
         used_invariants: list[int],
         used_columns: list[int],
         trails: list[tuple[int, Op]],
@@ -648,40 +745,47 @@ class Reverser:
         columns: list[int | None] = [family.columns[c] for c in used_columns]
         columns += [family.collected[i][0] for i in self.outs]
         columns += [number for number, _ in trails]
-        variants = []
-        collected: list[tuple[int | None, dict[int | None, Any]]] = [
-            (family.columns[c], {}) for c in self.columns
-        ]
-        for number, (v, ops, (carried, sums, outs), results, given) in enumerate(bodies):
-            places: dict[int, Op] = {}
-            for place, c in enumerate(used_columns):
-                if c in v.columns:
-                    places[place] = v.columns[c]
-            for place, i in enumerate(self.outs):
-                if i in outs:
-                    places[len(used_columns) + place] = outs[i]
-            for place, (of, op) in enumerate(trails):
-                if of == number:
-                    places[len(used_columns) + len(self.outs) + place] = op
-            variants.append(
-                Variant(
-                    ops,
-                    [*[carried[j] for j in flowing], *sums.values()],
-                    [v.invariants[i] for i in used_invariants],
-                    places,
-                    results,
+
+        def family_of(bodies: list[Any]) -> Family:
+            variants = []
+            collected: list[tuple[int | None, dict[int | None, Any]]] = [
+                (family.columns[c], {}) for c in self.columns
+            ]
+            for number, (v, ops, (carried, sums, outs), results, given) in enumerate(bodies):
+                places: dict[int, Op] = {}
+                for place, c in enumerate(used_columns):
+                    if c in v.columns:
+                        places[place] = v.columns[c]
+                for place, i in enumerate(self.outs):
+                    if i in outs:
+                        places[len(used_columns) + place] = outs[i]
+                for place, (of, op) in enumerate(trails):
+                    if of == number:
+                        places[len(used_columns) + len(self.outs) + place] = op
+                variants.append(
+                    Variant(
+                        ops,
+                        [*[carried[j] for j in flowing], *sums.values()],
+                        [v.invariants[i] for i in used_invariants],
+                        places,
+                        results,
+                    )
                 )
+                for place, c in enumerate(self.columns):
+                    if c in given:
+                        collected[place][1][number] = given[c]
+            return Family(
+                STEPS, variants, columns, collected, not family.descending, site=family.site
             )
-            for place, c in enumerate(self.columns):
-                if c in given:
-                    collected[place][1][number] = given[c]
+
+        backward = family_of(bodies)
+        if plain is not None:
+            backward.plain = family_of(plain)
         steps = None
         if family.form != STEPS and (family.form == WHILE or len(family.variants) > 1):
             steps = family.collecting(None, "steps")
         return Reverse(
-            family=Family(
-                STEPS, variants, columns, collected, not family.descending, site=family.site
-            ),
+            family=backward,
             carried=flowing,
             invariants=self.invariants,
             columns=self.columns,
@@ -704,6 +808,10 @@ def is_smooth(value: Any) -> bool:
     if type(value) in (Column, tuple):
         return True
     return isinstance(value, (float, complex, np.inexact))
+
+
+def example(tree: Any) -> Any:
+    return tree.value if isinstance(tree, Op) else tree
 
 
 def or_zero(d: Any, like: Op) -> Any:

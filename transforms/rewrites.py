@@ -29,6 +29,15 @@ def rewritten(tape: Tape, keep: Collection[Op]) -> Tape:
     return Algebra(tape, keep).run()
 
 
+def rewritten_part(tape: Tape, keep: Collection[Op], handed: Collection[Op] = ()) -> Tape | None:
+    """The same for a part of a program, with plain products: whoever runs it must look whether its results are finite.
+
+    None if what is handed to the part, which another run of it has given, could be lost in it where it is not finite.
+    """
+    algebra = Algebra(tape, keep, part=True)
+    return None if not algebra.lost.isdisjoint(handed) else algebra.run()
+
+
 @rule(operator.mul, np.multiply, product)
 def multiply(a: Algebra, op: Op) -> Sum | None:
     """Numbers are folded, a broadcast is left to the multiplication, and x/y*y is x."""
