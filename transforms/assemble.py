@@ -80,6 +80,9 @@ class Assembly(Text):
         self.checked: list[Op] = []  # the op of each statement that may miss, in order
         self.scalars: dict[Any, str] = {}  # numbers as arrays, by dtype and number
         self.counter = itertools.count(1)
+        self.asked: Mapping[
+            Op, Collection[int]
+        ] = {}  # by loop, which results are; all if not there
 
     def fork(self, twins: Mapping[Op, Op] | None = None) -> Assembly:
         """A copy of the state, for a branch; what the source refers to by name stays common.
@@ -91,6 +94,7 @@ class Assembly(Text):
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
         branch.counter, branch.scalars = self.counter, self.scalars
         branch.methods = self.methods
+        branch.asked = self.asked
         branch.checked = self.checked
         branch.elements = {twin.get(op, op): names for op, names in self.elements.items()}
         branch.names = {twin.get(op, op): name for op, name in self.names.items()}
@@ -104,6 +108,11 @@ class Assembly(Text):
                 copies[s] = Storage(maker, s.owned, s.alive)
             branch.storage[twin.get(op, op)] = copies[s]
         return branch
+
+    def share(self, other: Assembly) -> None:
+        """Write into the same function as another assembly, with names of its own."""
+        self.namespace, self.known, self.taken = other.namespace, other.known, other.taken
+        self.counter, self.scalars, self.methods = other.counter, other.scalars, other.methods
 
     def bind(self, op: Op, name: str) -> None:
         """The value of ``op`` already lies in the variable ``name``, which is not reused and not written into."""

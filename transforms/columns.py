@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Column(list[Any]):
-    """One value for each iteration of a loop."""
+    """One value for each iteration of a loop. Inside a program a plain list will do, which is made sooner."""
 
     __slots__ = ()
 
@@ -20,8 +20,8 @@ class AddColumns:
 
     __name__ = "add_columns"
 
-    def __call__(self, x: Column, y: Column) -> Any:
-        return x + y
+    def __call__(self, x: list[Any], y: list[Any]) -> Column:
+        return Column(map(operator.add, x, y))
 
     def __reduce__(self) -> str:
         return "add_columns"

@@ -130,11 +130,11 @@ class Caller:
         reads = Reads(entry.dynamic)
         value, done = self.traced(args, kwargs, reads, drawn)
         start = time.perf_counter()
-        self.roll(entry, done)
-        if len(done.tape) > settings.unroll:
-            entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
-            return value
         try:
+            self.roll(entry, done)
+            if len(done.tape) > settings.unroll:
+                entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
+                return value
             program = entry.join(self.build(done))
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)

@@ -23,7 +23,6 @@ from .api import Pullback
 from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
 from .guards import Guard, seen
-from .loops import LoopFunction
 from .programs import Program, draw
 
 MOST_SHOWN = 40  # lines of a list
@@ -89,12 +88,8 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
 
 
 def source_text(program: Program, entry: Entry) -> str:
-    """The source of a program, and of the loops that it calls."""
-    texts = [f"# program {program.number} of {entry.title}\n{program.source}"]
-    for name, value in program.namespace.items():
-        if isinstance(value, LoopFunction):
-            texts.append(f"# called by program {program.number}\n{value.source(name)}")
-    return "\n".join(texts)
+    """The source of a program."""
+    return f"# program {program.number} of {entry.title}\n{program.source}"
 
 
 def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:

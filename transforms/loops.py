@@ -27,19 +27,19 @@ import linecache
 import math
 import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
 from ..tracer.loops import Carry
-from ..tracer.source import Writer
+from ..tracer.source import Text, Writer
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, ops_in, primal
-from .assemble import Assembly
+from .assemble import WRITES, Assembly
 from .columns import AddColumns, Column
 from .expand import expansion_of, leaves_of, looked_at
-from .kernels import is_array
+from .kernels import is_array, is_steady
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
 from .rewrites import rewritten_part
 from .simplify import pruned, simplified
@@ -184,12 +184,29 @@ class LoopFunction:
     def __reduce__(self) -> Any:
         return LoopFunction, (self.family, self.size)
 
-    def compile(self) -> None:
+    @property
+    def plain(self) -> LoopFunction | None:
+        """The same by plain arithmetic, if there is such."""
         plain = self.family.plain
-        if plain is not None and self.size == len(plain.collected):
-            self.function = plain.member().defined(self.careful)
-        else:
+        return None if plain is None or self.size != len(plain.collected) else plain.member()
+
+    @property
+    def steady(self) -> bool:
+        """Whether the types of the results follow from those of the arguments."""
+        return all(
+            all(is_steady(op) for op in v.ops)
+            and all(
+                same_kind(x.value, example(y)) for x, y in zip(v.carried, v.following, strict=True)
+            )
+            for v in self.family.variants
+        )
+
+    def compile(self) -> None:
+        plain = self.plain
+        if plain is None:
             self.function = self.defined()
+        else:
+            self.function = plain.defined(self.careful)
 
     def careful(self, *args: Any) -> Any:
         """What the loop comes to if plain arithmetic has given something that is not finite."""
@@ -199,8 +216,8 @@ class LoopFunction:
 
     def defined(self, careful: Any = None) -> Any:
         """The function that the source defines; ``careful`` is asked where its results are not finite."""
-        writer = LoopWriter(self, careful)
-        text = writer.write("loop")
+        writer = LoopWriter(self)
+        text = writer.write("loop", careful)
         name = f"<loop {self.family.site} {id(self):x}>"
         exec(compile(text, name, "exec"), writer.namespace)
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
@@ -220,27 +237,67 @@ class LoopFunction:
 
 def is_finite(x: Any) -> bool:
     """Whether all the numbers of a result are; overflow of the test itself counts as well."""
-    if type(x) is Column:
+    if isinstance(x, list):
         return math.isfinite(sum(x)) if {*map(type, x)} == {float} else all(map(is_finite, x))
     return cmath.isfinite(np.vdot(x, x) if np.ndim(x) else x)
+
+
+def asked_results(ops: Iterable[Op]) -> dict[Op, set[int]]:
+    """By loop, the numbers of the results that the others among some operations ask for."""
+    asked: dict[Op, set[int]] = {}
+    for op in ops:
+        if op.fn is element and type(op.args[0]) is Op and type(op.args[0].fn) is LoopFunction:
+            asked.setdefault(op.args[0], set()).add(op.args[1])
+        else:
+            for x in op.operands():
+                if type(x.fn) is LoopFunction:
+                    asked[x] = {*asked.get(x, ()), *range(len(x.value))}
+    return asked
 
 
 class LoopWriter(Writer):
     """Writes a loop function."""
 
-    def __init__(self, loop: LoopFunction, careful: Any = None) -> None:
+    def __init__(
+        self, loop: LoopFunction, outer: Text | None = None, asked: Collection[int] | None = None
+    ) -> None:
         super().__init__(Tape())
         self.loop = loop
-        self.careful = careful
         self.family = loop.family
+        self.assembly = Assembly({} if outer is None else outer.namespace)
+        if isinstance(outer, LoopWriter):
+            outer = outer.assembly
+        if isinstance(outer, Assembly):
+            self.assembly.share(outer)
+        self.namespace, self.names = self.assembly.namespace, self.assembly.names
+        self.taken, self.known = self.assembly.taken, self.assembly.known
         self.arrays = any(is_array(op) for v in self.family.variants for op in v.ops)
-        self.assembly = Assembly(self.namespace)
-        self.assembly.names, self.assembly.taken = self.names, self.taken
-        self.assembly.known = self.known
         self.written: set[Op] = set()  # by the assembly, which may use their names again
-        self.outs = list(enumerate(self.family.collected[: loop.size]))
+        self.outs = [
+            (i, column)
+            for i, column in enumerate(self.family.collected[: loop.size])
+            if asked is None or self.family.count + i in asked
+        ]
         self.used: Counter[Op] = Counter()  # how often the body uses an op
         self.nested: set[Op] = set()  # ops that are written out where they are used
+        self.miss = f"raise {self.named(Miss, 'Miss')}"
+        self.count()
+
+    def name_of(self, op: Op) -> str:
+        if op not in self.names:
+            self.names[op] = self.assembly.new_name()
+        return self.names[op]
+
+    def statement(self, op: Op) -> list[str]:
+        elements = self.assembly.elements
+        if type(op.fn) is LoopFunction:
+            lines: list[str] = []
+            write_loop(self, op, "    ", lines)
+            return lines
+        if op.fn is element and op.args[0] in elements:
+            self.names[op] = elements[op.args[0]][op.args[1]]
+            return []
+        return super().statement(op)
 
     def argument(self, tree: Any) -> str:
         return f"({self.expression(tree)})" if self.is_nested(tree) else super().argument(tree)
@@ -273,9 +330,15 @@ class LoopWriter(Writer):
         trees = [*decided, *[v.following for v in variants]]
         trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
         self.used.update(ops_in(trees))
-        ops = {op: None for v in variants for op in v.ops}
+        live = set(self.used)
+        for v in variants:
+            for op in reversed(v.ops):
+                if op.fn is not element or op in live:
+                    live.update(op.operands())
+        ops = {op: None for v in variants for op in v.ops if op.fn is not element or op in live}
         for op in ops:
             self.used.update(op.operands())
+        self.assembly.asked = asked_results(ops)
         for op in ops if not self.arrays else ():
             if self.used[op] == 1 and is_cheap(op) and not op.kwargs and self.depth(op) < DEEPEST:
                 self.nested.add(op)
@@ -284,54 +347,118 @@ class LoopWriter(Writer):
         """How deep the expression of an op is nested."""
         return 1 + max([self.depth(x) for x in op.args if self.is_nested(x)], default=0)
 
-    def write(self, name: str) -> str:
-        family = self.family
-        variants = family.variants
-        first = variants[0]
-        self.taken |= {name, "Column", "Miss", "steps", "path", "_"}
-        self.namespace.update(Column=Column, Miss=Miss, same=same)
-        self.count()
-        steps = self.fresh("steps" if family.form == STEPS and len(variants) > 1 else "n")
-        self.carried = self.shared([v.carried for v in variants], "c")
-        invariants = self.shared([v.invariants for v in variants], "r")
-        columns = [self.fresh(f"column{i + 1}") for i in range(len(family.columns))]
-        given = ", ".join([steps, *self.carried, *invariants, *columns])
+    def write(self, name: str, careful: Any = None) -> str:
+        """The loop as a function; ``careful`` answers where a result is not finite."""
+        self.taken |= {name}
+        steps = self.fresh("steps" if self.is_told else "n")
+        invariants = self.shared([v.invariants for v in self.family.variants], "r")
+        columns = [self.fresh(f"column{i + 1}") for i in range(len(self.family.columns))]
+        carried = self.carry()
+        starts = carried if careful is None else [self.fresh(f"{x}_0") for x in carried]
+        given = ", ".join([steps, *starts, *invariants, *columns])
+        results = [*carried, *self.outputs()]
         lines = [f"def {name}({given}):"]
-        if self.careful is not None:
-            lines.append(f"    {self.fresh('given')} = {given},")
-        self.puts: dict[int, str] = {}
-        for i, (_, items) in self.outs:
-            if items.get(None) == "steps" and len(variants) == 1:
-                lines.append(f"    out{i} = 0")
-            else:
-                lines += [f"    out{i} = Column()", f"    put{i} = out{i}.append"]
-        if family.form == STEPS and len(variants) > 1:
-            lines += self.told(steps, columns)
-        else:
-            lines += self.counted(steps, columns, first)
-        for i, (_, items) in self.outs:
-            if family.descending and items.get(None) != "steps":
-                lines.append(f"    out{i}.reverse()")
-        results = [*self.carried, *[f"out{i}" for i, _ in self.outs]]
-        if self.careful is not None:
-            careful = self.constant(self.careful, "careful")
-            examples = [example(tree) for tree in first.following]
-            test = self.finite(dict(zip(self.carried, examples, strict=True)), results)
-            lines.append(f"    if not ({test}): return {careful}(*given)")
+        column = self.named(Column, "Column") if self.out else ""
+        if starts is not carried and starts:
+            lines.append(f"    {', '.join(carried)} = {', '.join(starts)}")
+        lines += self.body(steps, columns)
+        if careful is not None:
+            asked = f"{self.named(careful, 'careful')}({given})"
+            lines.append(f"    if not ({self.finite(results)}): return {asked}")
+        results = [f"{column}({x})" if x in self.lists else x for x in results]
         lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         return "\n".join(lines) + "\n"
 
-    def finite(self, examples: dict[str, Any], results: list[str]) -> str:
+    def inline(self, op: Op, outer: Text, careful: Any = None) -> tuple[list[str], list[str]]:
+        """The loop as statements among those of ``outer``, and the names of its results."""
+        steps, starts, invariants, columns = self.loop.split(op.args)
+        lines = []
+
+        def text(x: Any, hint: str) -> str:
+            """What stands for an argument, however often."""
+            found = outer.argument(x)
+            number = type(x) in (int, float) and not found.startswith("-")
+            if not found.isidentifier() and (careful is not None or not number):
+                lines.append(f"    {self.fresh(hint)} = {found}")
+                return lines[-1].split()[0]
+            return found
+
+        invariants = [text(x, "r") for x in invariants]
+        for v in self.family.variants:
+            self.names.update(zip(v.invariants, invariants, strict=True))
+        columns = [text(x, "column") for x in columns]
+        count, given = outer.argument(steps), [outer.argument(x) for x in starts]
+        carried = self.carry()
+        if carried:
+            lines.append(f"    {', '.join(carried)} = {', '.join(given)}")
+        results = [*carried, *self.outputs()]
+        lines += self.body(count, columns)
+        if careful is not None:
+            asked = ", ".join([count, *given, *invariants, *columns])
+            targets = ", ".join(results) + ("," if len(results) == 1 else "")
+            asked = f"{self.named(careful, 'careful')}({asked})"
+            lines.append(f"    if not ({self.finite(results)}): {targets} = {asked}")
+        if not op.fn.steady:  # whoever wrote the call will look at the types
+            column = self.named(Column, "Column") if self.lists else ""
+            lines += [f"    {x} = {column}({x})" for x in self.lists]
+        return lines, results
+
+    @property
+    def is_told(self) -> bool:
+        return self.family.form == STEPS and len(self.family.variants) > 1
+
+    def carry(self) -> list[str]:
+        """Names for what is carried."""
+        self.carried = self.shared([v.carried for v in self.family.variants], "c")
+        return self.carried
+
+    def outputs(self) -> list[str]:
+        """Names for the columns that are collected."""
+        self.out = {i: self.fresh(f"out{i}") for i, _ in self.outs}
+        return [self.out.get(i, "_") for i in range(self.loop.size)]
+
+    def body(self, steps: str, columns: list[str]) -> list[str]:
+        """The loop itself, from the names of what it starts from."""
+        family = self.family
+        lines = []
+        self.lists: list[str] = []
+        single = len(family.variants) == 1
+        whole = [i for i, (_, items) in self.outs if items.get(None) != "steps"]
+        self.counting = (
+            whole[0] if single and whole else None
+        )  # whose length is the number of steps
+        for i, (_, items) in self.outs:
+            if items.get(None) != "steps" or not single:
+                lines.append(f"    {self.out[i]} = []")
+                self.lists.append(self.out[i])
+            elif self.counting is None:
+                lines.append(f"    {self.out[i]} = 0")
+        lines += self.told(steps, columns) if self.is_told else self.counted(steps, columns)
+        for i, (_, items) in self.outs:
+            if items.get(None) == "steps":
+                if self.counting is not None:
+                    lines.append(f"    {self.out[i]} = len({self.out[self.counting]})")
+            elif family.descending:
+                lines.append(f"    {self.out[i]}.reverse()")
+        return lines
+
+    def finite(self, results: list[str]) -> str:
         """The condition that all results are finite."""
-        numbers = {name: name for name, x in examples.items() if type(x) is float}
-        for name, x in examples.items():
-            if type(x) is np.ndarray and x.dtype == float:
-                numbers[name] = f"float({self.constant(np.vdot, 'vdot')}({name}, {name}))"
-        others = [x for x in results if x not in numbers]
-        tests = [f"{self.constant(is_finite, 'is_finite')}({x})" for x in others]
+        numbers = {}
+        for name, tree in zip(results, self.family.variants[0].following, strict=False):
+            value = example(tree)
+            if type(value) is float:
+                numbers[name] = name
+            elif type(value) is np.ndarray and value.dtype == float:
+                numbers[name] = f"float({self.named(np.vdot, 'vdot')}({name}, {name}))"
+        for i, (_, items) in self.outs:
+            if all(type(example(x)) is float for x in items.values()):
+                numbers[self.out[i]] = f"sum({self.out[i]})"
+        rest = [x for x in results if x not in numbers and x != "_"]
+        tests = [f"{self.named(is_finite, 'is_finite')}({x})" for x in rest]
         if numbers:
-            total = " + ".join(numbers.values())
-            tests.insert(0, f"{self.constant(math.isfinite, 'isfinite')}({total})")
+            isfinite = self.named(math.isfinite, "isfinite")
+            tests.insert(0, f"{isfinite}({' + '.join(numbers.values())})")
         return " and ".join(tests)
 
     def shared(self, rows: list[list[Op]], letter: str) -> list[str]:
@@ -348,9 +475,10 @@ class LoopWriter(Writer):
     def way(self, columns: list[str]) -> list[str]:
         return [f"reversed({x})" for x in columns] if self.family.descending else columns
 
-    def counted(self, steps: str, columns: list[str], first: Variant) -> list[str]:
+    def counted(self, steps: str, columns: list[str]) -> list[str]:
         """A loop that runs a number of times, or until a decision ends it."""
         family = self.family
+        first = family.variants[0]
         read = [i for i in range(len(columns)) if self.reads(i)]
         items = [self.fresh("x") for _ in read]
         for name, i in zip(items, read, strict=True):
@@ -372,7 +500,7 @@ class LoopWriter(Writer):
             body = self.choice(family.tree, 2)
         lines += body or ["        pass"]
         if family.form == WHILE and not lines[0].endswith("while True:"):
-            lines += ["    else:", "        raise Miss"]
+            lines += ["    else:", f"        {self.miss}"]
         return lines
 
     def reads(self, column: int) -> bool:
@@ -425,10 +553,11 @@ class LoopWriter(Writer):
 
     def calls(self, ops: list[Op], wanted: set[Op], depth: int) -> list[str]:
         """The statements of some operations; what is ``wanted`` afterwards keeps its name."""
+        ops = [op for op in ops if op.fn is not element or op in self.used]
         if self.arrays:
             self.assembly.bound.update(self.names.keys() - self.written)
             self.written.update(ops)
-            return self.assembly.emit(ops, wanted, "raise Miss", depth)
+            return self.assembly.emit(ops, wanted, self.miss, depth)
         lines = []
         for op in ops:
             if op not in self.nested:
@@ -448,7 +577,7 @@ class LoopWriter(Writer):
         if len(branches) == 1:
             ((value, then),) = branches
             lines.append(f"{pad}if {self.test(subject, value, False)}:")
-            return [*lines, f"{pad}    raise Miss", *self.branch(then, depth)]
+            return [*lines, f"{pad}    {self.miss}", *self.branch(then, depth)]
         exits = [b for b in branches if b[1] == EXIT]
         branches = exits + [b for b in branches if b[1] != EXIT]
         whole = {value for value, _ in branches if value is True or value is False} == {True, False}
@@ -462,7 +591,7 @@ class LoopWriter(Writer):
                 lines.append(f"{pad}{word} {self.test(subject, value, True)}:")
             lines += self.branch(then, depth + 1) or [f"{pad}    pass"]
         if not whole:
-            lines += [f"{pad}else:", f"{pad}    raise Miss"]
+            lines += [f"{pad}else:", f"{pad}    {self.miss}"]
         return lines
 
     def branch(self, then: Any, depth: int) -> list[str]:
@@ -477,7 +606,7 @@ class LoopWriter(Writer):
     def test(self, subject: str, value: Any, equal: bool) -> str:
         if value is True or value is False:
             return subject if value is equal else f"not {subject}"
-        return f"{'' if equal else 'not '}same({subject}, {self.constant(value, 'decided')})"
+        return f"{'' if equal else 'not '}{self.named(same, 'same')}({subject}, {self.constant(value, 'decided')})"
 
     def leaf(self, number: int, depth: int) -> list[str]:
         """Hand on what is carried, and collect."""
@@ -485,11 +614,13 @@ class LoopWriter(Writer):
         v = self.family.variants[number]
         lines = []
         for i, (of, items) in self.outs:
-            if of == number or (of is None and items.get(None) != "steps"):
-                lines.append(f"{pad}put{i}({self.whole(items[number])})")
-            elif items.get(None) == "steps":
-                single = len(self.family.variants) == 1
-                lines.append(f"{pad}out{i} += 1" if single else f"{pad}put{i}({number})")
+            if items.get(None) == "steps":
+                if len(self.family.variants) > 1:
+                    lines.append(f"{pad}{self.out[i]}.append({number})")
+                elif self.counting is None:
+                    lines.append(f"{pad}{self.out[i]} += 1")
+            elif of is None or of == number:
+                lines.append(f"{pad}{self.out[i]}.append({self.whole(items[number])})")
         targets, values = [], []
         for name, tree in zip(self.carried, v.following, strict=True):
             text = self.whole(tree)
@@ -812,6 +943,35 @@ def is_smooth(value: Any) -> bool:
 
 def example(tree: Any) -> Any:
     return tree.value if isinstance(tree, Op) else tree
+
+
+def same_kind(x: Any, y: Any) -> bool:
+    """Whether two values are of the same type, dtype and shape."""
+    if type(x) is not type(y):
+        return False
+    return type(x) is not np.ndarray or (x.dtype == y.dtype and x.shape == y.shape)
+
+
+def write_loop(self: Any, op: Op, pad: str, lines: list[str]) -> None:
+    """A loop in the midst of other statements."""
+    fn = op.fn
+    assembly = self.assembly if isinstance(self, LoopWriter) else self
+    writer = LoopWriter(fn.plain or fn, self, assembly.asked.get(op))
+    careful = None if fn.plain is None else fn.careful
+    text, results = writer.inline(op, self, careful)
+    lines += [pad[4:] + line for line in text]
+    assembly.elements[op] = results
+    assembly.names[op] = f"({', '.join(results)},)"
+
+
+def write_loop_in_program(
+    self: Assembly, op: Op, dying: Sequence[Op], pad: str, lines: list[str]
+) -> None:
+    write_loop(self, op, pad, lines)
+    self.release([x for x in dying if x is not op], pad, lines)
+
+
+WRITES[LoopFunction] = write_loop_in_program
 
 
 def or_zero(d: Any, like: Op) -> Any:

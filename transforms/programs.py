@@ -47,7 +47,7 @@ from .assemble import Assembly
 from .cotangents import shaped
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_fresh, is_steady
-from .loops import LoopFunction, Miss
+from .loops import LoopFunction, Miss, asked_results
 from .reverse import Recorded, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, simplified
@@ -540,6 +540,7 @@ class Builder:
         program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
+        self.assembly.asked = asked_results(ops)
         self.operate(ops, live, 2)
         if program.lines[-1] == "    try:":
             program.lines.append("        pass")
