@@ -825,6 +825,8 @@ def may_end(op: Op) -> bool:
     """Whether an operation of the forward run may raise, warn or give another type: it stays, needed or not."""
     if op.kind != "call" or (type(op) is FloatOp and op.fn in SAFE):
         return False
+    if type(op.fn) is LoopFunction:  # with decisions in it
+        return True
     return may_warn(op) or not is_steady(op) or (type(op.value) is float and op.fn not in SAFE)
 
 
