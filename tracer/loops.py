@@ -268,7 +268,7 @@ class Carrying:
         if kind is ArrayBox:
             memory = x.memory
             self.once(x)
-            if x.view is not None or memory.viewed or memory.boxes:
+            if x.view is not None or memory.boxes:
                 self.state.append(("shared array", x.value.dtype, x.value.shape))
                 return x
             op = Op(carry, (current(x),), x.value, NOWHERE, tape)

@@ -44,6 +44,7 @@ def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 ASK = call.__code__
+SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 serials = itertools.count(1)
 attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
@@ -154,7 +155,7 @@ class Caller:
         keep = [leaf.op for leaf in leaves(done.result) if leaf.op is not None]
         keep += [*done.outcome.ops(), *done.reads.impure]
         entry.unrolled = {}
-        roll(done.tape, entry.unrolled, keep)
+        roll(done.tape, entry.unrolled, keep, SHORTEST)
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""

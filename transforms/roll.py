@@ -57,14 +57,18 @@ SHORTEST_COUNT, SHORTEST_WHILE = 8, 2  # iterations that are worth a loop
 MOST_VARIANTS = 32
 
 
-def roll(tape: Tape, reasons: dict[str, str] | None = None, keep: Iterable[Op] = ()) -> Tape:
+def roll(
+    tape: Tape, reasons: dict[str, str] | None = None, keep: Iterable[Op] = (), shortest: int = 0
+) -> Tape:
     """Roll the loops of a tape, inner ones first, and return it.
 
     The tape must have been recorded with marks (``run(..., marks=True)``). Ops in ``keep`` and in the tape's result
     stay on the tape: whoever refers to other ops of the tape from elsewhere must name them. Why a loop was left as
-    it is, is noted in ``reasons`` by its place.
+    it is, is noted in ``reasons`` by its place. Loops that are counted stay if they are shorter than ``shortest``.
     """
-    Roller(tape, {} if reasons is None else reasons, {*keep, *ops_in(tape.result)}).roll()
+    roller = Roller(tape, {} if reasons is None else reasons, {*keep, *ops_in(tape.result)})
+    roller.shortest = shortest
+    roller.roll()
     return tape
 
 
@@ -117,6 +121,7 @@ class Roller:
 
     def __init__(self, tape: Tape, reasons: dict[str, str], keep: set[Op]) -> None:
         self.tape = tape
+        self.shortest = 0
         self.keep = keep
         self.reasons = reasons
         self.ops = tape.ops
@@ -570,7 +575,9 @@ class Group:
                 raise Unrolled(rigid)
             self.roller.tape.once = rigid
         counts = [p.numbers[-1] - k for p, k in zip(self.passages, self.begin, strict=True)]
-        if max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
+        size = max(len(path) and sum(len(x.steps) for x in path) for path in self.paths)
+        short = form != WHILE and size < self.roller.shortest and not thinned
+        if short or max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
             raise Unrolled("it is short")
         self.fill_in()
         if len(self.ends) > 1 and self.passages[0].loop.indexed and self.partial():
