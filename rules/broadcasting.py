@@ -39,6 +39,17 @@ def as_kind(d: Any, x: Any) -> Any:
     return dtype(d) if dtype is float or dtype is complex else cast(d, dtype)
 
 
+def broadcast_like(t: Any, z: Any) -> Any:
+    """The tangent ``t`` in the shape, the kind and the dtype of the value ``z``: the counterpart of `unbroadcast`."""
+    if t is None:
+        return None
+    if is_complex(t) and not is_complex(z):
+        t = np.real(t)
+    if np.shape(t) != np.shape(z):
+        t = np.broadcast_to(t, np.shape(z))
+    return as_kind(t, z)
+
+
 @query
 def is_integral(x: Any) -> bool:
     """Is ``x`` a bool or an array of bools?

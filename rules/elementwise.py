@@ -1,4 +1,4 @@
-"""Elementwise functions: one line with the partial derivatives makes the rule."""
+"""Elementwise functions: one line with the partial derivatives makes the rules of both modes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import is_sequence, unbroadcast
-from .registry import RRULE, Operand, Rule, register
+from .broadcasting import broadcast_like, is_sequence, unbroadcast
+from .registry import RRULE, Operand, Rule, query, register
 from .zeros import is_plain, product, quotient, ratio
 
 
@@ -28,7 +28,7 @@ Partial = Callable[..., Any] | over | float | None
 
 
 def elementwise(primitives: Any, *partials: Partial) -> None:
-    """Give ``primitives`` (one callable, or a tuple of names for one function) the rule that follows from its partials.
+    """Give ``primitives`` (one callable, or a tuple of names for one function) the rules that follow from its partials.
 
     There is one partial for each operand: a function of the operands and of the value, ``over`` such a
     function, a constant, or None for an operand through which no derivative flows.
@@ -38,7 +38,9 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
     >>> elementwise(np.log, over(lambda x, z: x))
     """
     primitives = primitives if isinstance(primitives, tuple) else (primitives,)
-    register(primitives, Rule(RRULE, _rule(primitives[0], partials), partials))
+    primitive = primitives[0]
+    forward = _forward(primitive, partials)
+    register(primitives, Rule(RRULE, _rule(primitive, partials), partials, forward))
 
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
@@ -74,6 +76,40 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
 
     rule.__name__ = rule.__qualname__ = getattr(primitive, "__name__", "rule")
     return rule
+
+
+def _forward(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
+    """The frule: the sum of what each partial makes of its operand's tangent."""
+
+    def forward(operands: Any, tangents: Any, **options: Any) -> Any:
+        z = primitive(*operands, **options)
+        xs = tuple(np.asarray(x) if is_sequence(x) else x for x in operands)
+        total = None
+        for partial, x, dx in zip(partials, operands, tangents, strict=True):
+            if dx is None or partial is None:
+                continue
+            dx = np.asarray(filled(dx, x)) if is_sequence(x) else dx
+            term = _times(dx, partial, xs, z)
+            total = term if total is None else total + term
+        if total is not None and options.get("where", True) is not True:
+            total = np.where(options["where"], total, 0)
+        return z, broadcast_like(total, z)
+
+    return forward
+
+
+def filled(tangent: Any, x: Any) -> Any:
+    """A tangent with zeros in the place of each None, in the structure of ``x``."""
+    if is_sequence(x):
+        parts = [filled(None if tangent is None else tangent[i], x[i]) for i in range(len(x))]
+        return tuple(parts) if isinstance(x, tuple) else parts
+    return zero_of(x) if tangent is None else tangent
+
+
+@query
+def zero_of(x: Any) -> Any:
+    """The zero that belongs to a number or an array."""
+    return np.zeros(np.shape(x), x.dtype)[()] if isinstance(x, (np.ndarray, np.generic)) else 0.0
 
 
 def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:

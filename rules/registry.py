@@ -2,10 +2,13 @@
 
 Words
 -----
-rule         what the registry knows about one callable: its kind and, if it is differentiable, its rrule.
+rule         what the registry knows about one callable: its kind and, if it is differentiable, its rules.
 rrule        a function called as the primitive is called; returns ``(value, pullback)``.
 pullback     maps the cotangent of the value to a tuple of cotangents, one for each argument.
 cotangent    the derivative of the final result with respect to a value; ``None`` is a zero.
+frule        a function of the operands and their tangents; returns ``(value, tangent)``. Where there is none, the
+             forward mode transposes the pullback, so that an rrule alone is enough for both modes.
+tangent      the derivative of a value along a direction in the space of the inputs; ``None`` is a zero.
 operand      a parameter without default: a number, an array, or a list or tuple of them.
 option       a parameter with a default (``axis=None``): a plain Python value that a rule may look at; a
              parameter that has a default and is an operand all the same says so: ``a_min: Operand = None``.
@@ -16,7 +19,7 @@ mutator      a function that writes into its first argument; known by its functi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import BuiltinFunctionType
 from typing import Any, TypeVar
 
@@ -26,18 +29,28 @@ Operand = Any
 RRULE, NONDIFF, QUERY, MUTATOR = "rrule", "nondiff", "query", "mutator"
 
 
+class Missing:
+    """A part of a tangent that does not exist; it is an error to ask for it."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Rule:
     """What the registry knows about one callable.
 
     ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY`` and ``MUTATOR``; ``function`` is the rrule (kind
     ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``. ``partials`` are the partial
-    derivatives of an elementwise function (see `elementwise`).
+    derivatives of an elementwise function (see `elementwise`), and ``forward`` is the frule.
     """
 
     kind: str
     function: Callable[..., Any] | None = None
     partials: tuple[Any, ...] | None = None
+    forward: Callable[..., Any] | None = None
 
 
 class Rules(dict[Hashable, Rule]):
@@ -102,6 +115,37 @@ def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
 
     def decorate(rule: F) -> F:
         register(primitives, Rule(RRULE, rule))
+        return rule
+
+    return decorate
+
+
+def frule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+    """Give each of ``primitives`` the decorated rule for the forward mode.
+
+    The rule is called as ``rule(primals, tangents, **options)``: a tuple of the operands, a tuple with the tangent
+    of each of them (``None`` is a zero, and of an operand that is a list or a tuple there is a list or a tuple of
+    tangents), and the options as keywords. It returns ``(value, tangent)``, the tangent with the structure, the
+    shapes and the kind of the value (``None`` is a zero). It may return ``NotImplemented`` for options that it does
+    not know.
+
+    It need not be written where there is an rrule: then the forward mode transposes the pullback. It pays where that
+    would compute something twice. An rrule that is registered later takes the place of both.
+
+    >>> import math
+    >>> @frule(math.cbrt)
+    ... def cbrt(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     y = math.cbrt(x)
+    ...     return y, dx / (3 * y * y)
+    """
+
+    def decorate(rule: F) -> F:
+        for primitive in primitives:
+            known = lookup(primitive)
+            if known is None or known.kind != RRULE:
+                known = Rule(RRULE)
+            register((primitive,), replace(known, forward=rule))
         return rule
 
     return decorate

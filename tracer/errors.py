@@ -21,3 +21,7 @@ class NoRuleError(WengertError):
 
 class CotangentError(WengertError):
     """The argument of a pullback does not fit the value it belongs to."""
+
+
+class TangentError(WengertError):
+    """A tangent does not fit the argument it belongs to."""

@@ -29,7 +29,7 @@ from ..tracer.structure import (
     leaves,
     rebuild,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, ops_in, primal
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from .cotangents import seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, sweep
@@ -194,16 +194,12 @@ def _variable(x):  # type: ignore[no-untyped-def]
     return variable(x), pullback
 
 
-def inner_pullback(
-    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wrt_self: bool
-) -> tuple[Any, Any]:
-    """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
+def inner_run(
+    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Run, int, int]:
+    """Run a function inside a traced one: its run, and where its ops begin and end on the tape."""
     done = Run(tracer.tape)
     seen = Copies()
-    if wrt_self:
-        raise TraceError(
-            "wrt_self=True is not supported inside a traced function; pass the object as an argument"
-        )
     if tracer.loops is not None:
         tracer.loops.hold()  # the ops of every iteration are needed in a moment
     boxed = []
@@ -215,11 +211,22 @@ def inner_pullback(
     for name, x in kwargs.items():
         named[name], done.kwargs[name] = as_variables(tracer, x, seen)
     start = len(tracer.tape.ops)
-    value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
+    done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
     seen.settle()
-    done.result = result_tree(tracer, value)
-    done.value = value
-    return value, InnerPullback(done, tracer, start, len(tracer.tape.ops))
+    done.result = result_tree(tracer, done.value)
+    return done, start, len(tracer.tape.ops)
+
+
+def inner_pullback(
+    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wrt_self: bool
+) -> tuple[Any, Any]:
+    """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
+    if wrt_self:
+        raise TraceError(
+            "wrt_self=True is not supported inside a traced function; pass the object as an argument"
+        )
+    done, start, stop = inner_run(tracer, f, args, kwargs)
+    return done.value, InnerPullback(done, tracer, start, stop)
 
 
 class InnerPullback:
@@ -253,18 +260,17 @@ def record_sweep(
         zip(wrt, sweep(ops, wrt, seeds, Recorded(tracer.tape, site)), strict=True)
     )
 
-    def gradient(leaf: Leaf) -> Any:
-        d = found.get(leaf.op)
-        if d is None:
-            return shaped(leaf, None)
-        if isinstance(d, Op):
-            box = box_of(tracer, d)
-            if type(leaf.value) in (float, int) and type(d.value) is not float:
-                return calls.call(tracer, site, float, (box,), {})
-            return box
-        return shaped(leaf, d)
+    return arranged(done, lambda leaf: handed(tracer, leaf, found.get(leaf.op), site))
 
-    return arranged(done, gradient)
+
+def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
+    """The derivative that a sweep on the active tape found, as the traced function gets to see it."""
+    if not isinstance(d, Op):
+        return shaped(leaf, d)
+    box = box_of(tracer, d)
+    if type(leaf.value) in (float, int) and type(d.value) is not float:
+        return calls.call(tracer, site, float, (box,), {})
+    return box
 
 
 def box_of(tracer: Tracer, op: Op) -> Box:

@@ -216,44 +216,85 @@ def plain(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Op) else leaf
 
 
-def expand(
+class Stage:
+    """A tape of its own, on which a rule is run for the operands of ``op``.
+
+    ``z`` stands for the value of the op and ``inputs`` are the leaves.
+    """
+
+    def __init__(self, op: Op, title: str) -> None:
+        self.op = op
+        self.tape = Tape(f"{title} of {getattr(op.fn, '__name__', 'op')}", op.site)
+        self.tracer = Tracer(self.tape)
+        self.tracer.modules = MODULES
+        self.inputs: list[Op] = []
+
+    def operands(
+        self, rule: registry.Rule, leaves: list[Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the op, with new inputs of this tape for the leaves."""
+        self.z = Input("z", self.op.value, self.tape)
+        self.tape.ops.append(self.z)
+        boxes = [self.tracer.input(f"x{i}", plain(x), "argument") for i, x in enumerate(leaves)]
+        self.inputs = [box.op for box in boxes]
+        count = operand_count(rule)
+        queue = iter(boxes)
+        args = tuple([refill(x, queue, i < count) for i, x in enumerate(self.op.args)])
+        return args, {k: refill(x, queue, False) for k, x in self.op.kwargs.items()}
+
+    def __enter__(self) -> Tracer:
+        self.before, active.tracer = active.tracer, self.tracer
+        return self.tracer
+
+    def __exit__(self, *error: Any) -> None:
+        active.tracer = self.before
+
+    def settle(self, value: Any) -> None:
+        """Note what the rule looked at, and let the op's value stand for the rule's own computation of it."""
+        guards = {g.args[0] for g in self.tape.ops if g.kind == "guard"}
+        self.drawn = {
+            i
+            for i, x in enumerate(self.inputs)
+            if x in guards and isinstance(x.value, (int, np.integer))
+        }
+        self.decided = not guards <= {self.inputs[i] for i in self.drawn}
+        replace_value(self.tape, value, self.z)
+
+    def close(self, result: Any) -> bool:
+        """End the tape with this result; says whether it holds for this run only."""
+        self.tape.result = result
+        outside = {x: x.value for x in self.tape.inputs if x.role == "outside"}
+        if outside:
+            fix(self.tape, outside)
+        return bool(outside) or self.decided
+
+
+def pulled_back(
     op: Op, rule: registry.Rule, leaves: list[Any], pattern: tuple[bool, ...], dz: Any
-) -> tuple[Expansion, set[int]]:
-    """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
-    tape = Tape(f"pullback of {getattr(op.fn, '__name__', 'op')}", op.site)
-    tracer = Tracer(tape)
-    tracer.modules = MODULES
-    cotangent = box_of(tracer, "dz", dz)
-    z = Input("z", op.value, tape)
-    tape.ops.append(z)
-    boxes = [tracer.input(f"x{i}", plain(x), "argument") for i, x in enumerate(leaves)]
-    inputs = [box.op for box in boxes]
-    count = operand_count(rule)
-    queue = iter(boxes)
-    args = tuple([refill(x, queue, i < count) for i, x in enumerate(op.args)])
-    kwargs = {k: refill(x, queue, False) for k, x in op.kwargs.items()}
-    before, active.tracer = active.tracer, tracer
-    try:
+) -> tuple[Stage, Any, list[tuple[int, Any]]]:
+    """Trace a rule and its pullback: the stage, the box of the cotangent, and the cotangents of active leaves."""
+    stage = Stage(op, "pullback")
+    cotangent = box_of(stage.tracer, "dz", dz)
+    args, kwargs = stage.operands(rule, leaves)
+    with stage as tracer:
         value, pullback = calls.call(tracer, NOWHERE, rule.function, args, kwargs)
         result = calls.call(tracer, NOWHERE, pullback, (cotangent,), {})
-    finally:
-        active.tracer = before
-    guards = {g.args[0] for g in tape.ops if g.kind == "guard"}
-    drawn = {
-        i for i, x in enumerate(inputs) if x in guards and isinstance(x.value, (int, np.integer))
-    }
-    decided = not guards <= {inputs[i] for i in drawn}
-    replace_value(tape, value, z)
+    stage.settle(value)
     if not isinstance(result, tuple):
         raise TraceError(
             f"the pullback of the rule of {op.fn} must return a tuple, one cotangent an argument"
         )
-    cotangents = collect(bound(op, rule, result), op, rule, pattern)
-    wanted, outputs, forms = [], [], []
-    for i, d in cotangents:
-        if d is None:
-            continue
-        out = operand(d, [])
+    found = collect(bound(op, rule, result), op, rule, pattern)
+    return stage, cotangent, [(i, operand(d, [])) for i, d in found if d is not None]
+
+
+def expand(
+    op: Op, rule: registry.Rule, leaves: list[Any], pattern: tuple[bool, ...], dz: Any
+) -> tuple[Expansion, set[int]]:
+    """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
+    stage, cotangent, cotangents = pulled_back(op, rule, leaves, pattern, dz)
+    forms: list[str | None] = []
+    for _, out in cotangents:
         form = None
         if isinstance(out, Op) and out.fn is scatter:
             form = "scatter"
@@ -264,14 +305,12 @@ def expand(
             and len(out.args) == 3
         ):
             form = "zeroed" if type(out.args[2]) in (int, float) and out.args[2] == 0 else None
-        wanted.append(i)
-        outputs.append(out)
         forms.append(form)
-    tape.result = [out.args if form else out for out, form in zip(outputs, forms, strict=True)]
-    outside = {x: x.value for x in tape.inputs if x.role == "outside"}
-    if outside:
-        fix(tape, outside)
-    return Expansion(pruned(simplified(tape)), wanted, forms, bool(outside) or decided), drawn
+    momentary = stage.close(
+        [out.args if form else out for (_, out), form in zip(cotangents, forms, strict=True)]
+    )
+    wanted = [i for i, _ in cotangents]
+    return Expansion(pruned(simplified(stage.tape)), wanted, forms, momentary), stage.drawn
 
 
 # What rules look up by name while they are traced: somebody may have put something else there for a while.

@@ -34,14 +34,7 @@ class Gradient(Dispatcher):
     def __init__(
         self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
     ) -> None:
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        if (
-            isinstance(numbers, str)
-            or not isinstance(numbers, Collection)
-            or not all(type(i) is int for i in numbers)
-        ):
-            raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
-        self.argnums = argnums if isinstance(argnums, int) else tuple(argnums)
+        self.argnums = checked_argnums(argnums)
         self.with_value = with_value
         self.has_aux = has_aux
         options = (self.argnums, with_value, has_aux)
@@ -127,6 +120,18 @@ def _state_at(module: str, name: str) -> Any:
 def _state_of(make: Callable[..., Any], f: Any, argnums: Any, has_aux: bool) -> Any:
     """The state behind a gradient, when it is unpickled."""
     return make(f, argnums, has_aux).__self__
+
+
+def checked_argnums(argnums: int | Collection[int]) -> int | tuple[int, ...]:
+    """``argnums`` as an int or a tuple of ints; raises TraceError for anything else."""
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if (
+        isinstance(numbers, str)
+        or not isinstance(numbers, Collection)
+        or not all(type(i) is int for i in numbers)
+    ):
+        raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
+    return argnums if isinstance(argnums, int) else tuple(argnums)
 
 
 def name_of(f: Any) -> str:

@@ -1,0 +1,402 @@
+"""Columns: a part of a tape that is linear in some variables, run once for many values of them.
+
+Words
+-----
+column    one of the values that a variable takes; all of them lie along a leading axis of one array.
+logical   as it is on the tape that is run: the shape of one column.
+rule      how an op is carried out for all columns at once: ``rule(batch, op)`` returns the op of all columns, or None
+          where it declines. What has no rule is carried out column by column, that op alone.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from ..rules.broadcasting import cast, expand, kept_shape
+from ..rules.mutation import scatter, scatter_add, setitem
+from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
+
+Rule = Callable[["Batch", Op], Any]
+rules: dict[Any, Rule] = {}
+
+
+def batched(*fns: Any) -> Callable[[Rule], Rule]:
+    """Say how calls of each of these functions are carried out for all columns at once."""
+
+    def decorate(rule: Rule) -> Rule:
+        for fn in fns:
+            rules[fn] = rule
+        return rule
+
+    return decorate
+
+
+class Batch:
+    """Carries out ops for ``count`` columns at once, by ops on ``tape``.
+
+    ``columns`` holds, by the op of one column, the op of all of them (a tuple where the value is one).
+    """
+
+    def __init__(self, tape: Tape, site: Site, count: int) -> None:
+        self.tape = tape
+        self.site = site
+        self.count = count
+        self.columns: dict[Op, Any] = {}
+        self.loops = 0  # how many ops were carried out column by column
+
+    def run(self, ops: Iterable[Op]) -> None:
+        """Carry out these ops; those that are the same for all columns as they are."""
+        with np.errstate(all="ignore"):
+            for op in ops:
+                if op.kind == "call" and any(x in self.columns for x in op.operands()):
+                    self.columns[op] = self.all_columns(op)
+                elif op.kind != "input":
+                    op.tape = self.tape
+                    self.tape.ops.append(op)
+
+    def do(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        """Carry out one operation."""
+        value = fn(*primal(args), **primal(kwargs))
+        return append(self.tape, fn, args, kwargs, value, self.site)
+
+    def all_columns(self, op: Op) -> Any:
+        """The op of all columns."""
+        if op.fn is element:
+            return self.columns[op.args[0]][op.args[1]]
+        rule = rule_of(op.fn)
+        found = None if rule is None else rule(self, op)
+        if found is not None and np.shape(found.value) == (self.count, *np.shape(op.value)):
+            return found
+        self.loops += 1
+        return self.one_by_one(op)
+
+    def one_by_one(self, op: Op) -> Any:
+        """Carry out an op for each column by itself."""
+        results = []
+        for i in range(self.count):
+
+            def column(x: Op, i: int = i) -> Any:
+                return self.do(operator.getitem, self.columns[x], i) if x in self.columns else x
+
+            args, kwargs = substitute(op.args, column), substitute(op.kwargs, column)
+            results.append(self.do(op.fn, *args, **kwargs))
+        return self.together(results, op.value)
+
+    def together(self, results: list[Any], value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return tuple(
+                [
+                    self.together([self.do(element, x, i) for x in results], part)
+                    for i, part in enumerate(value)
+                ]
+            )
+        return self.do(np.stack, results)
+
+    # What rules are made of
+
+    def has(self, x: Any) -> bool:
+        """Whether an argument differs from column to column."""
+        return isinstance(x, Op) and x in self.columns
+
+    def only(self, *xs: Any) -> bool:
+        """Whether none of these arguments has a column in it."""
+        return not any(op in self.columns for x in xs for op in ops_in(x))
+
+    def aligned(self, x: Any, rank: int) -> Any:
+        """An argument in which ``rank`` logical axes stand behind that of the columns, for broadcasting."""
+        if not self.has(x):
+            return x
+        shape = np.shape(x.value)
+        if len(shape) >= rank:
+            return self.columns[x]
+        return self.do(
+            np.reshape, self.columns[x], (self.count, *[1] * (rank - len(shape)), *shape)
+        )
+
+    def full(self, x: Any) -> Any:
+        """An argument with all of its columns, even where they are all the same."""
+        if self.has(x):
+            return self.columns[x]
+        return self.do(np.broadcast_to, x, (self.count, *np.shape(primal(x))))
+
+    def shaped(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """The columns of an argument in another logical shape."""
+        return self.do(np.reshape, self.columns[x], (self.count, *shape))
+
+
+def rule_of(fn: Any) -> Rule | None:
+    """How calls of ``fn`` are carried out for all columns at once."""
+    try:
+        found = rules.get(fn)
+    except TypeError:
+        return None
+    if found is not None:
+        return found
+    if isinstance(fn, np.ufunc):
+        return elementwise if fn.signature is None and fn.nout == 1 else None
+    known = registry.lookup(fn)
+    if known is not None and known.partials is not None and scalar_only(fn) is False:
+        return elementwise
+    return None
+
+
+def scalar_only(fn: Any) -> bool:
+    """Whether a function is for Python's numbers alone."""
+    return getattr(fn, "__module__", None) in ("math", "cmath", "builtins")
+
+
+def ndim(x: Any) -> int:
+    return np.ndim(primal(x))
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return np.shape(primal(x))
+
+
+def option(op: Op, place: int, name: str, default: Any = None) -> Any:
+    """An option of a call, given by its place or by its name."""
+    return op.args[place] if len(op.args) > place else op.kwargs.get(name, default)
+
+
+# ------------------------------------------------------------------------------------------- elementwise
+
+
+COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+
+
+@batched(np.where, np.real, np.imag, *COMPARISONS)
+def elementwise(b: Batch, op: Op) -> Any:
+    given = (*op.args, *op.kwargs.values())
+    if any(isinstance(x, (list, tuple)) and not b.only(x) for x in given):
+        return None
+    rank = max(ndim(x) for x in given)
+    args = [b.aligned(x, rank) for x in op.args]
+    return b.do(op.fn, *args, **{k: b.aligned(x, rank) for k, x in op.kwargs.items()})
+
+
+@batched(float, complex)
+def _convert(b: Batch, op: Op) -> Any:
+    return b.do(cast, b.shaped(op.args[0], ()), op.fn)
+
+
+@batched(cast, np.copy, np.ndarray.copy, np.ndarray.astype, np.tril, np.triu, np.linalg.inv)
+def _by_itself(b: Batch, op: Op) -> Any:
+    """What acts on the last axes only, or on no axis at all."""
+    x, *rest = op.args
+    return b.do(op.fn, b.columns[x], *rest, **op.kwargs) if b.has(x) and b.only(*rest) else None
+
+
+# ------------------------------------------------------------------------------------------------ shapes
+
+
+@batched(np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel, np.ndarray.flatten)
+@batched(np.expand_dims, np.squeeze, np.ndarray.squeeze, np.atleast_1d)
+def _reshape(b: Batch, op: Op) -> Any:
+    if "order" in op.kwargs or any(isinstance(x, str) for x in op.args) or not b.has(op.args[0]):
+        return None
+    return b.shaped(op.args[0], np.shape(op.value))
+
+
+@batched(np.broadcast_to)
+def _broadcast_to(b: Batch, op: Op) -> Any:
+    shape = np.shape(op.value)
+    return b.do(np.broadcast_to, b.aligned(op.args[0], len(shape)), (b.count, *shape))
+
+
+@batched(expand)
+def _expand(b: Batch, op: Op) -> Any:
+    shape = np.shape(op.value)
+    kept = kept_shape(shape, option(op, 2, "axis"))
+    return b.do(np.broadcast_to, b.shaped(op.args[0], kept), (b.count, *shape))
+
+
+@batched(np.transpose, np.ndarray.transpose)
+def _transpose(b: Batch, op: Op) -> Any:
+    x, *axes = op.args
+    axes = axes or [op.kwargs.get("axes")]
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    n = ndim(x)
+    order = range(n)[::-1] if order is None else [int(i) % n for i in order]
+    return b.do(np.transpose, b.columns[x], (0, *[i + 1 for i in order]))
+
+
+@batched(np.swapaxes, np.ndarray.swapaxes, np.moveaxis)
+def _swapaxes(b: Batch, op: Op) -> Any:
+    x, *axes = op.args
+    if op.kwargs or not all(isinstance(i, int) for i in axes):
+        return None
+    return b.do(op.fn, b.columns[x], *[i % ndim(x) + 1 for i in axes])
+
+
+@batched(np.sum, np.add.reduce, np.mean, np.ndarray.sum, np.ndarray.mean)
+def _reduce(b: Batch, op: Op) -> Any:
+    x, *rest = op.args
+    if len(rest) > 1 or not set(op.kwargs) <= {"axis", "keepdims"} or not b.has(x):
+        return None
+    n = ndim(x)
+    axis = option(op, 1, "axis", 0 if op.fn is np.add.reduce else None)
+    axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    kept = {"keepdims": True} if op.kwargs.get("keepdims") is True else {}
+    if not set(op.kwargs.items()) >= set(kept.items()) or op.kwargs.get("keepdims") not in (
+        None, True, False, np._NoValue,
+    ):
+        return None
+    return b.do(op.fn, b.columns[x], axis=tuple([i % n + 1 for i in axes]), **kept)
+
+
+@batched(np.cumsum, np.flip, np.roll, np.fft.fft, np.fft.ifft)
+def _along(b: Batch, op: Op) -> Any:
+    """What moves along one axis, which is named."""
+    axis = op.kwargs.get("axis")
+    if not isinstance(axis, int) or not b.only(*op.args[1:]):
+        return None
+    x, *rest = op.args
+    return b.do(op.fn, b.columns[x], *rest, **{**op.kwargs, "axis": axis % ndim(x) + 1})
+
+
+@batched(np.concatenate, np.stack)
+def _concatenate(b: Batch, op: Op) -> Any:
+    parts = op.args[0]
+    axis = option(op, 1, "axis", 0)
+    if not isinstance(parts, (list, tuple)) or not isinstance(axis, int):
+        return None
+    return b.do(op.fn, [b.full(x) for x in parts], axis=axis % np.ndim(op.value) + 1)
+
+
+@batched(np.array, np.asarray)
+def _array(b: Batch, op: Op) -> Any:
+    parts = op.args[0]
+    if len(op.args) > 1 or op.kwargs:
+        return None
+    if isinstance(parts, Op):
+        return b.do(np.positive, b.columns[parts])
+    if not isinstance(parts, (list, tuple)) or any(isinstance(x, (list, tuple)) for x in parts):
+        return None
+    return b.do(np.stack, [b.full(x) for x in parts], axis=1)
+
+
+# ---------------------------------------------------------------------------------------------- elements
+
+
+def index_of(index: Any) -> tuple[Any, ...] | None:
+    """An index behind the axis of the columns; None where that would bring its axes into another order."""
+    parts = index if isinstance(index, tuple) else (index,)
+    plain = [primal(x) for x in parts]
+    places = [i for i, x in enumerate(plain) if is_advanced(x) or isinstance(x, (int, np.integer))]
+    if any(map(is_advanced, plain)) and places[-1] - places[0] >= len(places):
+        return None
+    return (slice(None), *parts)
+
+
+def is_advanced(index: Any) -> bool:
+    return isinstance(index, (list, np.ndarray))
+
+
+def rank_at(shape: tuple[int, ...], index: Any) -> int:
+    """How many axes the elements at an index have."""
+    return np.ndim(np.broadcast_to(0, shape)[primal(index)])
+
+
+@batched(operator.getitem)
+def _getitem(b: Batch, op: Op) -> Any:
+    x, index = op.args
+    full = index_of(index)
+    if full is None or not b.has(x) or not b.only(index):
+        return None
+    return b.do(operator.getitem, b.columns[x], full)
+
+
+@batched(scatter)
+def _scatter(b: Batch, op: Op) -> Any:
+    d, index, shape, dtype = op.args
+    full = index_of(index)
+    if full is None or not b.has(d) or not b.only(index):
+        return None
+    d = b.aligned(d, rank_at(shape, index))
+    return b.do(scatter, d, full, (b.count, *shape), dtype)
+
+
+@batched(setitem, scatter_add)
+def _write(b: Batch, op: Op) -> Any:
+    x, index, value = op.args
+    full = index_of(index)
+    if full is None or not b.only(index):
+        return None
+    value = b.aligned(value, rank_at(shape_of(x), index))
+    return b.do(op.fn, b.full(x), full, value)
+
+
+# ---------------------------------------------------------------------------------------------- products
+
+
+@batched(operator.matmul, np.matmul, np.dot, np.ndarray.dot)
+def matmul(b: Batch, op: Op) -> Any:
+    x, y = op.args
+    m, n = ndim(x), ndim(y)
+    dot = op.fn in (np.dot, np.ndarray.dot)
+    if op.kwargs or (dot and max(m, n) > 2):
+        return None
+    if dot and not (m and n):
+        rank = max(m, n)
+        return b.do(np.multiply, b.aligned(x, rank), b.aligned(y, rank))
+    if not b.has(x) and m == 2 and n == 1:  # one product of two matrices
+        return b.do(np.matmul, b.columns[y], b.do(np.transpose, x))
+    if not b.has(y) and n <= 2 and (m == 1 or n == 1):
+        return b.do(np.matmul, b.columns[x], y)
+    rank = max(m, n, 2)
+    x = as_matrix(b, x, (1, *shape_of(x)) if m == 1 else shape_of(x), rank)
+    y = as_matrix(b, y, (*shape_of(y), 1) if n == 1 else shape_of(y), rank)
+    return b.do(np.reshape, b.do(np.matmul, x, y), (b.count, *np.shape(op.value)))
+
+
+def as_matrix(b: Batch, x: Any, shape: tuple[int, ...], rank: int) -> Any:
+    """An argument of a product in the shape of a stack of matrices."""
+    if b.has(x):
+        return b.shaped(x, (*[1] * (rank - len(shape)), *shape))
+    return x if shape_of(x) == shape else b.do(np.reshape, x, shape)
+
+
+@batched(np.outer)
+def _outer(b: Batch, op: Op) -> Any:
+    x, y = op.args
+    p, q = np.shape(op.value)
+    x = b.shaped(x, (p, 1)) if b.has(x) else b.do(np.reshape, x, (p, 1))
+    y = b.shaped(y, (1, q)) if b.has(y) else b.do(np.reshape, y, (1, q))
+    return b.do(np.multiply, x, y)
+
+
+@batched(np.einsum)
+def _einsum(b: Batch, op: Op) -> Any:
+    subscripts, *xs = op.args
+    if not isinstance(subscripts, str) or "->" not in subscripts:
+        return None
+    free = [c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in subscripts]
+    if not free:
+        return None
+    left, right = subscripts.replace(" ", "").split("->")
+    terms = [free[0] + t if b.has(x) else t for t, x in zip(left.split(","), xs, strict=True)]
+    args = [b.columns[x] if b.has(x) else x for x in xs]
+    return b.do(np.einsum, f"{','.join(terms)}->{free[0]}{right}", *args, **op.kwargs)
+
+
+@batched(np.linalg.solve)
+def _solve(b: Batch, op: Op) -> Any:
+    a, y = op.args
+    m, n = ndim(a), ndim(y)
+    if m != 2 or n > 2:
+        return None
+    if b.has(a):
+        right = (*shape_of(y), 1) if n == 1 else shape_of(y)
+        found = b.do(np.linalg.solve, b.columns[a], b.do(np.reshape, b.full(y), (b.count, *right)))
+        return b.do(np.reshape, found, (b.count, *np.shape(op.value)))
+    # One factorisation for all columns, which stand side by side.
+    rows = shape_of(y)[0]
+    side = b.do(np.reshape, b.do(np.moveaxis, b.columns[y], 0, -1), (rows, -1))
+    shape = (*np.shape(op.value), b.count)
+    found = b.do(np.reshape, b.do(np.linalg.solve, a, side), shape)
+    return b.do(np.moveaxis, found, -1, 0)

@@ -1,0 +1,333 @@
+"""``jacobian``, ``hessian`` and ``hvp``: all the partial derivatives of a function, or their product with a vector.
+
+Words
+-----
+mode      ``forward``: one column for each number that goes in; ``reverse``: one row for each number that comes out.
+units     the columns or rows to compute: the unit vectors of the space of the inputs, or of the results.
+block     the part of the Jacobian that belongs to one leaf of the result and one leaf of an argument.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..rules.broadcasting import cast
+from ..tracer import calls, places
+from ..tracer.errors import CotangentError, TraceError
+from ..tracer.run import Run
+from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.structure import Leaf, leaves, rebuild
+from ..tracer.tape import Input, Op, Site, Tape, append, primal
+from .api import box_of, inner_run
+from .batch import Batch
+from .dispatch import written
+from .forward import Pusher
+from .gradients import check_argument, checked_argnums, grad, name_of
+from .reverse import Recorded, sweep
+from .simplify import pruned
+from .tangents import Once, Pushed, Transform, Whole, check_sequences
+
+FORWARD, REVERSE = "forward", "reverse"
+
+
+class Jacobian(Transform):
+    """The transform of `jacobian`."""
+
+    __slots__ = ("argnums", "holomorphic", "mode")
+    name = "jacobian"
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        argnums: int | Collection[int],
+        mode: str | None,
+        holomorphic: bool,
+    ) -> None:
+        if mode not in (None, FORWARD, REVERSE):
+            raise TraceError(f'mode must be "forward", "reverse" or None, not {mode!r}')
+        self.argnums = checked_argnums(argnums)
+        self.mode = mode
+        self.holomorphic = holomorphic
+        super().__init__(f, (self.argnums, mode, holomorphic))
+
+    def title(self) -> str:
+        argnums = f", argnums={self.argnums!r}" if self.argnums != 0 else ""
+        return written("jacobian", self.f, argnums + (f", mode={self.mode!r}" if self.mode else ""))
+
+    def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        for i in numbers:
+            if not -len(args) <= i < len(args):
+                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
+        done, start, stop = inner_run(tracer, self.f, args, kwargs)
+        for i in numbers:
+            check_argument(self.f, i, done.args[i], args[i])
+        blocks = Blocks(self, tracer, done, tracer.tape.ops[start:stop], numbers)
+
+        def rows(out: Leaf) -> Any:
+            found = tuple(
+                [rebuild(done.args[i], lambda x: blocks.block(out, x)) for i in numbers]
+            )
+            return found[0] if isinstance(self.argnums, int) else found
+
+        return rebuild(done.result, rows)
+
+
+class Blocks:
+    """The blocks of one Jacobian, from a run on the active tape."""
+
+    def __init__(
+        self, what: Jacobian, tracer: Tracer, done: Run, ops: list[Op], numbers: Sequence[int]
+    ) -> None:
+        self.what = what
+        self.tracer = tracer
+        self.site = places.user_site()
+        self.outs = [x for x in leaves(done.result) if x.op is not None]
+        self.ins = [x for i in dict.fromkeys(numbers) for x in leaves(done.args[i])]
+        self.ops = ops
+        into, out = count(self.ins), count(self.outs)
+        mode = what.mode or (FORWARD if into <= out else REVERSE)
+        self.forward = mode == FORWARD
+        self.check_complex()
+        self.units = self.layout(self.ins if self.forward else self.outs)
+        self.found = self.computed()
+
+    def check_complex(self) -> None:
+        """A derivative of complex numbers by complex numbers is one number only where it is declared so."""
+        into = any(np.iscomplexobj(x.value) for x in self.ins)
+        out = any(np.iscomplexobj(x.value) for x in self.outs)
+        if self.what.holomorphic and not (into and out):
+            raise TraceError("holomorphic=True is for functions from complex numbers to complex numbers")
+        if into and out and not self.what.holomorphic:
+            raise TraceError(
+                f"the Jacobian of {name_of(self.what.f)} takes complex numbers to complex numbers; "
+                "say holomorphic=True if the function is, or differentiate real and imaginary part"
+            )
+
+    def twice(self, leaf: Leaf) -> bool:
+        """Whether a leaf needs the units 1 and i."""
+        return np.iscomplexobj(leaf.value) and not self.what.holomorphic
+
+    def layout(self, units: list[Leaf]) -> dict[int, tuple[int, int]]:
+        """Where the columns of each leaf begin and end."""
+        found, start = {}, 0
+        for leaf in units:
+            stop = start + int(np.size(leaf.value)) * (1 + self.twice(leaf))
+            found[id(leaf)] = (start, stop)
+            start = stop
+        self.count = start
+        return found
+
+    def do(self, fn: Any, *args: Any, **kwargs: Any) -> Op:
+        value = fn(*primal(args), **primal(kwargs))
+        return append(self.tracer.tape, fn, args, kwargs, value, self.site)
+
+    def computed(self) -> dict[Op, Any]:
+        """For each variable on the other side its derivatives by all units, along a leading axis."""
+        sources, targets = (self.ins, self.outs) if self.forward else (self.outs, self.ins)
+        wanted: list[Op] = list(dict.fromkeys(x.op for x in targets if x.op is not None))
+        scratch = Tape()
+        dummies: dict[int, Input] = {}
+        seeds: list[tuple[Op, Any]] = []
+        for leaf in sources:
+            value = np.zeros_like(leaf.value)[()] if not number(leaf.value) else type_of(leaf)(0)
+            dummy = Input("unit", value, scratch)
+            dummies[id(leaf)] = dummy
+            scratch.ops.append(dummy)
+            assert leaf.op is not None
+            seeds.append((leaf.op, dummy))
+        found, momentary = self.swept(scratch, seeds, wanted)
+        if momentary:
+            return self.one_by_one(seeds, wanted)
+        scratch.result = found
+        batch = Batch(self.tracer.tape, self.site, self.count)
+        unit = self.do(np.eye, self.count) if self.count else None
+        for leaf in sources:
+            batch.columns[dummies[id(leaf)]] = self.unit_vectors(leaf, unit)
+        batch.run(pruned(scratch).ops)
+        return {
+            op: batch.full(d) if isinstance(d, Op) else d
+            for op, d in zip(wanted, found, strict=True)
+        }
+
+    def swept(
+        self, tape: Tape, seeds: list[tuple[Op, Any]], wanted: list[Op]
+    ) -> tuple[list[Any], str]:
+        """One sweep for one column."""
+        if self.forward:
+            pusher = Pusher(tape, self.site)
+            return pusher.sweep(self.ops, seeds, wanted), pusher.momentary
+        machine = Recorded(tape, self.site)
+        return sweep(self.ops, wanted, seeds, machine), machine.momentary
+
+    def unit_vectors(self, leaf: Leaf, unit: Op | None) -> Op:
+        """The columns of one leaf: ones in its own block, zeros elsewhere."""
+        start, stop = self.units[id(leaf)]
+        kind = kind_of(leaf)
+        shape = (self.count, *np.shape(leaf.value))
+        if unit is None or start == stop:
+            return self.do(np.zeros, shape, kind)
+        if self.twice(leaf):
+            half = (start + stop) // 2
+            real = self.do(operator.getitem, unit, (slice(None), slice(start, half)))
+            turned = self.do(operator.getitem, unit, (slice(None), slice(half, stop)))
+            part = self.do(operator.add, real, self.do(operator.mul, turned, 1j))
+        else:
+            part = self.do(operator.getitem, unit, (slice(None), slice(start, stop)))
+        if part.value.dtype != kind:
+            part = self.do(cast, part, kind)
+        return self.do(np.reshape, part, shape)
+
+    def one_by_one(self, seeds: list[tuple[Op, Any]], wanted: list[Op]) -> dict[Op, Any]:
+        """A sweep for each column, where a rule decides by the values of tangents or cotangents."""
+        sources = self.ins if self.forward else self.outs
+        unit = self.do(np.eye, self.count)
+        columns = [self.unit_vectors(leaf, unit) for leaf in sources]
+        rows: dict[Op, list[Any]] = {op: [] for op in wanted}
+        for i in range(self.count):
+            now = [
+                (op, self.do(operator.getitem, c, i))
+                for (op, _), c in zip(seeds, columns, strict=True)
+            ]
+            for op, d in zip(wanted, self.swept(self.tracer.tape, now, wanted)[0], strict=True):
+                rows[op].append(d)
+        return {op: self.stacked(op, parts) for op, parts in rows.items()}
+
+    def stacked(self, op: Op, parts: list[Any]) -> Any:
+        if all(d is None for d in parts):
+            return None
+        zero = np.zeros_like(op.value)
+        return self.do(np.stack, [zero if d is None else d for d in parts])
+
+    def block(self, out: Leaf, into: Leaf) -> Any:
+        """The derivatives of one leaf of the result by one leaf of an argument."""
+        shape = (*np.shape(out.value), *np.shape(into.value))
+        plain = number(out.value) and number(into.value)
+        kind = np.result_type(kind_of(out), kind_of(into))
+        mine, other = (into, out) if self.forward else (out, into)
+        whole = None if other.op is None or mine.op is None else self.found.get(other.op)
+        if whole is None:
+            zero = np.zeros(shape, kind)[()]
+            return zero.item() if plain else zero
+        if not isinstance(whole, Op):  # the same number for all columns
+            whole = self.do(np.full, (self.count, *np.shape(other.value)), whole)
+        start, stop = self.units[id(mine)]
+        if self.twice(mine):
+            half = (start + stop) // 2
+            real, turned = self.rows(whole, start, half), self.rows(whole, half, stop)
+            part = self.do(operator.sub, real, self.do(operator.mul, turned, 1j))
+        else:
+            part = self.rows(whole, start, stop)
+        if part.value.dtype != kind:
+            part = self.do(cast, part, kind)
+        if self.forward and np.ndim(out.value):
+            part = self.do(np.reshape, part, (stop - start, -1) if part.value.size else shape)
+            part = self.do(np.transpose, part) if part.value.ndim == 2 else part
+        part = self.do(np.reshape, part, shape)
+        if not shape:
+            part = self.do(operator.getitem, part, ())
+        box = box_of(self.tracer, part)
+        return calls.call(self.tracer, self.site, type_of(out, into), (box,), {}) if plain else box
+
+    def rows(self, whole: Op, start: int, stop: int) -> Op:
+        if (start, stop) == (0, self.count):
+            return whole
+        return self.do(operator.getitem, whole, slice(start, stop))
+
+
+def count(parts: list[Leaf]) -> int:
+    return sum(int(np.size(leaf.value)) for leaf in parts)
+
+
+def number(value: Any) -> bool:
+    """Whether a value is a number of Python's own."""
+    return type(value) in (int, float, complex)
+
+
+def type_of(*parts: Leaf) -> type:
+    return complex if any(type(x.value) is complex for x in parts) else float
+
+
+def kind_of(leaf: Leaf) -> Any:
+    """The dtype of a leaf's derivatives."""
+    value = leaf.value
+    return value.dtype if isinstance(value, (np.ndarray, np.generic)) else np.dtype(type_of(leaf))
+
+
+@intrinsic
+def jacobian(
+    f: Callable[..., Any],
+    argnums: int | Collection[int] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
+    """The function that returns the Jacobian of ``f`` with respect to the arguments numbered ``argnums``.
+
+    For an array ``x`` and a result ``y`` it is an array of the shape ``y.shape + x.shape``. For structures it is the
+    structure of the result with, in the place of each leaf, the structure of the argument, or for several argnums a
+    tuple of these.
+
+    In the mode ``"forward"`` there is a column for each number that goes in, in ``"reverse"`` a row for each that
+    comes out; ``None`` takes what is fewer. The function is run once, and all columns are computed as one.
+
+    Of a real function of complex numbers the entries are the gradients that `grad` gives. A function from complex to
+    complex numbers must be declared ``holomorphic``; the entries are its complex derivatives.
+
+    Raises `TraceError` for a mode or argnums that do not exist, and what `jvp` and `pullback` raise.
+
+    >>> import numpy as np
+    >>> jacobian(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
+    """
+    return Whole(Jacobian(f, argnums, mode, holomorphic)).bound()
+
+
+@intrinsic
+def hessian(f: Callable[..., Any], argnums: int | Collection[int] = 0) -> Callable[..., Any]:
+    """The function that returns the second derivatives of ``f`` with respect to the arguments ``argnums``.
+
+    It is the Jacobian of the Jacobian, forward over reverse. For a number that depends on an array ``x`` it is an
+    array of the shape ``x.shape + x.shape``; structures are those of `jacobian`, twice.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    return jacobian(jacobian(f, argnums, REVERSE), argnums, FORWARD)
+
+
+@intrinsic
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """The Hessian of ``f``, which must return a real number, times a vector; the Hessian is never formed.
+
+    It is the derivative of the gradient along ``tangents``, by forward over reverse: a small multiple of the cost of
+    ``f``. For one primal the product has its structure; for several it is a tuple with one entry for each.
+
+    Raises what `jvp` and `grad` raise.
+
+    >>> import numpy as np
+    >>> hvp(lambda x: x[0] ** 2 * x[1], (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    array([4., 2.])
+    """
+    check_sequences(primals, tangents)
+    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    transform = Product(grad(f, argnums))
+    if active.tracer is not None:
+        return transform(primals, tangents)
+    return Once(transform.__call__, ()).dispatch((tuple(primals), tuple(tangents)), {}, [], None)
+
+
+class Product(Pushed):
+    """The transform of `hvp`."""
+
+    __slots__ = ()
+    name = "hvp"
+
+    def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return super().inside(tracer, args, kwargs)[1]

@@ -1,0 +1,216 @@
+"""Pushforwards: what the rule of an op comes down to in forward mode, for given types, shapes and tangents.
+
+Words
+-----
+pushforward  a small tape from the value and the leaves of an op, and the tangents of some leaves, to its own tangent.
+frule        where the rule has one, it is traced, as `expand` traces rrules.
+transposed   otherwise the pullback is traced, which is linear in the cotangent, and the reverse sweep is run over it
+             with the tangents for cotangents. In the pairing Re(sum(cotangent * tangent)), which is the convention
+             for complex numbers here, the transposed pullback is the pushforward.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from ..rules.broadcasting import broadcast_like
+from ..tracer import calls, places
+from ..tracer.box import BOXES
+from ..tracer.errors import NoRuleError, WengertError
+from ..tracer.record import operand
+from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
+from .expand import (
+    Stage,
+    leaves_of,
+    operand_count,
+    plain,
+    pulled_back,
+    refill,
+    type_key,
+)
+from .reverse import Parts, Recorded, sweep
+from .simplify import pruned, simplified
+
+
+class Pushforward:
+    """The pushforward of one primitive, for given types.
+
+    ``tape`` has the inputs ``z``, the leaves and the tangents of those that have one; its result is the tangent, a
+    tuple of them, or None. A ``momentary`` one depends on values that its key does not tell, and is not kept.
+    """
+
+    __slots__ = ("inputs", "momentary", "tape")
+
+    def __init__(self, tape: Tape, momentary: bool) -> None:
+        self.tape = tape
+        self.inputs = tape.inputs
+        self.momentary = momentary
+
+
+cache: dict[Hashable, Pushforward] = {}
+looked_at: dict[Hashable, set[int]] = {}
+
+
+def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None, list[Any]]:
+    """The pushforward of an op, and what its inputs are; None where no tangent can flow."""
+    rule = registry.lookup(op.fn)
+    if rule is None or rule.kind != registry.RRULE:
+        if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
+            return None, []
+        raise NoRuleError(places.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
+    leaves, frame = leaves_of(op, rule)
+    given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
+    pattern = tuple([None if t is None else type_key(plain(t)) for t in given])
+    inputs = [op, *leaves, *[t for t in given if t is not None]]
+    types = tuple([type_key(plain(x)) for x in leaves])
+    statics = looked_at.get((rule, frame), ())
+    base = (op.fn, rule, frame, pattern, types, type_key(op.value))
+    found = cache.get((base, tuple([plain(leaves[i]) for i in statics])))
+    if found is None:
+        try:
+            found, drawn = made(op, rule, leaves, given)
+        except WengertError:
+            raise
+        except Exception as error:
+            name = getattr(op.fn, "__name__", op.fn)
+            message = f"the rule of {name} failed with {type(error).__name__}: {error}"
+            raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
+        if drawn:
+            looked_at.setdefault((rule, frame), set()).update(drawn)
+            statics = looked_at[rule, frame]
+        if not found.momentary:
+            cache[base, tuple([plain(leaves[i]) for i in statics])] = found
+    return found, inputs
+
+
+def made(
+    op: Op, rule: registry.Rule, leaves: list[Any], given: list[Any]
+) -> tuple[Pushforward, set[int]]:
+    """Trace a rule. Says also which integer leaves it looked at."""
+    if rule.forward is not None:
+        found = by_frule(op, rule, leaves, given)
+        if found is not None:
+            return found
+    if rule.function is None:
+        raise NoRuleError(
+            f"{places.blame(op.site)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know "
+            "these options, and there is no rrule"
+        )
+    return transposed(op, rule, leaves, given)
+
+
+def by_frule(
+    op: Op, rule: registry.Rule, leaves: list[Any], given: list[Any]
+) -> tuple[Pushforward, set[int]] | None:
+    """The pushforward that follows from an frule; None where it declines."""
+    stage = Stage(op, "pushforward")
+    args, kwargs = stage.operands(rule, leaves)
+    boxes = [
+        None if t is None else stage.tracer.input(f"t{i}", plain(t), "argument")
+        for i, t in enumerate(given)
+    ]
+    count = operand_count(rule)
+    queue = iter(boxes)
+    directions = [beside(x, refill(x, queue, i < count)) for i, x in enumerate(op.args)]
+    if any(t is not None for t in (*directions[count:], *queue)):
+        return None  # of an option
+    options = named(rule, args, count)
+    if options is None:
+        return None
+    primals, tangents = args[:count], tuple(directions[:count])
+    with stage as tracer:
+        answer = calls.call(tracer, NOWHERE, rule.forward, (primals, tangents), {**options, **kwargs})
+        if answer is NotImplemented:
+            return None
+        value, tangent = answer
+        tangent = fitted(op, tracer, tangent, op.value)
+    stage.settle(value)
+    momentary = stage.close(operand(tangent, []))
+    return Pushforward(pruned(simplified(stage.tape)), momentary), stage.drawn
+
+
+def beside(x: Any, tangent: Any) -> Any:
+    """The tangent of an argument, None if there is none in it: what is no variable there has none."""
+    kind = type(x)
+    if isinstance(x, Op):
+        return tangent
+    if kind is tuple or kind is list:
+        parts = [beside(a, t) for a, t in zip(x, tangent, strict=True)]
+        return None if all(t is None for t in parts) else kind(parts)
+    return None
+
+
+def named(rule: registry.Rule, args: tuple[Any, ...], count: int) -> dict[str, Any] | None:
+    """The options among the positional arguments, by their names; None where they have none."""
+    if len(args) <= count:
+        return {}
+    if rule.function is None:
+        return None
+    parameters = list(inspect.signature(rule.function).parameters)[count:]
+    return dict(zip(parameters, args[count:], strict=False)) if len(args) - count <= len(
+        parameters
+    ) else None
+
+
+def fitted(op: Op, tracer: Any, tangent: Any, value: Any) -> Any:
+    """The tangent of a value, in its kind and dtype; an error if the shape is another."""
+    if tangent is None:
+        return None
+    if isinstance(value, (tuple, list)):
+        return tuple([fitted(op, tracer, t, v) for t, v in zip(tangent, value, strict=True)])
+    if isinstance(tangent, registry.Missing):
+        return tangent
+    have = tangent.value if type(tangent) in BOXES else tangent
+    if np.shape(have) != np.shape(value):
+        raise ValueError(
+            f"its tangent is {type_name(have)}, but the value is {type_name(value)}"
+        )
+    return calls.call(tracer, NOWHERE, broadcast_like, (tangent, value), {})
+
+
+def transposed(
+    op: Op, rule: registry.Rule, leaves: list[Any], given: list[Any]
+) -> tuple[Pushforward, set[int]]:
+    """The pushforward that follows from an rrule."""
+    pattern = tuple([t is not None for t in given])
+    stage, cotangent, found = pulled_back(op, rule, leaves, pattern, ones(op.value))
+    dz = next(x for x in stage.tape.inputs if x.name == "dz")
+    momentary = stage.close([d for _, d in found])
+    back = pruned(simplified(stage.tape))
+    tape = Tape(f"pushforward of {getattr(op.fn, '__name__', 'op')}", op.site)
+    given_inputs = {
+        i: Input(f"t{i}", plain(t), tape) for i, t in enumerate(given) if t is not None
+    }
+    tape.ops = [
+        *[x for x in back.ops if x.kind == "input" and x is not dz],
+        *given_inputs.values(),
+        *[x for x in back.ops if x.kind != "input"],
+    ]
+    machine = Recorded(tape, op.site)
+    seeds = [
+        (d, given_inputs[i]) for (i, _), d in zip(found, back.result, strict=True)
+        if isinstance(d, Op)
+    ]
+    (tangent,) = sweep(back.ops, [dz], seeds, machine)
+    tape.result = joined(tangent)
+    return Pushforward(pruned(simplified(tape)), momentary or bool(machine.momentary)), stage.drawn
+
+
+def joined(cotangent: Any) -> Any:
+    """The parts of a cotangent in a tuple."""
+    return tuple(cotangent.parts) if isinstance(cotangent, Parts) else cotangent
+
+
+def ones(value: Any) -> Any:
+    """A cotangent of a value that no rule can take for zero."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(ones, value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        kind = value.dtype if value.dtype.kind in "fc" else float
+        return np.ones(np.shape(value), kind)[()] if not isinstance(value, np.ndarray) else np.ones(value.shape, kind)
+    return 1.0 + 0j if isinstance(value, complex) else 1.0

@@ -1,0 +1,174 @@
+"""``jvp`` and ``linearize``: a function and its derivative along a direction.
+
+Words
+-----
+primals   the arguments at which a function is differentiated.
+tangents  the direction: for each of them the derivative of it along the direction, of its structure.
+whole     a transform that is traced together with the function that it works on, and answered by one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..rules.broadcasting import as_kind
+from ..tracer import calls, places
+from ..tracer.box import BOXES
+from ..tracer.errors import CotangentError, TangentError, TraceError
+from ..tracer.intrinsic import Intrinsic
+from ..tracer.record import operand
+from ..tracer.reads import Reads
+from ..tracer.run import Run, run
+from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.structure import Leaf, leaves, rebuild
+from ..tracer.tape import Input, Op, Tape, ops_in, substitute
+from .api import handed, inner_run
+from .cache import key_of
+from .cotangents import seeds_of, shaped
+from .dispatch import Caller, Dispatcher, written
+from .forward import Pusher
+from .programs import Builder, Program
+
+
+class Transform(Intrinsic):
+    """What becomes of a function ``f``: it works on the tape of the run that it is called in."""
+
+    __slots__ = ("f", "options")
+    name = ""
+
+    def __init__(self, f: Callable[..., Any], options: tuple[Any, ...] = ()) -> None:
+        if not callable(f):
+            raise TraceError(
+                f"the first argument must be a function or another callable, not a {type(f).__name__}"
+            )
+        self.f = f
+        self.options = options
+
+    def cache_key(self) -> Hashable:
+        return (type(self).__name__, *self.options, key_of(self.f))
+
+    def title(self) -> str:
+        """How a person would write it."""
+        return written(self.name, self.f)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        assert active.tracer is not None
+        return self.inside(active.tracer, args, kwargs)
+
+    def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+class Once(Caller):
+    """Answers one call of a transform."""
+
+    __slots__ = ()
+
+    def title(self) -> str:
+        return self.f.__self__.title()  # type: ignore[attr-defined]
+
+    def traced(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
+    ) -> tuple[Any, Run]:
+        done = run(self.f, args, kwargs, reads=reads, drawn=drawn, marks=reads is not None)
+        return done.value, done
+
+    def build(self, done: Run) -> Program:
+        return Builder(done, self.f.__self__.name, self.entry().names).build([], [], "{value}")  # type: ignore[attr-defined]
+
+
+class Whole(Once, Dispatcher):
+    """The state behind a function that a transform has made."""
+
+    __slots__ = ()
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform.__call__, transform.name, transform.options)
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.f(*args, **kwargs)
+
+
+# --------------------------------------------------------------------------------------------------- jvp
+
+
+class Pushed(Transform):
+    """The transform of `jvp`."""
+
+    __slots__ = ()
+    name = "jvp"
+
+    def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        primals, tangents = args
+        done, start, stop = inner_run(tracer, self.f, tuple(primals), {})
+        seeds = tangent_seeds(tracer, done, tangents, self.title())
+        return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], seeds)
+
+
+@intrinsic
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of ``f(*primals)`` and its derivative along ``tangents``: the Jacobian times a vector.
+
+    Returns ``(value, tangent)``. There is one tangent for each primal, of its structure, shapes and kind; ``None``
+    stands for zero, and is the tangent of strings, bools and integer arrays. The tangent of the value has the value's
+    structure. The cost is a small multiple of that of ``f``, however many results it has.
+
+    Raises `TangentError` for tangents that do not fit, `NoRuleError` where a callable without a rule is in the way,
+    `TraceError` for what cannot be traced, and whatever ``f`` itself raises.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.5))
+    (6.0, 4.0)
+    """
+    check_sequences(primals, tangents)
+    transform = Pushed(f)
+    if active.tracer is not None:
+        return transform(primals, tangents)
+    return Once(transform.__call__, ()).dispatch((tuple(primals), tuple(tangents)), {}, [], None)
+
+
+def check_sequences(primals: Any, tangents: Any) -> None:
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TangentError(
+                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}"
+            )
+    if len(primals) != len(tangents):
+        raise TangentError(f"there are {len(primals)} primals, but {len(tangents)} tangents")
+
+
+def tangent_seeds(
+    tracer: Tracer | None, done: Run, tangents: Sequence[Any], title: str
+) -> list[tuple[Op, Any]]:
+    """Pair each differentiable leaf of the arguments with its tangent."""
+    seeds: list[tuple[Op, Any]] = []
+    try:
+        for i, (tree, t) in enumerate(zip(done.args, tangents, strict=True)):
+            seeds += seeds_of(tree, t, f"tangent {i}")
+    except CotangentError as error:
+        raise TangentError(f"{title}: {error}") from None
+    if tracer is None:
+        return seeds
+    return [(op, tangent_op(tracer, op.value, t)) for op, t in seeds]
+
+
+def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
+    """A tangent as the tape holds it, of the kind and the dtype of the value."""
+    if type(t) in BOXES:
+        like = 0.0 if type(value) is int else value
+        t = calls.call(tracer, places.user_site(), as_kind, (t, like), {})
+    return operand(t, [])
+
+
+def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]) -> Any:
+    """Run the forward sweep on the active tape; the tangent of the result."""
+    site = places.user_site()
+    wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
+    found = dict(zip(wanted, Pusher(tracer.tape, site).sweep(ops, seeds, wanted), strict=True))
+
+    def tangent(leaf: Leaf) -> Any:
+        return handed(tracer, leaf, None if leaf.op is None else found[leaf.op], site)
+
+    return rebuild(done.result, tangent)
