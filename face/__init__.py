@@ -16,7 +16,7 @@ from .transforms.explain import explain
 from .transforms.gradients import grad, value_and_grad
 from .transforms.jacobians import hessian, hvp, jacobian
 from .transforms.pullbacks import pullback, vjp
-from .transforms.tangents import jvp
+from .transforms.tangents import jvp, linearize
 
 __all__ = [
     "CotangentError",
@@ -37,6 +37,7 @@ __all__ = [
     "jacobian",
     "jit",
     "jvp",
+    "linearize",
     "mutates",
     "nondiff",
     "pullback",

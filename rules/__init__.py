@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401
     elementwise,
+    linear,
     mutation,
     numpy_creation,
     numpy_indexing,
@@ -15,7 +16,9 @@ from . import (  # noqa: F401
     python_cmath,
     python_math,
     queries,
+    tangents,
+    tangents_linalg,
 )
-from .registry import lookup, mutates, nondiff, query, rrule
+from .registry import frule, lookup, mutates, nondiff, query, rrule
 
-__all__ = ["lookup", "mutates", "nondiff", "query", "rrule"]
+__all__ = ["frule", "lookup", "mutates", "nondiff", "query", "rrule"]

@@ -47,7 +47,22 @@ def broadcast_like(t: Any, z: Any) -> Any:
         t = np.real(t)
     if np.shape(t) != np.shape(z):
         t = np.broadcast_to(t, np.shape(z))
-    return as_kind(t, z)
+    return of_type(as_kind(t, z), z)
+
+
+def of_type(t: Any, z: Any) -> Any:
+    """``t`` as an array or a NumPy scalar where ``z`` is one: what can be done to ``z`` can then be done to it."""
+    if isinstance(z, np.ndarray):
+        return t if isinstance(t, np.ndarray) else np.asarray(t)
+    if isinstance(z, np.inexact):
+        return t[()] if isinstance(t, np.ndarray) else t if is_scalar(t) else cast(t, z.dtype)
+    return t
+
+
+@query
+def is_scalar(x: Any) -> bool:
+    """Is ``x`` a number of NumPy's?"""
+    return isinstance(x, np.generic)
 
 
 @query

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import broadcast_like, is_sequence, unbroadcast
-from .registry import RRULE, Operand, Rule, query, register
+from .registry import RRULE, Operand, Rule, register
 from .zeros import is_plain, product, quotient, ratio
 
 
@@ -106,7 +106,6 @@ def filled(tangent: Any, x: Any) -> Any:
     return zero_of(x) if tangent is None else tangent
 
 
-@query
 def zero_of(x: Any) -> Any:
     """The zero that belongs to a number or an array."""
     return np.zeros(np.shape(x), x.dtype)[()] if isinstance(x, (np.ndarray, np.generic)) else 0.0

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.broadcasting import cast
 from ..rules.registry import rrule
 from ..tracer import calls, places
 from ..tracer.arrays import Memory, is_traced_array
@@ -265,11 +266,15 @@ def record_sweep(
 
 def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
     """The derivative that a sweep on the active tape found, as the traced function gets to see it."""
+    value = leaf.value
+    whole = isinstance(value, (int, np.integer))
     if not isinstance(d, Op):
-        return shaped(leaf, d)
+        return shaped(Leaf(None, 0.0) if whole else leaf, d)
     box = box_of(tracer, d)
-    if type(leaf.value) in (float, int) and type(d.value) is not float:
-        return calls.call(tracer, site, float, (box,), {})
+    if whole or type(value) is float:
+        return box if type(d.value) is float else calls.call(tracer, site, float, (box,), {})
+    if isinstance(value, (np.ndarray, np.generic)) and getattr(d.value, "dtype", None) != value.dtype:
+        return calls.call(tracer, site, cast, (box, value.dtype), {})
     return box
 
 
@@ -277,7 +282,8 @@ def box_of(tracer: Tracer, op: Op) -> Box:
     """A box for an op of a reverse sweep."""
     if not is_traced_array(op.value):
         return Box(op.value, op)
-    own = append(tracer.tape, np.positive, (op,), {}, np.positive(op.value), op.site)
+    copy = np.positive if op.value.ndim else np.copy  # of an array without axes the first makes a number
+    own = append(tracer.tape, copy, (op,), {}, copy(op.value), op.site)
     memory = Memory(own.value)
     memory.saved.append(own)
     return ArrayBox(own.value, own, memory)

@@ -12,18 +12,19 @@ transposed   otherwise the pullback is traced, which is linear in the cotangent,
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
-from ..rules.broadcasting import broadcast_like
+from ..rules.broadcasting import broadcast_like, cast
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.record import operand
-from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, type_name
 from .expand import (
     Stage,
     leaves_of,
@@ -197,8 +198,24 @@ def transposed(
         if isinstance(d, Op)
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
-    tape.result = joined(tangent)
+    tape.result = typed(tape, joined(tangent), op.value)
     return Pushforward(pruned(simplified(tape)), momentary or bool(machine.momentary)), stage.drawn
+
+
+def typed(tape: Tape, t: Any, value: Any) -> Any:
+    """A tangent as an array or a NumPy scalar where the value is one."""
+    if isinstance(t, tuple):
+        return tuple([typed(tape, part, v) for part, v in zip(t, value, strict=True)])
+    if t is None or type(plain(t)) is type(value):
+        return t
+    steps: list[tuple[Any, tuple[Any, ...]]] = []
+    if isinstance(value, np.ndarray):
+        steps = [(np.asarray, ())]
+    elif isinstance(value, np.inexact):
+        steps = [(operator.getitem, ((),))] if isinstance(plain(t), np.ndarray) else [(cast, (value.dtype,))]
+    for fn, rest in steps:
+        t = append(tape, fn, (t, *rest), {}, fn(plain(t), *rest), NOWHERE)
+    return t
 
 
 def joined(cotangent: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.broadcasting import as_kind
+from ..rules.broadcasting import broadcast_like
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
@@ -24,13 +24,15 @@ from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
-from ..tracer.tape import Input, Op, Tape, ops_in, substitute
+from ..tracer.source import compiled
+from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
 from .api import handed, inner_run
 from .cache import key_of
 from .cotangents import seeds_of, shaped
 from .dispatch import Caller, Dispatcher, written
 from .forward import Pusher
 from .programs import Builder, Program
+from .simplify import pruned, simplified
 
 
 class Transform(Intrinsic):
@@ -158,7 +160,7 @@ def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
     """A tangent as the tape holds it, of the kind and the dtype of the value."""
     if type(t) in BOXES:
         like = 0.0 if type(value) is int else value
-        t = calls.call(tracer, places.user_site(), as_kind, (t, like), {})
+        t = calls.call(tracer, places.user_site(), broadcast_like, (t, like), {})
     return operand(t, [])
 
 
@@ -169,6 +171,100 @@ def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
     found = dict(zip(wanted, Pusher(tracer.tape, site).sweep(ops, seeds, wanted), strict=True))
 
     def tangent(leaf: Leaf) -> Any:
-        return handed(tracer, leaf, None if leaf.op is None else found[leaf.op], site)
+        t = None if leaf.op is None else found[leaf.op]
+        return handed(tracer, leaf, t, site)
 
     return rebuild(done.result, tangent)
+
+
+# ---------------------------------------------------------------------------------------------- linearize
+
+
+@intrinsic
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
+
+    ``f`` is run once; ``f_jvp(*tangents)`` does nothing but the derivative, as often as it is called, and answers for
+    the moment at which ``linearize`` was called. Tangents are as in `jvp`.
+
+    >>> value, f_jvp = linearize(lambda x, y: x * y, 2.0, 3.0)
+    >>> value, f_jvp(1.0, 0.0), f_jvp(0.0, 1.0)
+    (6.0, 3.0, 2.0)
+    """
+    if active.tracer is not None:
+        tracer = active.tracer
+        done, start, stop = inner_run(tracer, f, primals, {})
+        return done.value, Linear(done, tracer.tape.ops[start:stop], Pushed(f).title(), tracer)
+    done = run(f, primals, {}, protect=True)
+    return done.value, Linear(done, done.tape.ops, Pushed(f).title())
+
+
+class Linear:
+    """The derivative of a function at one point; see `linearize`."""
+
+    def __init__(self, done: Run, ops: list[Op], title: str, tracer: Tracer | None = None) -> None:
+        self.done = done
+        self.ops = ops
+        self.title = title
+        self.tracer = tracer
+        self.functions: dict[Any, Callable[..., Any] | None] = {}  # by the leaves with a tangent
+
+    def __call__(self, *tangents: Any) -> Any:
+        done = self.done
+        if len(tangents) != len(done.args):
+            raise TangentError(
+                f"{self.title}: there are {len(done.args)} primals, but {len(tangents)} tangents"
+            )
+        if self.tracer is not None and active.tracer is not self.tracer:
+            raise TraceError("this function was made inside a traced function whose run has ended")
+        seeds = tangent_seeds(active.tracer, done, tangents, self.title)
+        if active.tracer is not None and (
+            self.tracer is not None or any(isinstance(t, Op) for _, t in seeds)
+        ):
+            return pushed(active.tracer, done, self.ops, seeds)
+        key = tuple([op for op, _ in seeds])
+        if key not in self.functions:
+            self.functions[key] = self.compiled(seeds)
+        function = self.functions[key]
+        with np.errstate(all="ignore"):
+            found = self.swept(Tape(), seeds)[0] if function is None else function(*[t for _, t in seeds])
+        known = dict(zip(self.wanted(), found, strict=True))
+        return rebuild(done.result, lambda leaf: shaped(leaf, known.get(leaf.op)))
+
+    def wanted(self) -> list[Any]:
+        return list(dict.fromkeys(x.op for x in leaves(self.done.result) if x.op is not None))
+
+    def swept(self, tape: Tape, seeds: list[tuple[Op, Any]]) -> tuple[list[Any], str]:
+        """The tangents of the results, as values; and whose rule decided by the values of tangents."""
+        pusher = Pusher(tape, self.done.tape.site)
+        found = pusher.sweep(self.ops, seeds, self.wanted())
+        return [t.value if isinstance(t, Op) else t for t in found], pusher.momentary
+
+    def compiled(self, seeds: list[tuple[Op, Any]]) -> Callable[..., Any] | None:
+        """The sweep as a function of the tangents; None where it holds for these tangents only."""
+        tape = Tape("f_jvp", self.done.tape.site)
+        tape.ops = [Input(f"t{i}", t, tape) for i, (_, t) in enumerate(seeds)]
+        inputs = list(tape.ops)
+        pusher = Pusher(tape, tape.site)
+        given = [(op, t) for (op, _), t in zip(seeds, inputs, strict=True)]
+        tape.result = pusher.sweep(self.ops, given, self.wanted())
+        if pusher.momentary:
+            return None
+        moving = set(inputs)
+        for op in tape.ops:
+            if op.kind == "call" and not moving.isdisjoint(op.operands()):
+                moving.add(op)
+
+        def fixed(x: Op) -> Any:
+            return x if x in moving else x.value
+
+        tape.ops = [op for op in tape.ops if op in moving]
+        for op in tape.ops:
+            op.args = substitute(op.args, fixed)
+            if isinstance(op, KeywordOp):
+                op.kwargs = substitute(op.kwargs, fixed)  # type: ignore[misc]
+        tape.result = substitute(tape.result, fixed)
+        return compiled(pruned(simplified(tape)), "f_jvp")
+
+
+intrinsic(Linear.__call__)

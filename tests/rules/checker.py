@@ -1,13 +1,15 @@
 """One check for every rule, run through the public engine.
 
 A test module fills a `Table` with one line a case, ``case(fn, *args, **kwargs)``, and hands each case to
-`check_first`, `check_second` and `check_single`:
+`check_first`, `check_second`, `check_single` and `check_forward`:
 
 first     the value is that of the plain call to the bit, the arguments are not touched, the gradient has the
           structure, dtype and shape of the arguments, and for random cotangents and directions it agrees
           with finite differences;
 second    the gradient of a random projection of the gradient agrees with finite differences of it;
-single    in single precision the gradient is float32 and agrees with the one in double precision.
+single    in single precision the gradient is float32 and agrees with the one in double precision;
+forward   the tangent of the value has its structure, dtype and shape, and for random directions and cotangents the
+          forward mode says what the reverse mode says, and agrees with finite differences.
 
 Floats, complex numbers and arrays of them are differentiated, in nested lists and tuples too; ints are
 constants of the case. Of complex numbers, JAX's convention is asked for: Re(sum(dz * df(v))) equals
@@ -22,7 +24,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import pullback
+from wengert import jvp, pullback
 
 FLOATS = (float, complex, np.inexact)
 
@@ -163,6 +165,25 @@ def check_first(case):
         assert_near(inner(dx, v), numeric, case.tol, norm(dx) * norm(v))
 
 
+def check_forward(case):
+    rng = np.random.default_rng(case.seed)
+    args = copy.deepcopy(case.args)
+    expected = case.call(*copy.deepcopy(case.args))
+    v = random_like(case.args, rng)
+    value, dv = jvp(case.call, args, v)
+    assert_same(value, expected)
+    assert_same(args, case.args)
+    assert_kind(dv, expected)
+    dz = random_like(expected, rng)
+    forward = inner(dv, dz)
+    back = pullback(case.call, *args)[1](dz)
+    size = norm(dv) * norm(dz)
+    exact = all(np.asarray(x).dtype in (np.float64, np.complex128) for x in leaves([*args, value]))
+    assert_near(forward, inner(back, v), 1e-9 if exact else case.tol, size)
+    numeric = derivative(lambda h: inner(case.call(*shifted(case.args, v, h)), dz))
+    assert_near(forward, numeric, case.tol, size)
+
+
 def check_second(case):
     rng = np.random.default_rng(case.seed)
     dz = random_like(case.call(*copy.deepcopy(case.args)), rng)
@@ -236,6 +257,8 @@ def assert_kind(dx, x):
         assert type(dx) is type(x), (type(dx), type(x))
         if isinstance(x, np.ndarray):
             assert dx.dtype == x.dtype and dx.shape == x.shape
+    elif isinstance(x, np.integer):
+        assert type(dx) is float  # of an integer that depends on a Python int
     elif not isinstance(x, int):
         assert dx is None
 

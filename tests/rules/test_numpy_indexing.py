@@ -5,7 +5,7 @@ import operator as op
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import pullback
 from wengert.rules import mutation
@@ -179,6 +179,11 @@ case(masks, M, 0.6)
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

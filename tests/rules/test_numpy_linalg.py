@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import grad, pullback
 
@@ -126,6 +126,11 @@ if hasattr(np.linalg, "svdvals"):
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

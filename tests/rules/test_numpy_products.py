@@ -3,7 +3,7 @@
 import operator as op
 
 import numpy as np
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 case = Table()
 
@@ -125,6 +125,11 @@ case(np.correlate, C, Z[0], "full")
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

@@ -1,7 +1,7 @@
 """The rules for sums and products, extremes, moments, cumulative forms and sorting."""
 
 import numpy as np
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import pullback
 
@@ -121,6 +121,11 @@ case(lambda x: np.argsort(x, axis=0) * x, M)
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

@@ -1,7 +1,7 @@
 """The rules for shapes, axes, joining, repeating, copying, diagonals, and for arrays made from numbers."""
 
 import numpy as np
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 case = Table()
 
@@ -188,6 +188,11 @@ case(np.convolve, X, X[:2])
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import grad, pullback
 
@@ -112,6 +112,11 @@ case(lambda x: x.round(1) + x, X)
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

@@ -6,7 +6,7 @@ import operator as op
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import grad, pullback, value_and_grad
 
@@ -186,6 +186,11 @@ case(cmath.rect, 1.7, 0.6)
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

@@ -1,0 +1,163 @@
+"""Linear algebra in forward mode: with what the value itself has found, and at most one more factorisation.
+
+The formulas are those of M. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008); the conventions (the triangle that is read, equal eigenvalues, the phase of
+singular vectors) those of the rules for reverse mode in ``numpy_linalg``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .broadcasting import is_complex, is_sequence
+from .elementwise import filled
+from .numpy_linalg import _array, _h, _is_vector, cofactors
+from .registry import Missing, frule
+from .zeros import ratio
+
+
+def direction(da: Any, a: Any) -> Any:
+    """The tangent of a matrix; that of a list of rows as an array."""
+    return np.asarray(filled(da, a)) if is_sequence(a) else da
+
+
+def hermitian(d: Any, lower: bool) -> Any:
+    """The tangent of a Hermitian matrix of which one triangle is read."""
+    strict = np.tril(d, -1) if lower else np.triu(d, 1)
+    return strict + _h(strict) + np.eye(np.shape(d)[-1]) * np.real(d)
+
+
+@frule(np.linalg.inv, np.linalg._umath_linalg.inv)
+def inv(primals, tangents, **options):
+    z = np.linalg.inv(primals[0])
+    return z, -(z @ direction(tangents[0], primals[0]) @ z)
+
+
+@frule(np.linalg.solve)
+def solve(primals, tangents):
+    # a x = b gives a dx = db - da x: all tangents of one solve share a factorisation.
+    (a, b), (da, db) = primals, tangents
+    x = np.linalg.solve(a, b)
+    vector = _is_vector(a, b)
+    right: Any = None
+    if db is not None:
+        db = direction(db, b)
+        right = db[..., None] if vector else db
+    if da is not None:
+        moved = direction(da, a) @ (x[..., None] if vector else x)
+        right = -moved if right is None else right - moved
+    dx = np.linalg.solve(a, right)
+    return x, dx[..., 0] if vector else dx
+
+
+@frule(np.linalg.det)
+def det(primals, tangents):
+    (a,), (da,) = primals, tangents
+    return np.linalg.det(a), np.add.reduce(cofactors(a) * direction(da, a), axis=(-2, -1))
+
+
+@frule(np.linalg.slogdet)
+def slogdet(primals, tangents):
+    (a,), (da,) = primals, tangents
+    z = np.linalg.slogdet(a)
+    trace = np.add.reduce(np.swapaxes(np.linalg.inv(a), -1, -2) * direction(da, a), axis=(-2, -1))
+    dsign = 1j * z[0] * np.imag(trace) if is_complex(_array(a)) else None
+    return z, (dsign, np.real(trace))
+
+
+@frule(np.linalg.cholesky)
+def cholesky(primals, tangents, **options):
+    (a,), (da,) = primals, tangents
+    z = np.linalg.cholesky(a, **options)
+    upper = options.get("upper", False)
+    low = _h(z) if upper else z
+    inverse = np.linalg.inv(low)
+    n = np.shape(low)[-1]
+    half = np.tril(np.ones((n, n))) - 0.5 * np.eye(n)
+    d = low @ (inverse @ hermitian(direction(da, a), not upper) @ _h(inverse) * half)
+    return z, _h(d) if upper else d
+
+
+@frule(np.linalg.eigvalsh)
+def eigvalsh(primals, tangents, UPLO="L"):
+    (a,), (da,) = primals, tangents
+    v = np.linalg.eigh(a, UPLO)[1]
+    d = hermitian(direction(da, a), UPLO.upper() == "L")
+    return np.linalg.eigvalsh(a, UPLO), diagonal_of(v, d @ v)
+
+
+@frule(np.linalg.eigh)
+def eigh(primals, tangents, UPLO="L"):
+    (a,), (da,) = primals, tangents
+    w, v = z = np.linalg.eigh(a, UPLO)
+    turned = hermitian(direction(da, a), UPLO.upper() == "L") @ v
+    gaps = ratio(1.0, w[..., None, :] - w[..., :, None])
+    return z, (diagonal_of(v, turned), v @ (gaps * (_h(v) @ turned)))
+
+
+def diagonal_of(u: Any, d: Any) -> Any:
+    """The real diagonal of the product of the adjoint of ``u`` with ``d``."""
+    return np.real(np.add.reduce(np.conjugate(u) * d, axis=-2))
+
+
+@frule(np.linalg.pinv)
+def pinv(primals, tangents, **options):
+    (a, *rest), (da, *others) = primals, tangents
+    if any(t is not None for t in others):
+        return NotImplemented
+    # Golub & Pereyra (1973).
+    p = np.linalg.pinv(a, *rest, **options)
+    x, d = _array(a), direction(da, a)
+    pd = p @ d
+    left, right = p @ _h(p), _h(p) @ p
+    dh = _h(d)
+    return p, left @ (dh - dh @ x @ p) + (dh - p @ x @ dh) @ right - pd @ p
+
+
+@frule(np.linalg.svd)
+def svd(primals, tangents, full_matrices=True, compute_uv=True, hermitian=False):
+    (a,), (da,) = primals, tangents
+    z = np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+    x, d = _array(a), direction(da, a)
+    if not compute_uv:
+        return z, singular(x, d)
+    u, s, vh = z
+    k = np.shape(s)[-1]
+    more_u, more_v = np.shape(u)[-1] > k, np.shape(vh)[-2] > k
+    u, vh = u[..., :, :k], vh[..., :k, :]
+    v = _h(vh)
+    p = _h(u) @ d @ v
+    row, column = s[..., None, :], s[..., :, None]
+    gaps = ratio(1.0, (row - column) * (row + column))
+    inverse = ratio(1.0, row)
+    ds = np.real(np.add.reduce(np.eye(k) * p, axis=-1))
+    middle = gaps * (p * row + column * _h(p))
+    if is_complex(x):
+        middle = middle + 1j * np.eye(k) * np.imag(p) * inverse
+    du = u @ middle + (d @ v - u @ p) * inverse
+    dv = v @ (gaps * (column * p + _h(p) * row)) + (_h(d) @ u - v @ _h(p)) * inverse
+    return z, (no_more() if more_u else du, ds, no_more() if more_v else _h(dv))
+
+
+def no_more() -> Missing:
+    """Says that the singular vectors of a rectangular matrix have no tangent."""
+    return Missing(
+        "the singular vectors that np.linalg.svd adds to a rectangular matrix for full_matrices=True "
+        "have no derivative; use full_matrices=False"
+    )
+
+
+def singular(x: Any, d: Any) -> Any:
+    """The tangent of the singular values."""
+    u, _, vh = np.linalg.svd(x, full_matrices=False)
+    return diagonal_of(u, d @ _h(vh))
+
+
+if hasattr(np.linalg, "svdvals"):
+
+    @frule(np.linalg.svdvals, np.linalg._umath_linalg.svd)
+    def svdvals(primals, tangents, **options):
+        (a,), (da,) = primals, tangents
+        return np.linalg.svd(a, compute_uv=False), singular(_array(a), direction(da, a))
