@@ -18,11 +18,13 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.broadcasting import cast, expand, kept_shape
-from ..rules.mutation import scatter, scatter_add, setitem
+from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
+from ..rules.numpy_shapes import on_diagonal
 from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
 
 Rule = Callable[["Batch", Op], Any]
 rules: dict[Any, Rule] = {}
+JOINING = frozenset((np.concatenate, np.stack, np.array, np.asarray))
 
 
 def batched(*fns: Any) -> Callable[[Rule], Rule]:
@@ -68,12 +70,19 @@ class Batch:
         """The op of all columns."""
         if op.fn is element:
             return self.columns[op.args[0]][op.args[1]]
-        rule = rule_of(op.fn)
+        rule = rule_of(op.fn) if self.is_direct(op) else None
         found = None if rule is None else rule(self, op)
         if found is not None and np.shape(found.value) == (self.count, *np.shape(op.value)):
             return found
         self.loops += 1
         return self.one_by_one(op)
+
+    def is_direct(self, op: Op) -> bool:
+        """Whether each argument with columns is a variable itself, or a variable in a list that is to be joined."""
+        given = (*op.args, *op.kwargs.values())
+        if op.fn in JOINING and isinstance(op.args[0], (list, tuple)):
+            given = (*op.args[0], *given[1:])
+        return all(isinstance(x, Op) or self.only(x) for x in given)
 
     def one_by_one(self, op: Op) -> Any:
         """Carry out an op for each column by itself."""
@@ -163,6 +172,11 @@ def option(op: Op, place: int, name: str, default: Any = None) -> Any:
     return op.args[place] if len(op.args) > place else op.kwargs.get(name, default)
 
 
+def are_axes(*axes: Any) -> bool:
+    """Whether all of these are plain integers (no variables, which may change)."""
+    return all(isinstance(i, (int, np.integer)) for i in axes)
+
+
 # ------------------------------------------------------------------------------------------- elementwise
 
 
@@ -171,10 +185,7 @@ COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, 
 
 @batched(np.where, np.real, np.imag, *COMPARISONS)
 def elementwise(b: Batch, op: Op) -> Any:
-    given = (*op.args, *op.kwargs.values())
-    if any(isinstance(x, (list, tuple)) and not b.only(x) for x in given):
-        return None
-    rank = max(ndim(x) for x in given)
+    rank = max(ndim(x) for x in (*op.args, *op.kwargs.values()))
     args = [b.aligned(x, rank) for x in op.args]
     return b.do(op.fn, *args, **{k: b.aligned(x, rank) for k, x in op.kwargs.items()})
 
@@ -219,16 +230,18 @@ def _expand(b: Batch, op: Op) -> Any:
 def _transpose(b: Batch, op: Op) -> Any:
     x, *axes = op.args
     axes = axes or [op.kwargs.get("axes")]
-    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    order = axes[0] if len(axes) == 1 and not are_axes(axes[0]) else axes
     n = ndim(x)
-    order = range(n)[::-1] if order is None else [int(i) % n for i in order]
-    return b.do(np.transpose, b.columns[x], (0, *[i + 1 for i in order]))
+    order = range(n)[::-1] if order is None else order
+    if isinstance(order, Op) or not are_axes(*order):
+        return None
+    return b.do(np.transpose, b.columns[x], (0, *[i % n + 1 for i in order]))
 
 
 @batched(np.swapaxes, np.ndarray.swapaxes, np.moveaxis)
 def _swapaxes(b: Batch, op: Op) -> Any:
     x, *axes = op.args
-    if op.kwargs or not all(isinstance(i, int) for i in axes):
+    if op.kwargs or not are_axes(*axes):
         return None
     return b.do(op.fn, b.columns[x], *[i % ndim(x) + 1 for i in axes])
 
@@ -236,34 +249,58 @@ def _swapaxes(b: Batch, op: Op) -> Any:
 @batched(np.sum, np.add.reduce, np.mean, np.ndarray.sum, np.ndarray.mean)
 def _reduce(b: Batch, op: Op) -> Any:
     x, *rest = op.args
-    if len(rest) > 1 or not set(op.kwargs) <= {"axis", "keepdims"} or not b.has(x):
-        return None
     n = ndim(x)
     axis = option(op, 1, "axis", 0 if op.fn is np.add.reduce else None)
     axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    kept = {"keepdims": True} if op.kwargs.get("keepdims") is True else {}
-    if not set(op.kwargs.items()) >= set(kept.items()) or op.kwargs.get("keepdims") not in (
-        None, True, False, np._NoValue,
-    ):
+    options = {k: v for k, v in op.kwargs.items() if k != "axis" and v is not np._NoValue}
+    if len(rest) > 1 or not are_axes(*axes) or options not in ({}, KEPT, {"keepdims": False}):
         return None
-    return b.do(op.fn, b.columns[x], axis=tuple([i % n + 1 for i in axes]), **kept)
+    return b.do(op.fn, b.columns[x], axis=tuple([i % n + 1 for i in axes]), **options)
 
 
-@batched(np.cumsum, np.flip, np.roll, np.fft.fft, np.fft.ifft)
+KEPT = {"keepdims": True}
+
+
+@batched(np.cumsum, np.ndarray.cumsum, np.add.accumulate, np.flip, np.roll)
 def _along(b: Batch, op: Op) -> Any:
-    """What moves along one axis, which is named."""
-    axis = op.kwargs.get("axis")
-    if not isinstance(axis, int) or not b.only(*op.args[1:]):
-        return None
+    """What moves along one axis."""
     x, *rest = op.args
-    return b.do(op.fn, b.columns[x], *rest, **{**op.kwargs, "axis": axis % ndim(x) + 1})
+    place = 2 if op.fn is np.roll else 1
+    axis = option(op, place, "axis", 0 if op.fn is np.add.accumulate else None)
+    if axis is None and (ndim(x) == 1 or op.fn is np.flip):
+        axis = 0 if ndim(x) == 1 else tuple(range(ndim(x)))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if len(rest) > place or set(op.kwargs) - {"axis"} or not are_axes(*axes):
+        return None
+    moved = tuple([i % ndim(x) + 1 for i in axes])
+    axis = moved if isinstance(axis, tuple) else moved[0]
+    return b.do(op.fn, b.columns[x], *rest[: place - 1], axis=axis)
+
+
+@batched(np.diagonal, np.ndarray.diagonal, np.trace, np.ndarray.trace)
+def _diagonal(b: Batch, op: Op) -> Any:
+    x = op.args[0]
+    offset, *axes = [option(op, i, k, d) for i, k, d in ((1, "offset", 0), (2, "axis1", 0), (3, "axis2", 1))]
+    if len(op.args) > 4 or set(op.kwargs) - {"offset", "axis1", "axis2"} or not are_axes(offset, *axes):
+        return None
+    return b.do(op.fn, b.columns[x], offset, *[i % ndim(x) + 1 for i in axes])
+
+
+@batched(on_diagonal)
+def _on_diagonal(b: Batch, op: Op) -> Any:
+    d, shape, offset, *axes = op.args
+    axes = axes or [0, 1]
+    if op.kwargs or len(axes) != 2 or not are_axes(offset, *axes):
+        return None
+    moved = [i % len(shape) + 1 for i in axes]
+    return b.do(on_diagonal, b.columns[d], (b.count, *shape), offset, *moved)
 
 
 @batched(np.concatenate, np.stack)
 def _concatenate(b: Batch, op: Op) -> Any:
     parts = op.args[0]
     axis = option(op, 1, "axis", 0)
-    if not isinstance(parts, (list, tuple)) or not isinstance(axis, int):
+    if not isinstance(parts, (list, tuple)) or not are_axes(axis) or set(op.kwargs) - {"axis"}:
         return None
     return b.do(op.fn, [b.full(x) for x in parts], axis=axis % np.ndim(op.value) + 1)
 
@@ -275,8 +312,6 @@ def _array(b: Batch, op: Op) -> Any:
         return None
     if isinstance(parts, Op):
         return b.do(np.positive, b.columns[parts])
-    if not isinstance(parts, (list, tuple)) or any(isinstance(x, (list, tuple)) for x in parts):
-        return None
     return b.do(np.stack, [b.full(x) for x in parts], axis=1)
 
 
@@ -325,8 +360,8 @@ def _scatter(b: Batch, op: Op) -> Any:
 def _write(b: Batch, op: Op) -> Any:
     x, index, value = op.args
     full = index_of(index)
-    if full is None or not b.only(index):
-        return None
+    if full is None or not b.only(index) or (op.fn is setitem and may_repeat(primal(index))):
+        return None  # which of several writes to an element comes last depends on the other axes
     value = b.aligned(value, rank_at(shape_of(x), index))
     return b.do(op.fn, b.full(x), full, value)
 
@@ -382,6 +417,24 @@ def _einsum(b: Batch, op: Op) -> Any:
     terms = [free[0] + t if b.has(x) else t for t, x in zip(left.split(","), xs, strict=True)]
     args = [b.columns[x] if b.has(x) else x for x in xs]
     return b.do(np.einsum, f"{','.join(terms)}->{free[0]}{right}", *args, **op.kwargs)
+
+
+@batched(np.tensordot)
+def _tensordot(b: Batch, op: Op) -> Any:
+    x, y, *rest = op.args
+    axes = rest[0] if rest else op.kwargs.get("axes", 2)
+    m, n = ndim(x), ndim(y)
+    if are_axes(axes):
+        axes = (tuple(range(m - axes, m)), tuple(range(axes)))
+    if isinstance(axes, Op) or not b.only(*axes) or (b.has(x) and b.has(y)):
+        return None
+    xs, ys = ((i,) if are_axes(i) else tuple(i) for i in axes)
+    if not are_axes(*xs, *ys):
+        return None
+    if b.has(x):
+        return b.do(np.tensordot, b.columns[x], y, (tuple([i % m + 1 for i in xs]), ys))
+    found = b.do(np.tensordot, x, b.columns[y], (xs, tuple([i % n + 1 for i in ys])))
+    return b.do(np.moveaxis, found, m - len(xs), 0)
 
 
 @batched(np.linalg.solve)

@@ -12,15 +12,15 @@ are looked up by variable: a sweep within another one cannot take the other's fo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..rules import registry
 from ..tracer.errors import NoRuleError
-from ..tracer.tape import Op, Site, Tape, append, element, fn_name, ops_in, primal, substitute
-from .pushforward import pushforward_of
-from .reverse import dependents
+from ..tracer.tape import FloatOp, Op, Site, Tape, append, element, fn_name, primal, substitute
+from .pushforward import Pushforward, pushforward_of
+from .reverse import Recorded, dependents
 
 
 class Pusher:
@@ -31,6 +31,8 @@ class Pusher:
         self.site = site
         self.tangents: dict[Op, Any] = {}
         self.momentary = ""  # the name of a function whose pushforward holds for this run only
+        self.recorder = Recorded(tape, site)
+        self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
 
     def sweep(self, ops: Iterable[Op], seeds: list[tuple[Op, Any]], results: list[Op]) -> list[Any]:
         """The tangents of ``results``, given those of some variables (``seeds``); None is a zero."""
@@ -57,12 +59,63 @@ class Pusher:
             return None if whole is None else whole[op.args[1]]
         for x in op.operands():
             self.known(x)
+        if type(op) is FloatOp:
+            given = [self.tangents.get(x) if isinstance(x, Op) else None for x in op.args]
+            if all(t is None or type(primal(t)) is float for t in given):
+                key = op.signature, tuple([t is None for t in given])
+                if key not in self.recipes:
+                    self.recipes[key] = recipe_of(pushforward_of(op, self.tangents)[0])
+                recipe = self.recipes[key]
+                if recipe is not None:
+                    return self.follow(recipe, op, given)
         pushforward, inputs = pushforward_of(op, self.tangents)
         if pushforward is None:
             return None
         if pushforward.momentary:
             self.momentary = fn_name(op.fn)
         return replayed(pushforward.tape, inputs, self.tape, op.site)
+
+
+    def follow(self, recipe: Recipe, op: Op, given: list[Any]) -> Any:
+        """Record the pushforward of arithmetic on plain floats."""
+        known = [op, *op.args, *[t for t in given if t is not None]]
+        for fn, args in recipe.steps:
+            known.append(
+                self.recorder.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site)
+            )
+        place, number = recipe.result
+        return known[place] if place >= 0 else number
+
+
+class Recipe(NamedTuple):
+    """A pushforward of arithmetic in short: what is called on what, and which value is the tangent.
+
+    An argument is the place of a value among the op, its operands, their tangents and the earlier steps, or -1 and a
+    number.
+    """
+
+    steps: list[tuple[Any, list[tuple[int, Any]]]]
+    result: tuple[int, Any]
+
+
+def recipe_of(pushforward: Pushforward | None) -> Recipe | None:
+    """The recipe of a pushforward, if it is plain arithmetic."""
+    if pushforward is None or pushforward.momentary:
+        return None
+    places: dict[Op, int] = {x: i for i, x in enumerate(pushforward.inputs)}
+
+    def place(x: Any) -> tuple[int, Any]:
+        return (places[x], None) if isinstance(x, Op) else (-1, x)
+
+    steps = []
+    for op in pushforward.tape.ops:
+        if op.kind == "call":
+            if op.kwargs or not all(isinstance(x, (Op, float, int)) for x in op.args):
+                return None
+            steps.append((op.fn, [place(x) for x in op.args]))
+            places[op] = len(places)
+    result = pushforward.tape.result
+    return Recipe(steps, place(result)) if isinstance(result, (Op, float, int)) else None
 
 
 def replayed(small: Tape, inputs: list[Any], tape: Tape, site: Site) -> Any:

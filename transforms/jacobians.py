@@ -176,6 +176,8 @@ class Blocks:
             real = self.do(operator.getitem, unit, (slice(None), slice(start, half)))
             turned = self.do(operator.getitem, unit, (slice(None), slice(half, stop)))
             part = self.do(operator.add, real, self.do(operator.mul, turned, 1j))
+        elif stop - start == self.count:
+            part = unit
         else:
             part = self.do(operator.getitem, unit, (slice(None), slice(start, stop)))
         if part.value.dtype != kind:
@@ -225,8 +227,8 @@ class Blocks:
         if part.value.dtype != kind:
             part = self.do(cast, part, kind)
         if self.forward and np.ndim(out.value):
-            part = self.do(np.reshape, part, (stop - start, -1) if part.value.size else shape)
-            part = self.do(np.transpose, part) if part.value.ndim == 2 else part
+            side = int(np.size(into.value)), int(np.size(out.value))
+            part = self.do(np.transpose, self.do(np.reshape, part, side))
         part = self.do(np.reshape, part, shape)
         if not shape:
             part = self.do(operator.getitem, part, ())

@@ -27,7 +27,7 @@ from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.source import compiled
 from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
 from .api import handed, inner_run
-from .cache import key_of
+from .cache import Entry, entry_of, key_of
 from .cotangents import seeds_of, shaped
 from .dispatch import Caller, Dispatcher, written
 from .forward import Pusher
@@ -69,8 +69,15 @@ class Once(Caller):
 
     __slots__ = ()
 
+    @property
+    def transform(self) -> Transform:
+        return self.f.__self__  # type: ignore[attr-defined, no-any-return]
+
     def title(self) -> str:
-        return self.f.__self__.title()  # type: ignore[attr-defined]
+        return self.transform.title()
+
+    def entry(self) -> Entry:
+        return entry_of(self.cache_key(), self.transform.f, self.title)
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
@@ -79,7 +86,7 @@ class Once(Caller):
         return done.value, done
 
     def build(self, done: Run) -> Program:
-        return Builder(done, self.f.__self__.name, self.entry().names).build([], [], "{value}")  # type: ignore[attr-defined]
+        return Builder(done, self.transform.name, self.entry().names).build([], [], "{value}")
 
 
 class Whole(Once, Dispatcher):
