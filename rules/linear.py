@@ -40,9 +40,7 @@ def is_affine(options: dict[str, Any]) -> bool:
 
 def _linear(fn: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, **options: Any) -> Any:
-        if is_affine(options) or any(
-            t is not None for i, t in enumerate(tangents) if i not in wrt
-        ):
+        if is_affine(options) or any(t is not None for i, t in enumerate(tangents) if i not in wrt):
             return NotImplemented
         given = [
             filled(t, x) if i in wrt else x

@@ -129,8 +129,9 @@ def frule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     shapes and the kind of the value (``None`` is a zero). It may return ``NotImplemented`` for options that it does
     not know.
 
-    It need not be written where there is an rrule: then the forward mode transposes the pullback. It pays where that
-    would compute something twice. An rrule that is registered later takes the place of both.
+    One rule is enough for both modes: where there is no frule the forward mode transposes the pullback, and where
+    there is no rrule the reverse mode transposes this rule. A second one pays where that would compute something
+    twice. An rrule that is registered after an frule takes the place of both.
 
     >>> import math
     >>> @frule(math.cbrt)

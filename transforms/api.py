@@ -33,7 +33,7 @@ from ..tracer.structure import (
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from .cotangents import seeds_of, shaped
 from .pickling import Table, flattened, restored
-from .reverse import Numeric, Recorded, sweep
+from .reverse import Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
 
@@ -257,9 +257,9 @@ def record_sweep(
     site = places.user_site()
     wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
     seeds = [(op, operand(d, [])) for op, d in seeds]
-    found: dict[Op | None, Any] = dict(
-        zip(wrt, sweep(ops, wrt, seeds, Recorded(tracer.tape, site)), strict=True)
-    )
+    machine = Recorded(tracer.tape, site)
+    found: dict[Op | None, Any] = dict(zip(wrt, sweep(ops, wrt, seeds, machine), strict=True))
+    tracer.tape.ops += decisions(machine.looked, tracer.tape)
 
     return arranged(done, lambda leaf: handed(tracer, leaf, found.get(leaf.op), site))
 
@@ -273,7 +273,10 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
     box = box_of(tracer, d)
     if whole or type(value) is float:
         return box if type(d.value) is float else calls.call(tracer, site, float, (box,), {})
-    if isinstance(value, (np.ndarray, np.generic)) and getattr(d.value, "dtype", None) != value.dtype:
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        and getattr(d.value, "dtype", None) != value.dtype
+    ):
         return calls.call(tracer, site, cast, (box, value.dtype), {})
     return box
 
@@ -282,7 +285,9 @@ def box_of(tracer: Tracer, op: Op) -> Box:
     """A box for an op of a reverse sweep."""
     if not is_traced_array(op.value):
         return Box(op.value, op)
-    copy = np.positive if op.value.ndim else np.copy  # of an array without axes the first makes a number
+    copy = (
+        np.positive if op.value.ndim else np.copy
+    )  # of an array without axes the first makes a number
     own = append(tracer.tape, copy, (op,), {}, copy(op.value), op.site)
     memory = Memory(own.value)
     memory.saved.append(own)

@@ -280,8 +280,14 @@ def _along(b: Batch, op: Op) -> Any:
 @batched(np.diagonal, np.ndarray.diagonal, np.trace, np.ndarray.trace)
 def _diagonal(b: Batch, op: Op) -> Any:
     x = op.args[0]
-    offset, *axes = [option(op, i, k, d) for i, k, d in ((1, "offset", 0), (2, "axis1", 0), (3, "axis2", 1))]
-    if len(op.args) > 4 or set(op.kwargs) - {"offset", "axis1", "axis2"} or not are_axes(offset, *axes):
+    offset, *axes = [
+        option(op, i, k, d) for i, k, d in ((1, "offset", 0), (2, "axis1", 0), (3, "axis2", 1))
+    ]
+    if (
+        len(op.args) > 4
+        or set(op.kwargs) - {"offset", "axis1", "axis2"}
+        or not are_axes(offset, *axes)
+    ):
         return None
     return b.do(op.fn, b.columns[x], offset, *[i % ndim(x) + 1 for i in axes])
 
@@ -294,6 +300,16 @@ def _on_diagonal(b: Batch, op: Op) -> Any:
         return None
     moved = [i % len(shape) + 1 for i in axes]
     return b.do(on_diagonal, b.columns[d], (b.count, *shape), offset, *moved)
+
+
+@batched(np.diag)
+def _diag(b: Batch, op: Op) -> Any:
+    x, k = op.args[0], option(op, 1, "k", 0)
+    if not are_axes(k):
+        return None
+    if ndim(x) == 2:
+        return b.do(np.diagonal, b.columns[x], k, 1, 2)
+    return b.do(on_diagonal, b.columns[x], (b.count, *np.shape(op.value)), k, 1, 2)
 
 
 @batched(np.concatenate, np.stack)
@@ -410,7 +426,9 @@ def _einsum(b: Batch, op: Op) -> Any:
     subscripts, *xs = op.args
     if not isinstance(subscripts, str) or "->" not in subscripts:
         return None
-    free = [c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in subscripts]
+    free = [
+        c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in subscripts
+    ]
     if not free:
         return None
     left, right = subscripts.replace(" ", "").split("->")

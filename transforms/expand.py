@@ -43,9 +43,10 @@ class Expansion:
     ``tape.result`` holds these cotangents. ``forms`` says of each how it is to be accumulated: ``None`` (add it),
     or ``scatter`` and ``zeroed`` for what only touches the elements at an index. A ``momentary`` expansion depends on
     values that its key does not tell (a global that the rule reads, a decision on a computed value), and is not kept.
+    ``drawn`` are the integer leaves that the rule looked at, on whose values it depends.
     """
 
-    __slots__ = ("forms", "function", "momentary", "tape", "wanted")
+    __slots__ = ("drawn", "forms", "function", "momentary", "tape", "wanted")
 
     def __init__(
         self, tape: Tape, wanted: list[int], forms: list[str | None], momentary: bool = False
@@ -54,6 +55,7 @@ class Expansion:
         self.momentary = momentary
         self.wanted = wanted
         self.forms = forms
+        self.drawn: set[int] = set()
         self.function = compiled(tape, "pullback")
 
 
@@ -74,7 +76,8 @@ def operand_count(rule: registry.Rule) -> int:
     """How many leading parameters of a rule are operands: those without a default."""
     known = operand_counts.get(rule)
     if known is None:
-        assert rule.function is not None
+        if rule.function is None:
+            return 1_000_000  # a rule for forward mode takes its options by keyword
         known = 0
         for p in inspect.signature(rule.function).parameters.values():
             if p.kind is p.VAR_POSITIONAL:
@@ -167,6 +170,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         except Exception as error:
             message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
             raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
+        found.drawn = drawn
         if drawn:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
@@ -292,6 +296,10 @@ def expand(
     op: Op, rule: registry.Rule, leaves: list[Any], pattern: tuple[bool, ...], dz: Any
 ) -> tuple[Expansion, set[int]]:
     """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
+    if rule.function is None:
+        from .pushforward import pullback_of_frule
+
+        return pullback_of_frule(op, rule, leaves, pattern, dz)
     stage, cotangent, cotangents = pulled_back(op, rule, leaves, pattern, dz)
     forms: list[str | None] = []
     for _, out in cotangents:
@@ -363,9 +371,8 @@ def replace_value(tape: Tape, value: Any, z: Input) -> None:
 def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ...]:
     """Cotangents in the order of the op's own arguments: positional ones, then keywords."""
     positional = [result[i] if i < len(result) else None for i in range(len(op.args))]
-    if not op.kwargs:
+    if not op.kwargs or rule.function is None:
         return tuple(positional)
-    assert rule.function is not None
     parameters = list(inspect.signature(rule.function).parameters)
     for key in op.kwargs:
         i = parameters.index(key) if key in parameters else len(result)

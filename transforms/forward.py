@@ -20,7 +20,7 @@ from ..rules import registry
 from ..tracer.errors import NoRuleError
 from ..tracer.tape import FloatOp, Op, Site, Tape, append, element, fn_name, primal, substitute
 from .pushforward import Pushforward, pushforward_of
-from .reverse import Recorded, dependents
+from .reverse import Recorded, dependents, looked_at_by
 
 
 class Pusher:
@@ -31,6 +31,8 @@ class Pusher:
         self.site = site
         self.tangents: dict[Op, Any] = {}
         self.momentary = ""  # the name of a function whose pushforward holds for this run only
+        self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
+        self.gaps = False  # whether a part of a tangent is missing
         self.recorder = Recorded(tape, site)
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
 
@@ -57,8 +59,9 @@ class Pusher:
         if op.fn is element:
             whole = self.tangents.get(op.args[0])
             return None if whole is None else whole[op.args[1]]
-        for x in op.operands():
-            self.known(x)
+        if self.gaps:
+            for x in op.operands():
+                self.known(x)
         if type(op) is FloatOp:
             given = [self.tangents.get(x) if isinstance(x, Op) else None for x in op.args]
             if all(t is None or type(primal(t)) is float for t in given):
@@ -73,8 +76,12 @@ class Pusher:
             return None
         if pushforward.momentary:
             self.momentary = fn_name(op.fn)
-        return replayed(pushforward.tape, inputs, self.tape, op.site)
-
+        self.looked.update({x: None for x in looked_at_by(pushforward, inputs[1:])})
+        found = replayed(pushforward.tape, inputs, self.tape, op.site)
+        self.gaps |= isinstance(found, tuple) and any(
+            isinstance(t, registry.Missing) for t in found
+        )
+        return found
 
     def follow(self, recipe: Recipe, op: Op, given: list[Any]) -> Any:
         """Record the pushforward of arithmetic on plain floats."""

@@ -27,7 +27,7 @@ from .batch import Batch
 from .dispatch import written
 from .forward import Pusher
 from .gradients import check_argument, checked_argnums, grad, name_of
-from .reverse import Recorded, sweep
+from .reverse import Recorded, decisions, sweep
 from .simplify import pruned
 from .tangents import Once, Pushed, Transform, Whole, check_sequences
 
@@ -69,9 +69,7 @@ class Jacobian(Transform):
         blocks = Blocks(self, tracer, done, tracer.tape.ops[start:stop], numbers)
 
         def rows(out: Leaf) -> Any:
-            found = tuple(
-                [rebuild(done.args[i], lambda x: blocks.block(out, x)) for i in numbers]
-            )
+            found = tuple([rebuild(done.args[i], lambda x: blocks.block(out, x)) for i in numbers])
             return found[0] if isinstance(self.argnums, int) else found
 
         return rebuild(done.result, rows)
@@ -94,14 +92,18 @@ class Blocks:
         self.forward = mode == FORWARD
         self.check_complex()
         self.units = self.layout(self.ins if self.forward else self.outs)
+        self.looked: dict[Op, None] = {}
         self.found = self.computed()
+        tracer.tape.ops += decisions(self.looked, tracer.tape)
 
     def check_complex(self) -> None:
         """A derivative of complex numbers by complex numbers is one number only where it is declared so."""
         into = any(np.iscomplexobj(x.value) for x in self.ins)
         out = any(np.iscomplexobj(x.value) for x in self.outs)
         if self.what.holomorphic and not (into and out):
-            raise TraceError("holomorphic=True is for functions from complex numbers to complex numbers")
+            raise TraceError(
+                "holomorphic=True is for functions from complex numbers to complex numbers"
+            )
         if into and out and not self.what.holomorphic:
             raise TraceError(
                 f"the Jacobian of {name_of(self.what.f)} takes complex numbers to complex numbers; "
@@ -160,9 +162,12 @@ class Blocks:
         """One sweep for one column."""
         if self.forward:
             pusher = Pusher(tape, self.site)
-            return pusher.sweep(self.ops, seeds, wanted), pusher.momentary
-        machine = Recorded(tape, self.site)
-        return sweep(self.ops, wanted, seeds, machine), machine.momentary
+            found, machine = pusher.sweep(self.ops, seeds, wanted), pusher
+        else:
+            machine = Recorded(tape, self.site)
+            found = sweep(self.ops, wanted, seeds, machine)
+        self.looked.update(machine.looked)
+        return found, machine.momentary
 
     def unit_vectors(self, leaf: Leaf, unit: Op | None) -> Op:
         """The columns of one leaf: ones in its own block, zeros elsewhere."""

@@ -48,7 +48,7 @@ from .cotangents import shaped
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_fresh, is_steady
 from .loops import LoopFunction, Miss, asked_results
-from .reverse import Recorded, sweep
+from .reverse import Recorded, decisions, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, simplified
 from .skeleton import copied, stub
@@ -340,6 +340,12 @@ class Builder:
         found = dict(zip(wrt, sweep(forward, wrt, seeds, machine), strict=True))
         if machine.momentary:
             raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
+        guards = decisions(machine.looked, tape)
+        if not set(forward).issuperset(machine.looked):
+            raise Unfit("the reverse sweep depends on the value of an integer that it computes")
+        tape.ops[len(forward) : len(forward)] = guards
+        forward += guards  # decisions of the run, like its own
+        start += len(guards)
         if not any(map(may_warn, tape.ops)):
             del tape.ops[start - 1]
             return tape, found, None
@@ -425,7 +431,7 @@ class Builder:
         ``program.back`` is then a function of the residuals and of one cotangent for each leaf of the result.
         """
         done, program = self.done, self.program
-        forward, impure = list(done.tape.ops), list(self.reads.impure)
+        impure = list(self.reads.impure)
         results = [leaf for leaf in leaves(done.result) if leaf.op is not None]
         trees = [*done.args, *done.kwargs.values()]
         wrt = [leaf.op for tree in trees for leaf in leaves(tree) if leaf.op is not None]
@@ -435,6 +441,7 @@ class Builder:
             (leaf.op, dy) for leaf, dy in zip(results, dys, strict=True) if leaf.op is not None
         ]
         fused, found, quiet, drawn = self.best(wrt, seeds)
+        forward = list(done.tape.ops)
         before = set(forward)
         first = [op for op in fused.ops if op in before]
         then = [

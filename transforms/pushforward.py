@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.record import operand
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, type_name
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name
 from .expand import (
+    Expansion,
     Stage,
     leaves_of,
     operand_count,
@@ -42,15 +43,17 @@ class Pushforward:
     """The pushforward of one primitive, for given types.
 
     ``tape`` has the inputs ``z``, the leaves and the tangents of those that have one; its result is the tangent, a
-    tuple of them, or None. A ``momentary`` one depends on values that its key does not tell, and is not kept.
+    tuple of them, or None. A ``momentary`` one depends on values that its key does not tell, and is not kept; ``drawn``
+    are the integer leaves that the rule looked at.
     """
 
-    __slots__ = ("inputs", "momentary", "tape")
+    __slots__ = ("drawn", "inputs", "momentary", "tape")
 
     def __init__(self, tape: Tape, momentary: bool) -> None:
         self.tape = tape
         self.inputs = tape.inputs
         self.momentary = momentary
+        self.drawn: set[int] = set()
 
 
 cache: dict[Hashable, Pushforward] = {}
@@ -81,6 +84,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
             name = getattr(op.fn, "__name__", op.fn)
             message = f"the rule of {name} failed with {type(error).__name__}: {error}"
             raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
+        found.drawn = drawn
         if drawn:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
@@ -98,10 +102,7 @@ def made(
         if found is not None:
             return found
     if rule.function is None:
-        raise NoRuleError(
-            f"{places.blame(op.site)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know "
-            "these options, and there is no rrule"
-        )
+        raise NoRuleError(no_options(op))
     return transposed(op, rule, leaves, given)
 
 
@@ -125,7 +126,9 @@ def by_frule(
         return None
     primals, tangents = args[:count], tuple(directions[:count])
     with stage as tracer:
-        answer = calls.call(tracer, NOWHERE, rule.forward, (primals, tangents), {**options, **kwargs})
+        answer = calls.call(
+            tracer, NOWHERE, rule.forward, (primals, tangents), {**options, **kwargs}
+        )
         if answer is NotImplemented:
             return None
         value, tangent = answer
@@ -153,9 +156,11 @@ def named(rule: registry.Rule, args: tuple[Any, ...], count: int) -> dict[str, A
     if rule.function is None:
         return None
     parameters = list(inspect.signature(rule.function).parameters)[count:]
-    return dict(zip(parameters, args[count:], strict=False)) if len(args) - count <= len(
-        parameters
-    ) else None
+    return (
+        dict(zip(parameters, args[count:], strict=False))
+        if len(args) - count <= len(parameters)
+        else None
+    )
 
 
 def fitted(op: Op, tracer: Any, tangent: Any, value: Any) -> Any:
@@ -168,9 +173,7 @@ def fitted(op: Op, tracer: Any, tangent: Any, value: Any) -> Any:
         return tangent
     have = tangent.value if type(tangent) in BOXES else tangent
     if np.shape(have) != np.shape(value):
-        raise ValueError(
-            f"its tangent is {type_name(have)}, but the value is {type_name(value)}"
-        )
+        raise ValueError(f"its tangent is {type_name(have)}, but the value is {type_name(value)}")
     return calls.call(tracer, NOWHERE, broadcast_like, (tangent, value), {})
 
 
@@ -184,9 +187,7 @@ def transposed(
     momentary = stage.close([d for _, d in found])
     back = pruned(simplified(stage.tape))
     tape = Tape(f"pushforward of {getattr(op.fn, '__name__', 'op')}", op.site)
-    given_inputs = {
-        i: Input(f"t{i}", plain(t), tape) for i, t in enumerate(given) if t is not None
-    }
+    given_inputs = {i: Input(f"t{i}", plain(t), tape) for i, t in enumerate(given) if t is not None}
     tape.ops = [
         *[x for x in back.ops if x.kind == "input" and x is not dz],
         *given_inputs.values(),
@@ -194,12 +195,66 @@ def transposed(
     ]
     machine = Recorded(tape, op.site)
     seeds = [
-        (d, given_inputs[i]) for (i, _), d in zip(found, back.result, strict=True)
+        (d, given_inputs[i])
+        for (i, _), d in zip(found, back.result, strict=True)
         if isinstance(d, Op)
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
     tape.result = typed(tape, joined(tangent), op.value)
-    return Pushforward(pruned(simplified(tape)), momentary or bool(machine.momentary)), stage.drawn
+    drawn, decided = looked(machine, stage.inputs)
+    momentary = momentary or bool(machine.momentary) or decided
+    return Pushforward(pruned(simplified(tape)), momentary), stage.drawn | drawn
+
+
+def pullback_of_frule(
+    op: Op, rule: registry.Rule, leaves: list[Any], pattern: tuple[bool, ...], dz: Any
+) -> tuple[Expansion, set[int]]:
+    """The pullback that follows from an frule, which is linear in the tangents: the other transposition."""
+    given = [ones(plain(x)) if active else None for x, active in zip(leaves, pattern, strict=True)]
+    found = by_frule(op, rule, leaves, given)
+    if found is None:
+        raise NoRuleError(no_options(op))
+    forward, drawn = found
+    tape = Tape(f"pullback of {getattr(op.fn, '__name__', 'op')}", op.site)
+    cotangent = Input("dz", dz, tape)
+    count = 1 + len(leaves)
+    inputs, tangents = forward.inputs[:count], forward.inputs[count:]
+    tape.ops = [cotangent, *inputs, *[x for x in forward.tape.ops if x.kind != "input"]]
+    machine = Recorded(tape, op.site)
+    seeds = seeds_for(forward.tape.result, cotangent, tape)
+    results = sweep(forward.tape.ops, list(tangents), seeds, machine)
+    active = [i for i, on in enumerate(pattern) if on]
+    pairs = [(i, d) for i, d in zip(active, results, strict=True) if d is not None]
+    tape.result = [typed(tape, d, plain(leaves[i])) for i, d in pairs]
+    more, decided = looked(machine, inputs[1:])
+    momentary = forward.momentary or bool(machine.momentary) or decided
+    wanted = [i for i, _ in pairs]
+    return Expansion(pruned(simplified(tape)), wanted, [None] * len(pairs), momentary), drawn | more
+
+
+def looked(machine: Recorded, inputs: Sequence[Op]) -> tuple[set[int], bool]:
+    """Which integer leaves a sweep over a small tape looked at, and whether it looked at anything else."""
+    return {
+        i for i, x in enumerate(inputs) if x in machine.looked
+    }, not machine.looked.keys() <= set(inputs)
+
+
+def seeds_for(tangent: Any, cotangent: Any, tape: Tape) -> list[tuple[Op, Any]]:
+    """Pair each variable in a tangent with its part of the cotangent."""
+    if isinstance(tangent, tuple):
+        seeds = []
+        for i, part in enumerate(tangent):
+            d = append(tape, element, (cotangent, i), {}, plain(cotangent)[i], NOWHERE)
+            seeds += seeds_for(part, d, tape)
+        return seeds
+    return [(tangent, cotangent)] if isinstance(tangent, Op) else []
+
+
+def no_options(op: Op) -> str:
+    return (
+        f"{places.blame(op.site)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
+        "options, and there is no rrule"
+    )
 
 
 def typed(tape: Tape, t: Any, value: Any) -> Any:
@@ -212,7 +267,11 @@ def typed(tape: Tape, t: Any, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         steps = [(np.asarray, ())]
     elif isinstance(value, np.inexact):
-        steps = [(operator.getitem, ((),))] if isinstance(plain(t), np.ndarray) else [(cast, (value.dtype,))]
+        steps = (
+            [(operator.getitem, ((),))]
+            if isinstance(plain(t), np.ndarray)
+            else [(cast, (value.dtype,))]
+        )
     for fn, rest in steps:
         t = append(tape, fn, (t, *rest), {}, fn(plain(t), *rest), NOWHERE)
     return t
@@ -229,5 +288,9 @@ def ones(value: Any) -> Any:
         return tuple(map(ones, value))
     if isinstance(value, (np.ndarray, np.generic)):
         kind = value.dtype if value.dtype.kind in "fc" else float
-        return np.ones(np.shape(value), kind)[()] if not isinstance(value, np.ndarray) else np.ones(value.shape, kind)
+        return (
+            np.ones(np.shape(value), kind)[()]
+            if not isinstance(value, np.ndarray)
+            else np.ones(value.shape, kind)
+        )
     return 1.0 + 0j if isinstance(value, complex) else 1.0

@@ -20,6 +20,7 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import rules
 from ..tracer.tape import (
     FloatOp,
+    Guard,
     Op,
     Signature,
     Site,
@@ -221,6 +222,16 @@ def zero(value: Any) -> Any:
     return np.zeros_like(value)[()] if not isinstance(value, float) else 0.0
 
 
+def looked_at_by(expansion: Any, leaves: list[Any]) -> list[Op]:
+    """The integers that a rule has looked at, as far as they are variables."""
+    return [leaves[i] for i in sorted(expansion.drawn) if isinstance(leaves[i], Op)]
+
+
+def decisions(looked: Iterable[Op], tape: Tape) -> list[Op]:
+    """Guards that what a sweep has looked at is what it was."""
+    return [Guard(operator.eq, (op,), op.value, op.site, tape) for op in looked]
+
+
 class Recipe(NamedTuple):
     """An expansion of arithmetic in short: what is called on what, and what goes to which operand.
 
@@ -265,6 +276,7 @@ class Recorded(Machine):
         self.tape = tape
         self.site = site
         self.momentary = ""  # the name of a function whose expansion holds for this run only
+        self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
 
     def add(self, x: Any, y: Any) -> Any:
@@ -328,6 +340,7 @@ class Recorded(Machine):
             return
         if expansion.momentary:
             self.momentary = fn_name(op.fn)
+        self.looked.update({x: None for x in looked_at_by(expansion, leaves)})
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]
         known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
 

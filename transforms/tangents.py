@@ -32,6 +32,7 @@ from .cotangents import seeds_of, shaped
 from .dispatch import Caller, Dispatcher, written
 from .forward import Pusher
 from .programs import Builder, Program
+from .reverse import decisions
 from .simplify import pruned, simplified
 
 
@@ -175,7 +176,9 @@ def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
     """Run the forward sweep on the active tape; the tangent of the result."""
     site = places.user_site()
     wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
-    found = dict(zip(wanted, Pusher(tracer.tape, site).sweep(ops, seeds, wanted), strict=True))
+    pusher = Pusher(tracer.tape, site)
+    found = dict(zip(wanted, pusher.sweep(ops, seeds, wanted), strict=True))
+    tracer.tape.ops += decisions(pusher.looked, tracer.tape)
 
     def tangent(leaf: Leaf) -> Any:
         t = None if leaf.op is None else found[leaf.op]
@@ -234,7 +237,11 @@ class Linear:
             self.functions[key] = self.compiled(seeds)
         function = self.functions[key]
         with np.errstate(all="ignore"):
-            found = self.swept(Tape(), seeds)[0] if function is None else function(*[t for _, t in seeds])
+            found = (
+                self.swept(Tape(), seeds)[0]
+                if function is None
+                else function(*[t for _, t in seeds])
+            )
         known = dict(zip(self.wanted(), found, strict=True))
         return rebuild(done.result, lambda leaf: shaped(leaf, known.get(leaf.op)))
 

@@ -819,3 +819,20 @@ def test_explain_counts():
         for n in "".join(c if c.isdigit() else " " for c in str(wengert.explain(f, 1.5))).split()
     ]
     assert any(n in numbers for n in (8, 9)), wengert.explain(f, 1.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: grad(lambda x, axis: np.sum(np.sum(x, axis) ** 2)),
+        lambda: grad(lambda x, axis: grad(lambda y: np.sum(np.sum(y, axis) ** 2))(x)[0, 1]),
+        lambda: lambda x, axis: pullback(np.sum, x, axis)[1](np.arange(3.0))[0],
+    ],
+)
+def test_an_integer_that_only_the_rule_looks_at_is_guarded(make):
+    x = np.arange(9.0).reshape(3, 3)
+    kept, traced = make(), make()
+    for axis in (0, 0, 0, 1, 0, 1, -1, 0):
+        with jit(False):
+            expected = traced(x, axis)
+        np.testing.assert_array_equal(kept(x, axis), expected)
