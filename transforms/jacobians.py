@@ -17,11 +17,11 @@ import numpy as np
 
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
-from ..tracer.errors import CotangentError, TraceError
+from ..tracer.errors import TraceError
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
-from ..tracer.tape import Input, Op, Site, Tape, append, primal
+from ..tracer.tape import Input, Op, Tape, append, primal
 from .api import box_of, inner_run
 from .batch import Batch
 from .dispatch import written
@@ -161,8 +161,8 @@ class Blocks:
     ) -> tuple[list[Any], str]:
         """One sweep for one column."""
         if self.forward:
-            pusher = Pusher(tape, self.site)
-            found, machine = pusher.sweep(self.ops, seeds, wanted), pusher
+            machine: Any = Pusher(tape, self.site)
+            found = machine.sweep(self.ops, seeds, wanted)
         else:
             machine = Recorded(tape, self.site)
             found = sweep(self.ops, wanted, seeds, machine)

@@ -182,7 +182,7 @@ def transposed(
 ) -> tuple[Pushforward, set[int]]:
     """The pushforward that follows from an rrule."""
     pattern = tuple([t is not None for t in given])
-    stage, cotangent, found = pulled_back(op, rule, leaves, pattern, ones(op.value))
+    stage, _, found = pulled_back(op, rule, leaves, pattern, ones(op.value))
     dz = next(x for x in stage.tape.inputs if x.name == "dz")
     momentary = stage.close([d for _, d in found])
     back = pruned(simplified(stage.tape))

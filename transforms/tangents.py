@@ -19,12 +19,12 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
 from ..tracer.intrinsic import Intrinsic
-from ..tracer.record import operand
 from ..tracer.reads import Reads
+from ..tracer.record import operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active, intrinsic
-from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.source import compiled
+from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
 from .api import handed, inner_run
 from .cache import Entry, entry_of, key_of
