@@ -71,8 +71,8 @@ class Passage:
     """
 
     __slots__ = (
-        "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look", "numbers", "rigid",
-        "start", "states", "stop", "watch", "writes",
+        "before", "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look", "numbers",
+        "rigid", "start", "states", "stop", "watch", "writes",
     )  # fmt: skip
 
     def __init__(self, loop: Loop, frame: FrameType | None, writes: int) -> None:
@@ -91,19 +91,22 @@ class Passage:
         self.columns: dict[tuple[int, int], dict[int, Any]] = {}
         self.start = 0  # the first head from which iterations may be rolled
         self.watch: Any = None  # what drops iterations while the loop runs
-        self.next_look = FIRST_LOOK  # at which iteration to see whether any may be dropped
+        self.before = 0  # iterations that were not marked
+        self.next_look = 0  # at which iteration to see whether any may be dropped
 
 
 # Given the loops and a passage that is running: something to call at each further head, or None.
 Watch = Callable[["Loops", Passage], Any]
-FIRST_LOOK = 34
+FIRST_LOOK = 4096  # shorter loops are no burden
+MARKED = 34  # iterations to learn from, where marks begin so late
 
 
 class Loops:
     """The loops that a trace is running through (``open``) and those that it has left (``done``)."""
 
-    def __init__(self, tracer: Tracer, watch: Watch | None = None) -> None:
+    def __init__(self, tracer: Tracer, watch: Watch | None = None, patience: int = 0) -> None:
         self.tracer = tracer
+        self.patience = patience  # iterations of a passage that are not marked
         self.tape = tracer.tape
         self.watch = watch
         self.open: list[Passage] = []
@@ -120,11 +123,14 @@ class Loops:
         if passage is None or passage.loop is not loop or passage.frame is not frame:
             passage = self.enter(loop, frame)
         heads = passage.heads
+        if passage.before < self.patience:
+            passage.before += 1
+            return values
         count = len(self.tape.ops)
         if loop not in self.traced and heads and heads[-1] + passage.given < count:
             self.traced.add(loop)
         heads.append(count)
-        passage.numbers.append(passage.numbers[-1] + 1 if passage.numbers else 0)
+        passage.numbers.append(passage.numbers[-1] + 1 if passage.numbers else passage.before)
         if passage.watch is not None:
             passage.watch(passage)
         elif self.watch is not None and len(heads) == passage.next_look and not passage.inner:
@@ -178,6 +184,7 @@ class Loops:
                 del self.open[i + 1 :]  # loops that an exception has left
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
+        passage.next_look = MARKED if self.patience else FIRST_LOOK
         for outer in self.open:
             outer.inner = True
             self.keep(outer)
@@ -224,7 +231,8 @@ class Loops:
                     passage.frame = None
                     if self.writes != passage.writes:
                         passage.rigid = passage.rigid or "it writes to lists, dicts or objects"
-                    self.done.append(passage)
+                    if passage.heads:
+                        self.done.append(passage)
                     break
 
 

@@ -49,6 +49,7 @@ def run(
     reads: Reads | None = None,
     drawn: list[Any] | None = None,
     marks: bool | Watch = False,
+    patience: int = 0,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -56,13 +57,13 @@ def run(
     noted there what the run reads from outside, and the run's ``outcome`` says what it did to the outside. ``drawn``
     are the results of impure calls that were made already, at the beginning of this run. With ``marks`` the tape
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
-    they run.
+    they run. The first ``patience`` iterations of each loop are not marked.
     """
     tape = Tape(*describe(f))
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     if marks:
-        tracer.loops = Loops(tracer, None if marks is True else marks)
+        tracer.loops = Loops(tracer, None if marks is True else marks, patience)
         tape.passages = tracer.loops.done
     done = Run(tape)
     done.reads = reads

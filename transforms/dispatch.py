@@ -21,16 +21,18 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from ..tracer import loops
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
-from ..tracer.run import Run
+from ..tracer.run import Run, run
 from ..tracer.session import active
 from ..tracer.structure import leaves
 from .cache import Entry, entry_of, key_of, lock, settings, switch
 from .programs import Miss, Program, Unfit
 from .roll import roll
+from .stream import watch
 
 
 def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -151,14 +153,30 @@ class Caller:
 
     def roll(self, entry: Entry, done: Run) -> None:
         """Roll the loops of a traced run; nobody needs its tape as it is any more."""
-        assert done.outcome is not None and done.reads is not None
-        keep = [leaf.op for leaf in leaves(done.result) if leaf.op is not None]
-        keep += [*done.outcome.ops(), *done.reads.impure]
         entry.unrolled = {}
-        roll(done.tape, entry.unrolled, keep, SHORTEST)
+        roll_loops(done, entry.unrolled, SHORTEST)
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""
+
+
+def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:
+    """A run of ``f`` whose very long loops are rolled while they run; only with ``reads`` others can be."""
+    patience = loops.FIRST_LOOK if reads is None else 0
+    done = run(f, args, kwargs, reads=reads, marks=watch, patience=patience, **options)
+    passages = done.tape.passages
+    if passages and (reads is None or any(passage.dropped for passage in passages)):
+        roll_loops(done, {}, 0)
+    return done
+
+
+def roll_loops(done: Run, reasons: dict[str, str], shortest: int) -> None:
+    """Roll the loops of a run."""
+    keep = [leaf.op for leaf in leaves(done.result) if leaf.op is not None]
+    if done.outcome is not None and done.reads is not None:
+        keep += [*done.outcome.ops(), *done.reads.impure]
+    roll(done.tape, reasons, keep, shortest)
+    done.tape.passages = []
 
 
 class Dispatcher(Caller, Intrinsic):

@@ -15,13 +15,13 @@ import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.reads import Reads
-from ..tracer.run import Run, run
+from ..tracer.run import Run
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import Branch, Leaf, Tree, leaves
 from ..tracer.tape import Input, Tape, type_name
 from .api import Pullback, inner_pullback
 from .cotangents import seeds_of
-from .dispatch import Dispatcher, written
+from .dispatch import Dispatcher, traced_run, written
 from .pickling import at_place, place_of
 from .programs import Builder, Program
 
@@ -71,7 +71,7 @@ class Gradient(Dispatcher):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         self.check_arguments(args)
-        done = run(self.f, args, kwargs, reads=reads, drawn=drawn, marks=reads is not None)
+        done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
         return self.answer(done.value, Pullback(done), args), done
 
     def answer(self, value: Any, back: Any, args: tuple[Any, ...]) -> Any:

@@ -787,16 +787,11 @@ class Reverser:
             tape = pruned(simplified(tape, keep=forward))
             needed: dict[Op, None] = {}
 
-            def body(tape: Tape, v=v, given=given, inputs=inputs, forward=forward, needed=needed):
-                results, gradients = tape.result
-                kept, ops = self.divide(tape, forward, v)
-                needed.update(dict.fromkeys(kept))
-                return v, ops, inputs, results, dict(zip(given, gradients, strict=True))
-
-            bodies.append(body(tape))
+            parts = (v, inputs, list(given), forward)
+            bodies.append(self.body_of(tape, *parts, needed))
             part = rewritten_part(tape, forward, [*inputs[0].values(), *inputs[1].values()])
             if plain is not None and part is not None:
-                plain.append(body(pruned(part)))
+                plain.append(self.body_of(pruned(part), *parts, needed))
             else:
                 plain = None
             for op in needed:
@@ -843,6 +838,21 @@ class Reverser:
             {c: cotangents[v.columns[c]] for c in self.columns if c in v.columns},
         )
         return parts, tape, (carried, sums, outs)
+
+    def body_of(
+        self,
+        tape: Tape,
+        v: Variant,
+        inputs: Any,
+        columns: list[int],
+        forward: set[Op],
+        needed: dict[Op, None],
+    ) -> Any:
+        """What an iteration of the reverse does; what it takes from the forward run is added to ``needed``."""
+        results, gradients = tape.result
+        kept, ops = self.divide(tape, forward, v)
+        needed.update(dict.fromkeys(kept))
+        return v, ops, inputs, results, dict(zip(columns, gradients, strict=True))
 
     def divide(self, tape: Tape, forward: set[Op], v: Variant) -> tuple[list[Op], list[Op]]:
         """What the reverse takes from the forward run, and the operations that it does itself."""
@@ -961,7 +971,7 @@ def write_loop(self: Any, op: Op, pad: str, lines: list[str]) -> None:
     text, results = writer.inline(op, self, careful)
     lines += [pad[4:] + line for line in text]
     assembly.elements[op] = results
-    assembly.names[op] = f"({', '.join(results)},)"
+    assembly.names[op] = f"({', '.join('None' if x == '_' else x for x in results)},)"
 
 
 def write_loop_in_program(

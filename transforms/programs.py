@@ -182,6 +182,8 @@ class Builder:
         """Raise Unfit where a program could not do what the run did."""
         if self.reads.problems:
             raise Unfit(self.reads.problems[0])
+        if self.done.tape.once is not None:
+            raise Unfit(self.done.tape.once)
         done_before = unknown_before = False
         known = set(self.done.tape.ops)
         for op in self.done.tape.ops:
@@ -465,7 +467,7 @@ class Builder:
             return f"({self.text(self.outcome.template)}, {kept}({me}, {groups[0]}, {groups[1]}, {log}))"
 
         last = {*ops_in(fused.result[0]), *ops_in(fused.result[2]), *ops_in(fused.result[3])}
-        self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first))
+        self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first), then)
         program.reverse = len(then)
         program.back = self.write_back(inputs, residuals, dys, then, found)
         for op in impure:  # the user's pullback lives on these ops
@@ -530,8 +532,9 @@ class Builder:
         answer: Callable[[], str],
         drawn: Input | None,
         quiet: Any,
+        later: Iterable[Op] = (),
     ) -> None:
-        """Write guards, operations, effects and the result."""
+        """Write guards, operations, effects and the result; the operations ``later`` are done elsewhere."""
         program = self.program
         roots = self.opening(drawn is not None, quiet is not None)
         guards = GuardWriter(
@@ -547,7 +550,7 @@ class Builder:
         program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
-        self.assembly.asked = asked_results(ops)
+        self.assembly.asked = asked_results([*ops, *later])
         self.operate(ops, live, 2)
         if program.lines[-1] == "    try:":
             program.lines.append("        pass")

@@ -20,8 +20,7 @@ from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
 from .api import Pullback, checked_seeds, inner_pullback
-from .cache import Entry
-from .dispatch import Caller, written
+from .dispatch import Caller, traced_run, written
 from .loops import Miss
 from .programs import Builder, Program
 from .skeleton import copied
@@ -72,11 +71,8 @@ class Forward(Caller):
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
-        done = run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
+        done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
         return (done.value, Pullback(done)), done
-
-    def roll(self, entry: Entry, done: Run) -> None:
-        """Leave the tape as it is: the pullback that was made of this run lives on it."""
 
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")

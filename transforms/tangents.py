@@ -29,7 +29,7 @@ from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
 from .api import handed, inner_run
 from .cache import Entry, entry_of, key_of
 from .cotangents import seeds_of, shaped
-from .dispatch import Caller, Dispatcher, written
+from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
 from .programs import Builder, Program
 from .reverse import decisions
@@ -83,7 +83,7 @@ class Once(Caller):
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
-        done = run(self.f, args, kwargs, reads=reads, drawn=drawn, marks=reads is not None)
+        done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
         return done.value, done
 
     def build(self, done: Run) -> Program:

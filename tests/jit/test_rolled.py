@@ -2,12 +2,13 @@
 
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import clear_cache, explain, grad, jit, value_and_grad
+from wengert import clear_cache, explain, grad, jit, pullback, value_and_grad
 
 
 @pytest.fixture(autouse=True)
@@ -191,3 +192,41 @@ def test_what_a_loop_carries_is_not_written_into():
     v = np.array([1.0, 2.0, 3.0])
     agrees(f, (v,), (v * 2,))
     assert_same(v, np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("way", ["grad", "pullback"])
+def test_a_long_loop_needs_memory_for_what_it_carries_alone(way, monkeypatch):
+    monkeypatch.setattr("wengert.tracer.loops.FIRST_LOOK", 100)
+
+    def f(x):
+        for _ in range(10_000):
+            x = x * 0.9999 + 1e-3
+        return x
+
+    answer = {"grad": grad(f), "pullback": lambda x: pullback(f, x)[1](1.0)[0]}[way]
+    for _ in range(3):
+        tracemalloc.start()
+        slope = answer(1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert math.isclose(slope, 0.9999**10_000, rel_tol=1e-9)
+        assert peak < 2.5e6  # 10,000 steps on a tape take 10 MB
+
+
+def test_a_pullback_has_rolled_loops():
+    def f(x, v):
+        for _ in range(50):
+            v = np.tanh(v * x)
+            x = x * 0.99
+        return np.sum(v) * x
+
+    v = np.array([0.3, -0.2, 0.5])
+    for scale in (1.0, 1.0, 1.0, 1.1, 0.9):
+        value, back = pullback(f, 1.3 * scale, v * scale)
+        assert value == f(1.3 * scale, v * scale)
+        gradients = back(2.0)
+        assert_same(back(2.0), gradients)
+        with jit(False):
+            known = pullback(f, 1.3 * scale, v * scale)[1](2.0)
+        np.testing.assert_allclose(flat(gradients), flat(known), rtol=1e-12)
+    assert "1 loop rolled" in explain(f, 1.3, v)

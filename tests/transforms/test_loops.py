@@ -400,6 +400,12 @@ def test_elements_of_an_array():
 # ------------------------------------------------------------------------------- loops that are rolled as they run
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Loops are looked at much sooner than in use."""
+    monkeypatch.setattr("wengert.tracer.loops.FIRST_LOOK", 34)
+
+
 def streamed(f, *args):
     """The tape of a run whose long loops leave the tape while they run, and what was dropped."""
     done = run(f, args, {}, marks=watch)
