@@ -12,23 +12,33 @@ from .tracer.errors import (
 from .tracer.tape import Op, Site, Tape
 from .transforms.api import reverse, trace
 from .transforms.cache import clear_cache, jit, settings
+from .transforms.check import GradientError, check_grads
+from .transforms.checkpoint import checkpoint
+from .transforms.custom import custom_rule
 from .transforms.explain import explain
 from .transforms.gradients import grad, value_and_grad
 from .transforms.jacobians import hessian, hvp, jacobian
+from .transforms.numeric import NumericRuleWarning, numeric_rule
 from .transforms.pullbacks import pullback, vjp
+from .transforms.stop import stop_gradient
 from .transforms.tangents import jvp, linearize
 
 __all__ = [
     "CotangentError",
     "EscapeError",
+    "GradientError",
     "NoRuleError",
+    "NumericRuleWarning",
     "Op",
     "Site",
     "TangentError",
     "Tape",
     "TraceError",
     "WengertError",
+    "check_grads",
+    "checkpoint",
     "clear_cache",
+    "custom_rule",
     "explain",
     "frule",
     "grad",
@@ -40,11 +50,13 @@ __all__ = [
     "linearize",
     "mutates",
     "nondiff",
+    "numeric_rule",
     "pullback",
     "query",
     "reverse",
     "rrule",
     "settings",
+    "stop_gradient",
     "trace",
     "value_and_grad",
     "vjp",

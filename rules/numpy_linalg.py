@@ -105,20 +105,23 @@ def lstsq(a, b, rcond=None):
         dx, dresiduals, _, ds = dz
         x, y = _array(a), _array(b)
         columns = y[:, None] if np.ndim(y) == 1 else y
-        da, db = 0.0 * x, 0.0 * columns
+        das, dbs = [], []
         if dx is not None:
             p = np.linalg.pinv(x)
             d = dx[:, None] if np.ndim(y) == 1 else dx
-            db = db + _t(p) @ d
-            da = da + _pinv_pullback(d @ _t(columns), x, p)
+            dbs.append(_t(p) @ d)
+            das.append(_pinv_pullback(d @ _t(columns), x, p))
         if dresiduals is not None and np.size(dresiduals):
             solution = z[0][:, None] if np.ndim(y) == 1 else z[0]
             r = 2 * dresiduals * conj(columns - x @ solution)
-            db, da = db + r, da - r @ _t(solution)
+            dbs.append(r)
+            das.append(-(r @ _t(solution)))
         if ds is not None:
             u, _, vh = np.linalg.svd(x, full_matrices=False)
-            da = da + np.conjugate(u * ds @ vh)
-        return unbroadcast(da, a), unbroadcast(np.reshape(db, np.shape(b)), b)
+            das.append(np.conjugate(u * ds @ vh))
+        da = unbroadcast(sum(das[1:], das[0]), a) if das else None
+        db = unbroadcast(np.reshape(sum(dbs[1:], dbs[0]), np.shape(b)), b) if dbs else None
+        return da, db
 
     return z, pullback
 
@@ -377,13 +380,14 @@ def qr(a, mode="reduced"):
             )
         # S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with
         # application in optimum experimental design" (2010).
-        gq = 0.0 * q if dq is None else np.conjugate(dq)
-        gr = 0.0 * r if dr is None else np.conjugate(dr)
-        m = r @ _h(gr) - _h(gq) @ q
+        parts = [] if dr is None else [r @ _t(dr)]
+        parts += [] if dq is None else [-(_t(dq) @ q)]
+        m = sum(parts[1:], parts[0])
         n = np.shape(r)[-1]
         low = np.tril(m, -1)
         both = low + _h(low) + np.eye(n) * np.real(m)
-        d = _h(np.linalg.solve(r, _h(gq + q @ both)))
+        inner = q @ both if dq is None else np.conjugate(dq) + q @ both
+        d = _h(np.linalg.solve(r, _h(inner)))
         return (unbroadcast(np.conjugate(d), a),)
 
     return z, pullback

@@ -100,6 +100,11 @@ def save(boxes: list[ArrayBox]) -> None:
             saved.append(box.op)
 
 
+def lies_in(value: Any, memory: Memory) -> bool:
+    """Whether a value is an array in this storage."""
+    return isinstance(value, np.ndarray) and owner_of(value) is memory.owner
+
+
 class Writing:
     """A write to an array: values that are still needed move out of its way, and back if nothing was written.
 
@@ -114,11 +119,13 @@ class Writing:
     def __enter__(self) -> Op:
         op = current(self.box)
         op.tape.written = True
+        op.tape.overwritten.append(op)
         memory = self.box.memory
         self.writes = memory.writes
-        self.moved = [(old, old.value) for old in memory.saved]
-        for old in memory.saved:
-            old.value = old.value.copy("K")
+        again = [x for x in op.tape.again if lies_in(x.value, memory)]
+        self.moved = [(old, old.value) for old in (*memory.saved, *again)]
+        for old, value in self.moved:
+            old.value = value.copy("K")
         memory.saved.clear()
         return op
 
@@ -127,7 +134,8 @@ class Writing:
         if memory.writes == self.writes:
             for old, value in self.moved:
                 old.value = value
-            memory.saved.extend(old for old, _ in self.moved)
+                if old not in old.tape.again:
+                    memory.saved.append(old)
 
 
 def commit(box: ArrayBox, op: Op) -> None:

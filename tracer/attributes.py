@@ -190,7 +190,8 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     kind = type(obj)
     if name == "__dict__" and (
-        isinstance(obj, (type, types.ModuleType)) or id(obj) in tracer.outside
+        isinstance(obj, (type, types.ModuleType))
+        or (id(obj) in tracer.outside and hasattr(obj, "__dict__"))
     ):
         return namespace(tracer, obj)
     if kind in BOXES:

@@ -27,6 +27,7 @@ from .arrays import write_all
 from .arrays import write_item as write_array_item
 from .border import enter
 from .box import BOXES, ArrayBox, Box
+from .closed import must_be_closed
 from .errors import TraceError
 from .escape import code_of
 from .foreign import is_structural, opaque, structural
@@ -170,6 +171,8 @@ def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
+    if type(fn) is FunctionType:
+        must_be_closed(tracer, site, fn, args, kwargs)
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(

@@ -26,7 +26,8 @@ from .border import draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import watched
-from .places import blame, no_rule
+from .missing import no_rule
+from .places import blame
 from .protocols import (
     drawn,
     hashable,
@@ -245,7 +246,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         for box, bytes_before in zip(writable, before, strict=True):
             if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
-                commit(box, append(tracer.tape, fn, operands, options, box.value, site))
+                written = append(tracer.tape, fn, operands, options, box.value, site)
+                tracer.tape.callers[written] = blame(site)
+                commit(box, written)
                 if tracer.reads is not None:
                     tracer.reads.problem(f"{fn_name(fn)} writes into an array", site)
 
@@ -282,7 +285,11 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return value
     raise NoRuleError(
         no_rule(
-            fn, site, f"returns a {type(value).__name__}, into which no gradient can be followed"
+            fn,
+            site,
+            args,
+            kwargs,
+            f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
 

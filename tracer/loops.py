@@ -171,6 +171,11 @@ class Loops:
         if passage.dropped:
             self.split(passage, len(passage.heads) - 1)
 
+    def forget(self, start: int) -> None:
+        """Ops from ``start`` on are about to be folded into one."""
+        self.hold()
+        self.done[:] = [passage for passage in self.done if passage.stop <= start]
+
     def moved(self, gone: list[bool]) -> None:
         """Ops have been taken off the tape."""
         before = [0, *itertools.accumulate(gone)]

@@ -13,8 +13,6 @@ import sys
 import sysconfig
 from typing import Any
 
-import numpy as np
-
 from . import rewrite
 from .tape import NOWHERE, Site
 
@@ -51,24 +49,6 @@ LIBRARY = tuple(
 def is_library(filename: str) -> bool:
     """Whether a file belongs to the standard library or to an installed package."""
     return filename.startswith((*LIBRARY, "<")) or filename == ""
-
-
-def no_rule(fn: Any, site: Site, why: str = "has no rule", place: str | None = None) -> str:
-    """What to tell a user about a callable that cannot be differentiated."""
-    module = getattr(fn, "__module__", None)
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", repr(fn))
-    if type(fn).__name__ == "fortran":  # a function of BLAS or LAPACK
-        module, name = None, fn.__name__.rpartition(" ")[2]
-    if isinstance(fn, np.ufunc):  # which does not know its module
-        module = "numpy" if hasattr(np, fn.__name__) else "scipy.special"
-    full = f"{module}.{name}" if module and module != "builtins" else name
-    return (
-        f"{place or blame(site)}: {full} {why}. Write one:\n"
-        f"    @wengert.rrule({full})\n"
-        f"    def rule(*args):\n"
-        f"        def pullback(dy): ...  # one cotangent for each argument\n"
-        f"        return {full}(*args), pullback"
-    )
 
 
 def user_site() -> Site:

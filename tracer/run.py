@@ -10,7 +10,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from . import calls, record
+from .arrays import owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .errors import EscapeError, TraceError
 from .intrinsic import Intrinsic
@@ -20,7 +23,7 @@ from .places import OURS
 from .reads import Reads
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
-from .tape import NOWHERE, Site, Tape
+from .tape import GONE, NOWHERE, Site, Tape, ops_in
 
 
 class Run:
@@ -102,6 +105,7 @@ def run(
         )
         if reads is not None:
             done.outcome = outcome(tracer, result)
+        must_be_whole(tape)
         settled = True
         settle(tracer)
         done.value = lower(tracer, result, {}, final=True)
@@ -173,6 +177,19 @@ class _Surroundings:
 surroundings = _Surroundings()
 
 
+def must_be_whole(tape: Tape) -> None:
+    """Raise where the tape refers to what a checkpointed function has computed, and which is no longer there."""
+    if not tape.again:
+        return
+    for op in (*tape.ops, *ops_in(tape.result)):
+        for x in (op, *op.operands()):
+            if x.tape is GONE:
+                raise TraceError(
+                    f"{x.site}: a value that was computed in a checkpointed function is used outside of it "
+                    f"({op.site}), but was not returned; return it"
+                )
+
+
 def keep_values(tracer: Tracer) -> None:
     """Move the values that the reverse sweep may need out of the arrays that somebody outside can write to."""
     for box in [
@@ -182,6 +199,10 @@ def keep_values(tracer: Tracer) -> None:
         for op in box.memory.saved:
             op.value = op.value.copy("K")
         box.memory.saved.clear()
+    owners = {id(box.memory.owner) for box in tracer.exposed} | set(tracer.memories)
+    for op in tracer.tape.again:
+        if isinstance(op.value, np.ndarray) and id(owner_of(op.value)) in owners:
+            op.value = op.value.copy("K")
 
 
 def describe(f: Any) -> tuple[str, Site]:

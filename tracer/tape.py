@@ -204,6 +204,10 @@ class Tape:
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
+        self.again: dict[
+            Op, None
+        ] = {}  # what will be computed with again, so that its value must survive (see ``checkpoint``)
+        self.overwritten: list[Op] = []  # versions of arrays that were written to
 
     @property
     def inputs(self) -> list[Input]:
@@ -225,6 +229,9 @@ class Tape:
         from .source import source_of
 
         return source_of(self, name)
+
+
+GONE = Tape("gone")  # the tape of ops that have been taken off theirs
 
 
 def append(

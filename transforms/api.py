@@ -235,6 +235,7 @@ class InnerPullback:
 
     def __init__(self, done: Run, tracer: Tracer, start: int, stop: int) -> None:
         self.done, self.tracer, self.start, self.stop = done, tracer, start, stop
+        self.last = tracer.tape.ops[stop - 1] if stop > start else None
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         return self.pull(checked_seeds(self.done, dy))
@@ -242,6 +243,13 @@ class InnerPullback:
     def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
         if active.tracer is not self.tracer:
             raise TraceError("this pullback was made inside a traced function whose run has ended")
+        if (
+            self.last is not None
+            and self.last not in self.tracer.tape.ops[self.stop - 1 : self.stop]
+        ):
+            raise TraceError(
+                "this pullback was made inside a checkpointed function and is used outside of it; return it"
+            )
         return record_sweep(
             self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds
         )

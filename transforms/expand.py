@@ -17,6 +17,7 @@ import cmath
 import inspect
 import math
 import operator
+import types
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -25,8 +26,11 @@ import numpy as np
 from ..rules import registry
 from ..rules.mutation import scatter, setitem
 from ..tracer import calls, places, protocols
+from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
+from ..tracer.missing import no_rule
+from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import Writer, compiled
@@ -148,7 +152,8 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(places.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
+        place = op.tape.callers.get(op)
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
     pattern = tuple([isinstance(x, Op) and x in active_leaves for x in leaves])
     shape = (op.fn, rule, frame, pattern)
@@ -229,9 +234,12 @@ class Stage:
     def __init__(self, op: Op, title: str) -> None:
         self.op = op
         self.tape = Tape(f"{title} of {getattr(op.fn, '__name__', 'op')}", op.site)
-        self.tracer = Tracer(self.tape)
+        rule = registry.lookup(op.fn)
+        own = rule is None or is_own(rule)
+        self.tracer = Tracer(self.tape, reads=None if own else Reads())
         self.tracer.modules = MODULES
         self.inputs: list[Op] = []
+        self.objects: list[Any] = []  # among the arguments
 
     def operands(
         self, rule: registry.Rule, leaves: list[Any]
@@ -244,7 +252,11 @@ class Stage:
         count = operand_count(rule)
         queue = iter(boxes)
         args = tuple([refill(x, queue, i < count) for i, x in enumerate(self.op.args)])
-        return args, {k: refill(x, queue, False) for k, x in self.op.kwargs.items()}
+        kwargs = {k: refill(x, queue, False) for k, x in self.op.kwargs.items()}
+        self.objects = [x for x in (*args, *kwargs.values()) if is_object(x)]
+        for x in self.objects:
+            enter(self.tracer, x, type(x).__name__)  # what the rule reads there lies outside
+        return args, kwargs
 
     def __enter__(self) -> Tracer:
         self.before, active.tracer = active.tracer, self.tracer
@@ -270,7 +282,8 @@ class Stage:
         outside = {x: x.value for x in self.tape.inputs if x.role == "outside"}
         if outside:
             fix(self.tape, outside)
-        return bool(outside) or self.decided
+        read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
+        return read or self.decided
 
 
 def pulled_back(
@@ -319,6 +332,37 @@ def expand(
     )
     wanted = [i for i, _ in cotangents]
     return Expansion(pruned(simplified(stage.tape)), wanted, forms, momentary), stage.drawn
+
+
+def is_own(rule: registry.Rule) -> bool:
+    """Whether a rule is one of the package, and so depends on nothing but its arguments."""
+    code = getattr(inspect.unwrap(rule.function), "__code__", None)  # type: ignore[arg-type]
+    return code is not None and code.co_filename.startswith(places.OURS)
+
+
+def reads_data(reads: Reads | None) -> bool:
+    """Whether a rule has read from outside something that is not code: a number, a flag, a table."""
+    todo = [] if reads is None else list(reads.constants.values())
+    while todo:
+        place = todo.pop()
+        if not isinstance(place.value, CODE) and not callable(place.value):
+            if place.value is not MISSING and place.step not in SIGNATURE:
+                return True
+        todo += place.children.values()
+    return False
+
+
+CODE = (types.ModuleType, types.CellType)
+SIGNATURE = frozenset(("constant", "defaults", "default", "kwdefaults", "kwdefault"))
+
+
+def is_object(value: Any) -> bool:
+    """Whether an argument is an object of somebody's class, whose attributes a rule may read: a method's ``self``."""
+    kind = type(value)
+    return kind not in BOXES and hasattr(value, "__dict__") and not isinstance(value, FIXED_TYPES)
+
+
+FIXED_TYPES: tuple[Any, ...] = (type, np.generic, type(np._NoValue), *ATOMS)
 
 
 # What rules look up by name while they are traced: somebody may have put something else there for a while.

@@ -172,6 +172,9 @@ class Builder:
         self.wanted: dict[Place, list[Input]] = {}
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
+        self.repeated: list[
+            Op
+        ] = []  # forward operations that the sweep does again: to the bit as well
         self.names: dict[Place, str] = {}
         self.tape = Tape(done.tape.name, done.tape.site)
         self.seen_constants: dict[int, str] = {}
@@ -342,6 +345,7 @@ class Builder:
         found = dict(zip(wrt, sweep(forward, wrt, seeds, machine), strict=True))
         if machine.momentary:
             raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
+        self.repeated = machine.repeated
         guards = decisions(machine.looked, tape)
         if not set(forward).issuperset(machine.looked):
             raise Unfit("the reverse sweep depends on the value of an integer that it computes")
@@ -376,7 +380,7 @@ class Builder:
             quiet,
         )
         stay = [op for op in done.tape.ops if may_end(op)]
-        keep = [*done.tape.ops, *impure, *([quiet] if quiet is not None else [])]
+        keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
         tape = optimised(simplified(tape, keep), keep, stay)
         found = dict(zip(wrt, tape.result[1], strict=True))
         self.exposed = set(ops_in(tape.result[0])) | set(ops_in(tape.result[2]))

@@ -23,6 +23,7 @@ from ..rules.broadcasting import broadcast_like, cast
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
+from ..tracer.missing import no_rule
 from ..tracer.record import operand
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name
 from .expand import (
@@ -66,7 +67,8 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(places.no_rule(op.fn, op.site, place=op.tape.callers.get(op)))
+        place = op.tape.callers.get(op)
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
     pattern = tuple([None if t is None else type_key(plain(t)) for t in given])

@@ -90,6 +90,7 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
         dz = cotangents.pop(op, None)
         if dz is not None:
             if op.fn is element:
+                machine.owned.discard(op)
                 machine.accumulate_part(op.args[0], op.args[1], dz)
             elif type(op) is not FloatOp and type(op.fn) in OWN:
                 OWN[type(op.fn)](machine, op, dz, active)
@@ -275,6 +276,7 @@ class Recorded(Machine):
         super().__init__()
         self.tape = tape
         self.site = site
+        self.repeated: list[Op] = []  # operations of the forward run that are done once more
         self.momentary = ""  # the name of a function whose expansion holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern

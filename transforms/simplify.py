@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.zeros import product
-from ..tracer.tape import Op, Tape, append, ops_in, substitute
+from ..tracer.tape import Op, Tape, append, element, ops_in, substitute
 
 NUMBERS = (int, float)
 SHARED = frozenset(
@@ -38,8 +38,15 @@ SHARED = frozenset(
         np.add,
         np.subtract,
         np.negative,
+        np.conjugate,
     )
+    + (element, operator.matmul, np.matmul, np.dot, np.swapaxes, np.transpose, np.reshape, np.eye)
+    + (np.arange, max, min)
 )
+
+
+# What undoes itself when it is done twice, with the same options.
+INVOLUTIONS = (np.conjugate, np.swapaxes, operator.neg, np.negative)
 
 
 def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
@@ -113,13 +120,13 @@ def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     """What an op in a reverse sweep comes down to, or None."""
     if type(op.value) in NUMBERS and not any(True for _ in ops_in(args)):
         return (op.value,)
-    if (
-        len(args) == 1
-        and fn is operator.neg
-        and isinstance(args[0], Op)
-        and args[0].fn is operator.neg
-    ):
-        return (args[0].args[0],)
+    if fn is np.conjugate and len(args) == 1 and isinstance(args[0], Op):
+        if not np.iscomplexobj(args[0].value) and same_type(args[0], op):
+            return (args[0],)
+    if any(fn is x for x in INVOLUTIONS) and args and isinstance(args[0], Op):
+        before = args[0]
+        if before.fn is fn and before.args[1:] == args[1:] and isinstance(before.args[0], Op):
+            return (before.args[0],) if not before.kwargs else None
     if len(args) != 2:
         return None
     x, y = args

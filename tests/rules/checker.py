@@ -1,7 +1,7 @@
 """One check for every rule, run through the public engine.
 
 A test module fills a `Table` with one line a case, ``case(fn, *args, **kwargs)``, and hands each case to
-`check_first`, `check_second`, `check_single` and `check_forward`:
+`check_first`, `check_second`, `check_single` and `check_forward`; `test_tapes` hands all of them to `check_tape`:
 
 first     the value is that of the plain call to the bit, the arguments are not touched, the gradient has the
           structure, dtype and shape of the arguments, and for random cotangents and directions it agrees
@@ -10,6 +10,7 @@ second    the gradient of a random projection of the gradient agrees with finite
 single    in single precision the gradient is float32 and agrees with the one in double precision;
 forward   the tangent of the value has its structure, dtype and shape, and for random directions and cotangents the
           forward mode says what the reverse mode says, and agrees with finite differences.
+tape      the reverse tape does nothing in vain: see `needless`.
 
 Floats, complex numbers and arrays of them are differentiated, in nested lists and tuples too; ints are
 constants of the case. Of complex numbers, JAX's convention is asked for: Re(sum(dz * df(v))) equals
@@ -18,6 +19,7 @@ Re(sum(dx * v)).
 
 import copy
 import functools
+import operator
 import zlib
 
 import numpy as np
@@ -25,6 +27,8 @@ import pytest
 
 from helpers import assert_same
 from wengert import jvp, pullback
+from wengert.rules.zeros import product
+from wengert.tracer.tape import Op, fn_name, ops_in
 
 FLOATS = (float, complex, np.inexact)
 
@@ -222,6 +226,83 @@ def check_single(case):
         np.testing.assert_allclose(
             a, b, rtol=2e-3, atol=2e-3 * max(1.0, np.max(np.abs(b), initial=0))
         )
+
+
+def check_tape(case):
+    """The tape from arguments and cotangents to gradients does nothing in vain."""
+    _, back = pullback(case.call, *copy.deepcopy(case.args))
+    tape = back.tape
+    found = list(needless(tape, set(back.done.tape.ops)))
+    assert not found, f"{case.name}: {', '.join(found)}\n{tape}"
+
+
+SUMS = (operator.add, np.add, operator.sub, np.subtract)
+PRODUCTS = (operator.mul, np.multiply, product, operator.matmul, np.matmul)
+QUOTIENTS = (operator.truediv, np.divide, operator.pow, np.power)
+EMPTY = (np.zeros, np.zeros_like)
+INVOLUTIONS = (np.conjugate, np.swapaxes, operator.neg, np.negative)
+
+
+def needless(tape, forward):
+    """Work on a tape that could be left out, in words; ``forward`` are the ops of the function itself."""
+    needed = set(ops_in(tape.result))
+    for op in reversed(tape.ops):
+        if op in needed:
+            needed.update(op.operands())
+    seen = set()
+    for op in tape.ops:
+        if op.kind != "call":
+            continue
+        key = (op.fn, picture(op.args), picture(op.kwargs))
+        if op not in forward:
+            name = fn_name(op.fn)
+            if op not in needed:
+                yield f"nobody needs {name}"
+            if key in seen and op.fn not in EMPTY:  # which may each be written to
+                yield f"{name} is done twice"
+            for i, x in enumerate(op.args):
+                zero = is_zero(x) and not (isinstance(x, Op) and x in forward)
+                if op.fn in SUMS and zero and (i == 1 or op.fn in (operator.add, np.add)):
+                    yield f"{name} of 0"
+                if op.fn in PRODUCTS and (zero or is_one(x)):
+                    yield f"{name} by {'zeros' if isinstance(x, (Op, np.ndarray)) else x}"
+            inner = op.args[0] if op.fn in INVOLUTIONS else None
+            if isinstance(inner, Op) and inner.fn is op.fn and inner.args[1:] == op.args[1:]:
+                yield f"{name} is undone"
+            if op.fn in QUOTIENTS and is_one(op.args[1]):
+                yield f"{name} by 1"
+        seen.add(key)
+
+
+def is_zero(x):
+    """Whether an operand is the number 0, or an array of zeros.
+
+    Zeros that come from no line stand for the cotangent of an output that nobody uses, of a function with several.
+    """
+    if isinstance(x, Op):
+        return x.fn in EMPTY and bool(x.site.filename)
+    if isinstance(x, np.ndarray):
+        return not x.any()
+    return type(x) in (int, float) and x == 0
+
+
+def is_one(x):
+    return type(x) in (int, float) and x == 1
+
+
+def picture(tree):
+    """Something hashable that equal arguments of ops have in common."""
+    if isinstance(tree, Op):
+        return id(tree)
+    if isinstance(tree, (tuple, list)):
+        return type(tree), tuple(map(picture, tree))
+    if isinstance(tree, dict):
+        return tuple((key, picture(x)) for key, x in tree.items())
+    if isinstance(tree, slice):
+        return slice, picture((tree.start, tree.stop, tree.step))
+    if isinstance(tree, np.ndarray):
+        return tree.dtype, tree.shape, tree.tobytes()
+    return type(tree), repr(tree)
 
 
 def halved(x):

@@ -1,0 +1,95 @@
+"""What a primitive that is written in Python sees beside its arguments.
+
+Words
+-----
+primitive   here: a Python function with a rule, which is not looked into.
+hidden      a traced value that such a function can reach other than as an argument: by its closure, by an attribute
+            of an object, by a global. Its rule has no cotangent for it, so the derivative would be lost.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from .attributes import slot
+from .box import BOXES
+from .errors import TraceError
+from .places import OURS, blame
+from .session import Tracer
+from .structure import attributes, is_container
+from .tape import Input, Site
+
+
+def must_be_closed(
+    tracer: Tracer, site: Site, fn: types.FunctionType, args: Any, kwargs: Any
+) -> None:
+    """Raise where the primitive ``fn`` can reach traced values that it was not given."""
+    if fn.__code__.co_filename.startswith(OURS) and not fn.__closure__:
+        return
+    if tracer.reads is not None:
+        tracer.reads.pin(fn)  # another closure with the same code is another primitive
+    name = getattr(fn, "__name__", "the function")
+    for path, value in reached(tracer, fn, name, args, kwargs):
+        if is_hidden(value):
+            raise TraceError(
+                f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}; "
+                f"its derivative would be lost. Make it an argument of {name}, with a cotangent in the rule"
+            )
+
+
+def is_hidden(value: Any) -> bool:
+    """Whether a value depends on what the run computes; what it only read from outside is what ``fn`` reads too."""
+    return type(value) in BOXES and not (isinstance(value.op, Input) and value.op.role == "outside")
+
+
+def reached(
+    tracer: Tracer, fn: types.FunctionType, name: str, args: Any, kwargs: Any
+) -> Iterator[tuple[str, Any]]:
+    """The values behind the closure of ``fn``, its globals and the objects among its arguments, with their names."""
+    todo: list[tuple[str, Any]] = [(name, fn)]
+    todo += [(type(x).__name__, x) for x in (*args, *kwargs.values()) if not is_given(x)]
+    seen: dict[int, Any] = {}
+    while todo:
+        path, value = todo.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        yield path, value
+        if isinstance(value, (type, types.ModuleType, *BOXES)):
+            continue
+        if isinstance(value, types.FunctionType):
+            todo += variables(tracer, value)
+        elif isinstance(value, types.MethodType):
+            todo += [(path, value.__func__), (path, value.__self__)]
+        elif is_container(value):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            todo += [(f"{path}[{key!r}]", x) for key, x in items]
+        else:
+            for key, x in attributes(value).items():
+                entry = tracer.overlay.get((slot(value), key))
+                todo.append(
+                    (f"{path}.{key}", x if entry is None or entry[1] is not x else entry[2])
+                )
+
+
+def is_given(value: Any) -> bool:
+    """Whether the tape sees all of an argument: numbers, arrays and containers of them."""
+    if is_container(value):
+        return all(map(is_given, value.values() if isinstance(value, dict) else value))
+    return type(value) in BOXES or not hasattr(value, "__dict__")
+
+
+def variables(tracer: Tracer, fn: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables of a function's closure, and those globals that the run itself has bound."""
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        known = tracer.cells.get(id(cell))
+        try:
+            yield name, (cell if known is None else known[1]).cell_contents
+        except ValueError:  # an empty cell
+            pass
+    for name in fn.__code__.co_names:
+        entry = tracer.overlay.get((id(fn.__globals__), name))
+        if entry is not None:
+            yield name, entry[2]

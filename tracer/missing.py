@@ -1,0 +1,167 @@
+"""What a missing rule says: where it is missing, and the rule to write, ready to be pasted.
+
+Words
+-----
+stub       the source of a rule in which only the cotangents are missing.
+hole       where a cotangent is to be filled in: one for each parameter up to the last that needs one.
+address    a name by which another module gets hold of a callable: ``scipy.special.gammainc``.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import sys
+from typing import Any
+
+import numpy as np
+
+from .box import BOXES
+from .places import blame
+from .tape import Op, Site
+
+# Where to look for a callable before the module that it names, which may be a private one.
+HOMES = (
+    *("numpy", "numpy.linalg", "numpy.fft", "numpy.random"),
+    *("scipy.special", "scipy.linalg.blas", "scipy.linalg.lapack"),
+)
+
+
+def no_rule(
+    fn: Any,
+    site: Site,
+    args: Any,
+    kwargs: Any,
+    why: str = "has no rule",
+    place: str | None = None,
+) -> str:
+    """What to tell a user about a callable that cannot be differentiated, and was called with these arguments."""
+    module, name = address(fn)
+    full = f"{module}.{name}" if module not in (None, "builtins") else name
+    stub = "\n".join(
+        "    " + line if line else "" for line in lines(fn, module, name, args, kwargs)
+    )
+    text = f"{place or blame(site)}: {full} {why}. Write one:\n\n{stub}\n"
+    if module is None:
+        return f"{text}\nand call this function instead."
+    return (
+        f"{text}\nor let finite differences stand in for it, slow and to some ten digits:\n\n"
+        f"    wengert.numeric_rule({full})"
+    )
+
+
+def address(fn: Any) -> tuple[str | None, str]:
+    """The module and the name in it where a callable is found; without a module if nobody else finds it."""
+    owner = getattr(fn, "__objclass__", None)
+    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None)
+    if type(fn).__name__ == "fortran":  # a function of BLAS or LAPACK
+        name = fn.__name__.rpartition(" ")[2]
+    if not isinstance(name, str):
+        return None, type(fn).__name__
+    for module in (*HOMES, getattr(owner or fn, "__module__", None)):
+        try:
+            if operator.attrgetter(name)(sys.modules[module]) is fn:  # type: ignore[index]
+                return module, name
+        except (AttributeError, KeyError):
+            pass
+    return None, name
+
+
+def lines(fn: Any, module: str | None, name: str, args: Any, kwargs: Any) -> list[str]:
+    """The stub of a rule, line by line."""
+    parameters, given = parameters_of(fn, args, kwargs)
+    wanted = [p.default is p.empty or has_number(given.get(p.name), OPERANDS) for p in parameters]
+    count = max([i + 1 for i, one in enumerate(wanted) if one], default=0)
+    names = [p.name for p in parameters[:count]]
+    holes = ["..." if has_number(given.get(x), NUMBERS) else "None" for x in names]
+    taken = {p.name for p in parameters} | {name.partition(".")[0]}
+    value, dy = [x + "_" * (x in taken) for x in ("value", "dy")]
+    short = name.rpartition(".")[2]
+    passed = ", ".join(handed_on(p) for p in parameters)
+    imports = ["import wengert"]
+    if module is None:
+        decorator, own, called = "custom_rule", short, f"...  # {name}({passed})"
+    else:
+        full = f"{module}.{name}" if module != "builtins" else name
+        decorator, own, called = f"rrule({full})", f"{short}_rule", f"{full}({passed})"
+        imports += [f"import {module}"] if module != "builtins" else []
+    plain = [
+        p.replace(kind=max(p.kind, p.POSITIONAL_OR_KEYWORD), annotation=p.empty) for p in parameters
+    ]
+    return [
+        *imports,
+        "",
+        f"@wengert.{decorator}",
+        f"def {own if own.isidentifier() else 'function'}{inspect.Signature(plain)}:",
+        f"    {value} = {called}",
+        f"    def pullback({dy}):",
+        f"        return ({', '.join(holes)}{',' * (count == 1)})"
+        f"  # the cotangents of {', '.join(names)}; None is a zero",
+        f"    return {value}, pullback",
+    ]
+
+
+def handed_on(p: inspect.Parameter) -> str:
+    """How a stub hands a parameter on."""
+    positional = p.default is p.empty and p.kind is not p.KEYWORD_ONLY
+    return p.name if positional or p.kind is p.POSITIONAL_ONLY else f"{p.name}={p.name}"
+
+
+OPERANDS = (Op, *BOXES)
+NUMBERS = (*OPERANDS, float, complex, np.inexact)
+
+
+def has_number(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether an argument holds something of these kinds."""
+    if isinstance(value, (tuple, list)):
+        return any(has_number(x, kinds) for x in value)
+    return isinstance(value, kinds)
+
+
+def parameters_of(
+    fn: Any, args: Any, kwargs: Any
+) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    """The parameters of a stub, and what was given for them: by the callable's signature, or as it was called."""
+    kinds = inspect.Parameter
+    found: list[inspect.Parameter] = []
+    given: dict[str, Any] = dict(kwargs)
+
+    def take(names: list[str], values: Any) -> None:
+        found.extend(kinds(x, kinds.POSITIONAL_ONLY) for x in names)
+        given.update(zip(names, values, strict=True))
+
+    try:
+        if isinstance(fn, np.ufunc):  # whose options a rule need not have
+            raise ValueError
+        signature = inspect.signature(fn)
+        bound = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        take([f"x{i + 1}" for i in range(len(args))] if len(args) > 1 else ["x"][: len(args)], args)
+        return found + [option(key, x) for key, x in kwargs.items()], given
+    for name, p in signature.parameters.items():
+        if p.kind is p.VAR_POSITIONAL:
+            rest = bound.get(name, ())
+            take([f"{name}{i + 1}" for i in range(len(rest))], rest)
+        elif p.kind is p.VAR_KEYWORD:
+            found += [option(key, x) for key, x in bound.get(name, {}).items()]
+        elif p.default is p.empty or is_literal(p.default) or name in bound:
+            fixed = p.default is p.empty or is_literal(p.default)
+            found.append(p if fixed else p.replace(default=None))
+            if name in bound:
+                given[name] = bound[name]
+    return found, given
+
+
+def option(name: str, value: Any) -> inspect.Parameter:
+    """A keyword argument of which no more is known than what it was."""
+    default = value if is_literal(value) else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+
+def is_literal(value: Any) -> bool:
+    """Whether a default can be written down as it is."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False

@@ -1,0 +1,323 @@
+"""``checkpoint``: a function whose intermediate values are computed again for the reverse sweep, instead of kept.
+
+Words
+-----
+stretch   the ops that a call of a checkpointed function has put on the tape.
+segment   what takes their place: one op, called with the values that the stretch takes from before it. Its value is a
+          tuple of what is needed of the stretch afterwards; the rest is forgotten.
+replay    the ops of a stretch once more, as new ops with values: the sweep runs over those.
+escape    a value of the stretch that somebody outside could get hold of other than as a result.
+
+A stretch is recorded like any other before it is folded, so what the function reads by its closure, from objects or
+globals are operands of the segment like its arguments. Where folding could change what the program means (random
+numbers, prints, writes to what lies outside), the stretch stays as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..rules.registry import lookup
+from ..tracer import calls, places
+from ..tracer.border import ATOMS
+from ..tracer.box import BOXES, ArrayBox, Box
+from ..tracer.foreign import is_pure
+from ..tracer.loops import Carry
+from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.source import compiled
+from ..tracer.structure import attributes, is_container
+from ..tracer.tape import GONE, Input, Op, Site, Tape, append, element, primal, substitute
+from .loops import LoopFunction
+from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
+from .skeleton import copy_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@intrinsic
+def checkpoint(f: F) -> F:
+    """``f``, differentiated with less memory: what it computes on its way is not kept, but computed again.
+
+    Without it every intermediate value is kept until the reverse sweep. Of a call of the checkpointed function only the
+    arguments and the result are kept; when the sweep comes to it, the call's operations are run again, and what they
+    give is dropped again after it. A chain of n layers in √n checkpointed groups needs √n times as much memory as one
+    layer, for one more forward run. Values and gradients are the same, to the bit where they are traced.
+
+    Operations are repeated, not the function: it is called once, and prints once. A call that draws random numbers,
+    prints, or writes to something outside keeps its values as if it were not checkpointed. A value that leaves the
+    function other than in its result and is used later raises `TraceError`.
+
+    >>> import math
+    >>> from wengert import grad
+    >>> @checkpoint
+    ... def layer(x):
+    ...     return math.sin(math.exp(x))
+    >>> grad(lambda x: layer(layer(x)))(0.5) == grad(lambda x: layer.__wrapped__(layer.__wrapped__(x)))(0.5)
+    True
+    """
+
+    @functools.wraps(f)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return segmented(f, args, kwargs)
+
+    return checkpointed  # type: ignore[return-value]
+
+
+@intrinsic
+def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call ``f``; while a function is traced, fold what the call puts on the tape."""
+    tracer = active.tracer
+    if tracer is None:
+        return f(*args, **kwargs)
+    site, tape = places.user_site(), tracer.tape
+    start, writes, cached = len(tape.ops), len(tape.overwritten), len(tracer.calls)
+    result = calls.call(tracer, site, f, args, kwargs)
+    if tracer.primitives is None and len(tracer.calls) == cached:
+        stretch = Stretch(tracer, start, tape.overwritten[writes:], result, (f, args, kwargs))
+        if stretch.can_be_folded():
+            stretch.fold(getattr(f, "__name__", "f"), site)
+    return result
+
+
+class Stretch:
+    """The ops that a call has put on the tape, from ``start`` on, its ``result``, and what was ``given`` to it."""
+
+    def __init__(
+        self, tracer: Tracer, start: int, overwritten: list[Op], result: Any, given: Any
+    ) -> None:
+        self.tracer = tracer
+        self.start = start
+        self.overwritten = overwritten
+        self.result = result
+        self.given = given
+        self.first: list[
+            Op
+        ] = []  # inputs, and what cannot be repeated: it stays before the segment
+        self.last: list[Op] = []  # guards, which stay behind it
+        self.body: dict[Op, None] = {}
+        self.boxes: list[Box] = []  # the results that come out of the body
+
+    def can_be_folded(self) -> bool:
+        """Sort the ops; says whether repeating those of the body later would give the same."""
+        for op in self.tracer.tape.ops[self.start :]:
+            inner = any(x in self.body for x in op.operands())
+            if op.kind == "effect":
+                return False
+            if op.kind == "guard":
+                self.last.append(op)
+            elif op.kind == "input" or (not inner and not self.is_repeatable(op)):
+                self.first.append(op)
+            elif self.is_repeatable(op):
+                self.body[op] = None
+            else:
+                return False
+        if not self.body or not all(op in self.body for op in self.overwritten):
+            return False
+        try:
+            found = {id(x): x for x in boxes_in(self.result) if x.op in self.body}
+            self.boxes = list(found.values())
+        except Opaque:
+            return False
+        return not self.has_escaped() and self.is_apart()
+
+    def is_repeatable(self, op: Op) -> bool:
+        """Whether an op gives the same again: it looks at nothing but values, and tosses no coin."""
+        fn = op.fn
+        if fn is element:
+            return op.args[0] not in self.first
+        if (
+            type(fn) not in (Segment, LoopFunction, Carry)
+            and lookup(fn) is None
+            and not is_pure(fn)
+        ):
+            return False
+        owner = getattr(fn, "__self__", None)
+        kinds = (types.ModuleType, type, np.ufunc, type(None))
+        return isinstance(owner, kinds) and all(map(is_value, (*op.args, *op.kwargs.values())))
+
+    def has_escaped(self) -> bool:
+        """Whether the call has put a value of the body where later code finds it."""
+        tracer = self.tracer
+        held: list[Any] = [entry[2] for entry in tracer.overlay.values()]
+        for shadow, _ in tracer.originals.values():
+            held += shadow.values() if isinstance(shadow, dict) else shadow
+        for _, cell in tracer.cells.values():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:  # an empty cell
+                pass
+        if any(type(x) in BOXES and x.op in self.body for x in held):
+            return True
+        return any(x.op in self.body for x in boxes_in(self.given, within=True))
+
+    def is_apart(self) -> bool:
+        """Whether no result is a view of something else than another result, so that none is written through to it."""
+        arrays = [x for x in self.boxes if type(x) is ArrayBox]
+        for x in arrays:
+            others = [y for y in arrays if y is not x and y.memory is x.memory]
+            root = x
+            while root.view is not None:
+                root = root.view[0]
+            if root is not x and (others or root.op not in self.body):
+                return False
+        return True
+
+    def fold(self, name: str, site: Site) -> None:
+        """Put a segment in the place of the body."""
+        tape = self.tracer.tape
+        outputs: dict[Op, Op | None] = {x.op: None for x in self.boxes}
+        outputs.update({x: None for op in self.last for x in op.operands() if x in self.body})
+        needed = dict(outputs)
+        for op in reversed(self.body):
+            if op in needed:
+                needed.update(dict.fromkeys(op.operands()))
+        body = [op for op in self.body if op in needed]
+        inner = Tape(name, site)
+        copies: dict[Op, Op] = {}
+        given = [op for op in needed if op not in self.body]
+        for i, op in enumerate(given):
+            copies[op] = Input(f"x{i}", None, inner)
+            inner.ops.append(copies[op])
+        for op in body:
+            copies[op] = copy_of(op, inner, copies)
+            inner.ops.append(copies[op])
+            if op in tape.callers:
+                inner.callers[copies[op]] = tape.callers[op]
+        inner.result = tuple([copies[op] for op in outputs])
+        if self.tracer.loops is not None:
+            self.tracer.loops.forget(self.start)
+        tape.ops[self.start :] = self.first
+        segment = append(
+            tape, Segment(inner), tuple(given), {}, tuple([op.value for op in outputs]), site
+        )
+        for i, op in enumerate(list(outputs)):
+            outputs[op] = append(tape, element, (segment, i), {}, op.value, op.site)
+        for op in self.last:
+            op.args = substitute(op.args, lambda x: outputs.get(x) or x)
+        tape.ops += self.last
+        tape.again.update(dict.fromkeys(given))
+        for x in self.boxes:
+            self.redirect(x, outputs[x.op])
+        for op in self.body:
+            op.tape = GONE
+            tape.again.pop(op, None)
+
+    def redirect(self, x: Box, op: Any) -> None:
+        """Let a result come from the segment."""
+        x.op = op
+        if type(x) is ArrayBox:
+            x.view = None
+            x.memory.saved = [old for old in x.memory.saved if old not in self.body]
+            x.memory.saved.append(op)
+
+
+def is_value(x: Any) -> bool:
+    """Whether a constant on the tape is what it is: no object that may change, or be used up."""
+    if type(x) in (tuple, list):
+        return all(map(is_value, x))
+    if type(x) is dict:
+        return all(map(is_value, x.values()))
+    if type(x) is slice:
+        return is_value((x.start, x.stop, x.step))
+    kinds = (Op, int, float, complex, np.generic, np.ndarray, np.dtype, types.EllipsisType)
+    return type(x) in ATOMS or isinstance(x, kinds) or x is np._NoValue
+
+
+PACKAGE = __name__.partition(".")[0]
+
+
+class Opaque(Exception):
+    """Something that cannot be looked into, and may hold boxes."""
+
+
+def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iterator[Box]:
+    """The boxes in what a function returns; ``within`` also those in the closures of functions.
+
+    Raises Opaque for what cannot be looked into, if it is no function; ``within`` passes over it.
+    """
+    seen = set() if seen is None else seen
+    if type(x) in BOXES:
+        yield x
+    elif id(x) in seen or isinstance(x, (type, types.ModuleType, np.ndarray)):
+        return
+    elif is_container(x):
+        seen.add(id(x))
+        for part in x.values() if isinstance(x, dict) else x:
+            yield from boxes_in(part, seen, within)
+    elif within and isinstance(x, types.MethodType | functools.partial):
+        owner = x.__self__ if isinstance(x, types.MethodType) else (x.args, x.keywords)
+        yield from boxes_in((getattr(x, "__func__", None) or x.func, owner), seen, within)  # type: ignore[union-attr]
+    elif within and isinstance(x, types.FunctionType):
+        seen.add(id(x))
+        for cell in x.__closure__ or ():
+            try:
+                yield from boxes_in(cell.cell_contents, seen, within)
+            except ValueError:  # an empty cell
+                pass
+    elif isinstance(x, types.FunctionType | types.MethodType | types.GeneratorType | slice):
+        if not within:
+            raise Opaque
+    elif type(x) not in ATOMS:
+        ours = type(x).__module__.startswith(f"{PACKAGE}.")  # a pullback, say
+        if ours or hasattr(type(x), "__next__") or isinstance(x, functools.partial):
+            if within:
+                return
+            raise Opaque
+        seen.add(id(x))
+        for part in attributes(x).values():
+            yield from boxes_in(part, seen, within)
+
+
+class Segment:
+    """The ops of a checkpointed call, as a function from what they need to what is needed of them."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.__name__ = f"checkpointed_{tape.name}"
+        self.function: Any = None
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        if self.function is None:
+            self.function = compiled(self.tape, "segment")
+        return self.function(*args)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> Any:
+        return Segment, (self.tape,)
+
+    def replay(self, args: Iterable[Op], tape: Tape) -> tuple[list[Op], list[Op]]:
+        """The ops once more, with values, for operands on another tape; and which of them are the results."""
+        known: dict[Op, Op] = dict(zip(self.tape.inputs, args, strict=True))
+        made = []
+        for op in self.tape.ops:
+            if op.kind == "call":
+                new = known[op] = copy_of(op, tape, known)
+                new.value = new.fn(*primal(new.args), **primal(new.kwargs))
+                made.append(new)
+                if op in self.tape.callers:
+                    tape.callers[new] = self.tape.callers[op]
+        return made, [known[op] for op in self.tape.result]
+
+
+def pull_segment(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """Run a segment again, and the sweep over it."""
+    assert isinstance(dz, Parts)
+    recorded = isinstance(machine, Recorded)
+    tape = machine.tape if recorded else Tape()  # type: ignore[attr-defined]
+    made, results = op.fn.replay(op.args, tape)
+    if recorded:
+        tape.ops += made
+        machine.repeated += made  # type: ignore[attr-defined]
+    wrt = [x for x in op.args if x in active]
+    steps, inner = dependents(made, wrt)
+    for result, d in zip(results, dz.parts, strict=True):
+        if d is not None and result in inner:
+            machine.accumulate(result, d)
+    run_steps(steps, inner, machine)
+
+
+OWN[Segment] = pull_segment

@@ -1,0 +1,71 @@
+"""``stop_gradient``: a value through which no derivative flows.
+
+Words
+-----
+held   the value itself, cut off from the variables that it was computed from.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from ..rules.registry import nondiff
+from ..tracer import calls, places
+from ..tracer.box import BOXES
+from ..tracer.session import active, intrinsic
+from ..tracer.structure import attributes, is_namedtuple
+
+ATOMS = (type(None), bool, str, bytes, range, type)
+CALLABLE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+
+
+@nondiff
+def held(x: Any) -> Any:
+    """A number or an array as a value of its own."""
+    return x.copy("K") if isinstance(x, np.ndarray) else x
+
+
+@intrinsic
+def stop_gradient(x: Any) -> Any:
+    """The value of ``x``, as a constant: no derivative of any order flows back through it, or forward.
+
+    ``x`` is a number, an array, or a structure of them: lists, tuples, dicts, deques, dataclasses and other objects.
+    Arrays, containers and objects are copied, so that what is written to the one later does not reach the other.
+    Strings, None and the like, and functions and classes, are returned as they are.
+
+    >>> from wengert import grad
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)
+    3.0
+    """
+    if active.tracer is None:
+        return stopped(x)
+    fn = held if type(x) in BOXES else stopped
+    return calls.call(active.tracer, places.user_site(), fn, (x,), {})
+
+
+def stopped(x: Any) -> Any:
+    """`stop_gradient` of a structure; inside a traced function it is traced like any other function."""
+    if isinstance(x, ATOMS) or isinstance(x, CALLABLE):
+        return x
+    if isinstance(x, (int, float, complex, np.generic, np.ndarray)):
+        return held(x)
+    if is_namedtuple(type(x)):
+        return x._make([stopped(y) for y in x])
+    if isinstance(x, (tuple, set, frozenset)):
+        return type(x)([stopped(y) for y in x])
+    new = copy.copy(x)
+    if isinstance(x, dict):
+        for key, y in x.items():
+            new[key] = stopped(y)
+    elif isinstance(x, (list, deque)):
+        for i, y in enumerate(x):
+            new[i] = stopped(y)
+    else:
+        for name, y in attributes(x).items():
+            object.__setattr__(new, name, stopped(y))
+    return new
