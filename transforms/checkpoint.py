@@ -32,6 +32,7 @@ from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, element, primal, substitute
+from . import forward
 from .loops import LoopFunction
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
 from .skeleton import copy_of
@@ -320,4 +321,18 @@ def pull_segment(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
     run_steps(steps, inner, machine)
 
 
+def push_segment(pusher: forward.Pusher, op: Op) -> tuple[Any, ...]:
+    """Carry tangents along the ops of a segment; forward, there is nothing to be saved."""
+    made, results = op.fn.replay(op.args, pusher.tape)
+    pusher.tape.ops += made
+    tangents = pusher.tangents
+    steps, _ = dependents(made, [x for x in op.args if x in tangents])
+    for x in forward.needed(steps, results):
+        t = pusher.push(x)
+        if t is not None:
+            tangents[x] = t
+    return tuple([tangents.get(x) for x in results])
+
+
 OWN[Segment] = pull_segment
+forward.OWN[Segment] = push_segment

@@ -59,6 +59,8 @@ class Pusher:
         if op.fn is element:
             whole = self.tangents.get(op.args[0])
             return None if whole is None else whole[op.args[1]]
+        if type(op.fn) in OWN:
+            return OWN[type(op.fn)](self, op)
         if self.gaps:
             for x in op.operands():
                 self.known(x)
@@ -92,6 +94,10 @@ class Pusher:
             )
         place, number = recipe.result
         return known[place] if place >= 0 else number
+
+
+# Callables that carry tangents along by themselves, by their type: fn(pusher, op) gives the tangent.
+OWN: dict[type, Any] = {}
 
 
 class Recipe(NamedTuple):

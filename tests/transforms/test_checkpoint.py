@@ -21,6 +21,7 @@ from wengert import (
     explain,
     grad,
     jit,
+    jvp,
     pullback,
     reverse,
     trace,
@@ -330,6 +331,26 @@ def test_second_derivatives(make):
 
     with jit(False):
         assert_close(along(g)(copy.deepcopy(x)), along(f)(copy.deepcopy(x)), tol=1e-12)
+
+
+@pytest.mark.parametrize("make", PROGRAMS)
+def test_forward_mode(make):
+    f, args = make(plain)
+    g, _ = make(checkpoint)
+    x = args[-1]
+    v = RNG.normal(size=np.shape(x)) if np.ndim(x) else 1.0
+
+    def along(f):
+        return jvp(lambda x: f(*args[:-1], x), (copy.deepcopy(x),), (v,))
+
+    for _ in range(3):
+        assert_close(along(g), along(f), tol=1e-12)
+    reverse_over_forward = [grad(lambda x: np.real(jvp(h, (x,), (v,))[1])) for h in (  # noqa: B023
+        lambda x: f(*args[:-1], x), lambda x: g(*args[:-1], x)
+    )]  # fmt: skip
+    with jit(False):
+        a, b = [h(copy.deepcopy(x)) for h in reverse_over_forward]
+    assert_close(b, a, tol=1e-12)
 
 
 @pytest.mark.parametrize("make", PROGRAMS)
