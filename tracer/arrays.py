@@ -119,7 +119,8 @@ class Writing:
     def __enter__(self) -> Op:
         op = current(self.box)
         op.tape.written = True
-        op.tape.overwritten.append(op)
+        if op.tape.overwritten is not None:
+            op.tape.overwritten.append(op)
         memory = self.box.memory
         self.writes = memory.writes
         again = [x for x in op.tape.again if lies_in(x.value, memory)]

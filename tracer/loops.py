@@ -172,9 +172,11 @@ class Loops:
             self.split(passage, len(passage.heads) - 1)
 
     def forget(self, start: int) -> None:
-        """Ops from ``start`` on are about to be folded into one."""
-        self.hold()
+        """Ops from ``start`` on are about to be folded into one: loops among them are gone."""
         self.done[:] = [passage for passage in self.done if passage.stop <= start]
+        self.open[:] = [passage for passage in self.open if passage.heads[0] <= start]
+        for passage in self.open:
+            self.keep(passage)
 
     def moved(self, gone: list[bool]) -> None:
         """Ops have been taken off the tape."""

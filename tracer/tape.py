@@ -207,7 +207,9 @@ class Tape:
         self.again: dict[
             Op, None
         ] = {}  # what will be computed with again, so that its value must survive (see ``checkpoint``)
-        self.overwritten: list[Op] = []  # versions of arrays that were written to
+        self.overwritten: list[Op] | None = (
+            None  # versions of arrays that were written to, if noted
+        )
 
     @property
     def inputs(self) -> list[Input]:

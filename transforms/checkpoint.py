@@ -76,10 +76,16 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if tracer is None:
         return f(*args, **kwargs)
     site, tape = places.user_site(), tracer.tape
-    start, writes, cached = len(tape.ops), len(tape.overwritten), len(tracer.calls)
-    result = calls.call(tracer, site, f, args, kwargs)
+    start, cached = len(tape.ops), len(tracer.calls)
+    before, tape.overwritten = tape.overwritten, []
+    try:
+        result = calls.call(tracer, site, f, args, kwargs)
+    finally:
+        written, tape.overwritten = tape.overwritten, before
+        if before is not None:
+            before += written
     if tracer.primitives is None and len(tracer.calls) == cached:
-        stretch = Stretch(tracer, start, tape.overwritten[writes:], result, (f, args, kwargs))
+        stretch = Stretch(tracer, start, written, result, (f, args, kwargs))
         if stretch.can_be_folded():
             stretch.fold(getattr(f, "__name__", "f"), site)
     return result
@@ -96,9 +102,9 @@ class Stretch:
         self.overwritten = overwritten
         self.result = result
         self.given = given
-        self.first: list[
-            Op
-        ] = []  # inputs, and what cannot be repeated: it stays before the segment
+        self.first: dict[
+            Op, None
+        ] = {}  # inputs, and what cannot be repeated: it stays before the segment
         self.last: list[Op] = []  # guards, which stay behind it
         self.body: dict[Op, None] = {}
         self.boxes: list[Box] = []  # the results that come out of the body
@@ -112,7 +118,7 @@ class Stretch:
             if op.kind == "guard":
                 self.last.append(op)
             elif op.kind == "input" or (not inner and not self.is_repeatable(op)):
-                self.first.append(op)
+                self.first[op] = None
             elif self.is_repeatable(op):
                 self.body[op] = None
             else:
