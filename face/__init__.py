@@ -16,6 +16,7 @@ from .transforms.check import GradientError, check_grads
 from .transforms.checkpoint import checkpoint
 from .transforms.custom import custom_rule
 from .transforms.explain import explain
+from .transforms.forward import forward
 from .transforms.gradients import grad, value_and_grad
 from .transforms.jacobians import hessian, hvp, jacobian
 from .transforms.numeric import NumericRuleWarning, numeric_rule
@@ -40,6 +41,7 @@ __all__ = [
     "clear_cache",
     "custom_rule",
     "explain",
+    "forward",
     "frule",
     "grad",
     "hessian",

@@ -86,7 +86,7 @@ class Batch:
 
     def one_by_one(self, op: Op) -> Any:
         """Carry out an op for each column by itself."""
-        results = []
+        results: list[Any] = []
         for i in range(self.count):
 
             def column(x: Op, i: int = i) -> Any:
@@ -97,6 +97,8 @@ class Batch:
         return self.together(results, op.value)
 
     def together(self, results: list[Any], value: Any) -> Any:
+        if self.count == 0:
+            return self.nothing(value)
         if isinstance(value, (tuple, list)):
             return tuple(
                 [
@@ -105,6 +107,12 @@ class Batch:
                 ]
             )
         return self.do(np.stack, results)
+
+    def nothing(self, value: Any) -> Any:
+        """The columns of a value, if there are none."""
+        if isinstance(value, (tuple, list)):
+            return tuple(map(self.nothing, value))
+        return self.do(np.zeros, (0, *np.shape(value)), np.asarray(value).dtype)
 
     # What rules are made of
 

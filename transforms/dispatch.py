@@ -53,7 +53,7 @@ attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 def __getattr__(name: str) -> Any:
     """A state's function by its qualified name, by which other processes are told of it."""
-    if not name.startswith(("grad(", "value_and_grad(")):
+    if not name.startswith(("grad(", "value_and_grad(", "jacobian(")):
         raise AttributeError(name)
     found = attached.get(name)
     return pass_on if found is None else found
@@ -184,12 +184,17 @@ class Dispatcher(Caller, Intrinsic):
 
     __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "program")
 
-    def __init__(self, f: Callable[..., Any], name: str, options: tuple[Any, ...]) -> None:
+    def __init__(
+        self, f: Callable[..., Any], name: str, options: tuple[Any, ...], inner: Any = None
+    ) -> None:
+        inner = f if inner is None else inner  # the user's function, where that is not f itself
         self.hits = 0
         self.program: Program | None = None
         super().__init__(f, options)
-        self.function = types.FunctionType(ASK, {"__builtins__": builtins}, f"{name}({name_of(f)})")
-        self.function.__wrapped__ = f  # type: ignore[attr-defined]
+        self.function = types.FunctionType(
+            ASK, {"__builtins__": builtins}, f"{name}({name_of(inner)})"
+        )
+        self.function.__wrapped__ = inner  # type: ignore[attr-defined]
         self.function.__module__ = __name__
         self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
         attached[self.function.__qualname__] = self.function

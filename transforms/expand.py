@@ -64,6 +64,9 @@ class Expansion:
 
 
 cache: dict[Hashable, Expansion] = {}
+registry.rules.listeners.append(
+    cache.clear
+)  # an frule that is transposed holds what other rules come down to
 looked_at: dict[Hashable, set[int]] = {}
 
 

@@ -17,10 +17,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..rules import registry
-from ..tracer.errors import NoRuleError
-from ..tracer.tape import FloatOp, Op, Site, Tape, append, element, fn_name, primal, substitute
+from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.structure import is_differentiable
+from ..tracer.tape import (
+    FloatOp,
+    Input,
+    Op,
+    Site,
+    Tape,
+    append,
+    element,
+    fn_name,
+    ops_in,
+    primal,
+    substitute,
+)
 from .pushforward import Pushforward, pushforward_of
-from .reverse import Recorded, dependents, looked_at_by
+from .reverse import Recorded, decisions, dependents, looked_at_by, zero
+from .simplify import pruned, simplified
 
 
 class Pusher:
@@ -144,6 +158,62 @@ def replayed(small: Tape, inputs: list[Any], tape: Tape, site: Site) -> Any:
             value = x.fn(*primal(args), **primal(kwargs))
             known[x] = append(tape, x.fn, args, kwargs, value, site)
     return substitute(small.result, now)
+
+
+def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
+    """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
+
+    Its result is ``(value, tangent)``, or without ``value`` the tangent alone. The tangents of the inputs are inputs
+    named ``d`` and the input's name, behind the others; with ``wrt``, the name of an input, there is that one alone,
+    and it is 1 if it is a number.
+
+    >>> from wengert import forward, trace
+    >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
+    >>> print(forward(tape, value=False).source("slope"), end="")
+    def slope(m, x, b, dm, dx, db):
+        t7 = dm * x
+        t8 = dx * m
+        t9 = t7 + t8
+        t10 = t9 + db
+        return t10
+    """
+    out = Tape(f"tangent of {tape.name}", tape.site)
+    inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
+    if wrt is not None and wrt not in [x.name for x in inputs]:
+        raise TraceError(
+            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+        )
+    seeds: list[tuple[Op, Any]] = []
+    for x in inputs:
+        if wrt is None or x.name == wrt:
+            one = (
+                np.ones_like(x.value)[()] if isinstance(x.value, (np.ndarray, np.generic)) else 1.0
+            )
+            if wrt is None or np.ndim(x.value):
+                seeds.append((x, Input(f"d{x.name}", one, out)))
+            else:
+                seeds.append((x, one))
+    given = [t for _, t in seeds if isinstance(t, Input)]
+    first = next((i for i, op in enumerate(tape.ops) if op.kind != "input"), len(tape.ops))
+    out.ops = [*tape.ops[:first], *given, *tape.ops[first:]]
+    results = list(dict.fromkeys(ops_in(tape.result)))
+    pusher = Pusher(out, tape.site)
+    found = dict(zip(results, pusher.sweep(tape.ops, seeds, results), strict=True))
+    out.ops += decisions(pusher.looked, out)
+
+    def tangent(x: Any) -> Any:
+        """The tangent of a result; None where it has none."""
+        if isinstance(x, (tuple, list)):
+            parts = [tangent(part) for part in x]
+            return x._make(parts) if hasattr(x, "_make") else type(x)(parts)
+        if isinstance(x, dict):
+            return {key: tangent(part) for key, part in x.items()}
+        t, plain = (found[x], x.value) if isinstance(x, Op) else (None, x)
+        return zero(plain) if t is None and is_differentiable(plain) else t
+
+    tangents = tangent(tape.result)
+    out.result = (tape.result, tangents) if value else tangents
+    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
 
 
 def needed(steps: list[Op], results: Iterable[Op]) -> list[Op]:

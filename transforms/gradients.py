@@ -43,7 +43,7 @@ class Gradient(Dispatcher):
     def __reduce__(self) -> Any:
         place = place_of(self.bound(), self.f)
         if place is not None:
-            return _state_at, place
+            return state_at, place
         make = value_and_grad if self.with_value else grad
         return _state_of, (make, self.f, self.argnums, self.has_aux)
 
@@ -112,8 +112,8 @@ class Gradient(Dispatcher):
         return Builder(done, self.__name__, self.entry().names).build(numbers, seeds, answer)
 
 
-def _state_at(module: str, name: str) -> Any:
-    """The state behind a gradient that stands in a module under its function's name."""
+def state_at(module: str, name: str) -> Any:
+    """The state behind what Wengert made of a function and that stands in a module under the function's name."""
     return at_place(module, name).__self__
 
 

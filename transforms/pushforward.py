@@ -59,6 +59,9 @@ class Pushforward:
 
 cache: dict[Hashable, Pushforward] = {}
 looked_at: dict[Hashable, set[int]] = {}
+registry.rules.listeners.append(
+    cache.clear
+)  # what is transposed holds what other rules come down to
 
 
 def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None, list[Any]]:

@@ -31,6 +31,8 @@ from .cache import Entry, entry_of, key_of
 from .cotangents import seeds_of, shaped
 from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
+from .gradients import state_at
+from .pickling import place_of
 from .programs import Builder, Program
 from .reverse import decisions
 from .simplify import pruned, simplified
@@ -96,10 +98,22 @@ class Whole(Once, Dispatcher):
     __slots__ = ()
 
     def __init__(self, transform: Transform) -> None:
-        super().__init__(transform.__call__, transform.name, transform.options)
+        super().__init__(transform.__call__, transform.name, transform.options, inner=transform.f)
+
+    def __reduce__(self) -> Any:
+        transform = self.transform
+        place = place_of(self.bound(), transform.f)
+        if place is not None:
+            return state_at, place
+        return state_of, (type(transform), transform.f, transform.options)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
+
+
+def state_of(kind: Callable[..., Transform], f: Any, options: tuple[Any, ...]) -> Whole:
+    """The state behind a function, when it is unpickled."""
+    return Whole(kind(f, *options))
 
 
 # --------------------------------------------------------------------------------------------------- jvp

@@ -13,7 +13,9 @@ from wengert import (
     CotangentError,
     NoRuleError,
     TangentError,
+    TraceError,
     explain,
+    forward,
     frule,
     grad,
     jit,
@@ -274,6 +276,33 @@ def test_loops_and_branches(mode):
 
     for a in (2.0, 3.0, 2.0, 5.0, 0.5):
         assert along(newton)(a) == pytest.approx(0.5 / math.sqrt(a), rel=1e-9)
+
+
+# -------------------------------------------------------------------------------------------- tape to tape
+
+
+def test_the_tape_of_a_tangent():
+    def f(x, y, n):
+        return {"p": np.sin(x) * y, "q": (x.sum() + n, 2)}
+
+    tape = forward(trace(f, X, 2.0, 3))
+    assert [op.name for op in tape.inputs] == ["x", "y", "n", "dx", "dy", "dn"]
+    names = {"np": np}
+    exec(tape.source("both"), names)
+    value, tangent = names["both"](X, 2.0, 3, V, 0.5, 1.0)
+    assert_same(value, f(X, 2.0, 3))
+    np.testing.assert_allclose(tangent["p"], np.cos(X) * V * 2.0 + 0.5 * np.sin(X), rtol=1e-14)
+    assert tangent["q"] == (pytest.approx(V.sum() + 1.0), 0.0)
+
+
+def test_the_tape_of_the_derivative_by_one_number():
+    tape = forward(trace(lambda x, y: math.sin(x) * y, 1.0, 2.0), wrt="x", value=False)
+    names = {"math": math}
+    exec(tape.source("slope"), names)
+    assert names["slope"](0.3, 5.0) == math.cos(0.3) * 5.0
+    assert [op.name for op in tape.inputs] == ["x", "y"]
+    with pytest.raises(TraceError, match="no input named 'z'"):
+        forward(trace(lambda x: x, 1.0), wrt="z")
 
 
 # ------------------------------------------------------------------------------------------- perturbations

@@ -2,12 +2,24 @@
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import CotangentError, TraceError, grad, hessian, hvp, jacobian, jit, jvp, pullback
+from wengert import (
+    CotangentError,
+    TraceError,
+    explain,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jit,
+    jvp,
+    pullback,
+)
 from wengert.transforms import batch
 
 X = np.array([0.7, -1.3, 2.1])
@@ -370,6 +382,21 @@ def test_an_option_that_is_an_argument_may_change():
         expected = jacobian(lambda x: np.sum(x, axis))(A)  # noqa: B023
         np.testing.assert_array_equal(j(A, axis), expected)
         np.testing.assert_array_equal(expected, differences(lambda x: np.sum(x, axis), A).round(6))  # noqa: B023
+
+
+def test_pickled():
+    for f in (jacobian(np.sin, mode="reverse"), hessian(rosenbrock)):
+        other = pickle.loads(pickle.dumps(f))
+        for _ in range(3):
+            np.testing.assert_array_equal(other(X), f(X))
+        assert explain(other, X).source == explain(f, X).source
+
+
+def test_explain_names_the_function():
+    j = jacobian(rosenbrock, mode="reverse")
+    with jit(True):
+        j(X)
+        assert str(explain(j, X)).startswith("jacobian(rosenbrock, mode='reverse')")
 
 
 def test_rows_are_those_of_pullbacks():
