@@ -8,8 +8,10 @@ multilinear   in each operand by itself: the tangent is a sum with one term for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from .elementwise import filled
 from .registry import frule, query
@@ -33,14 +35,23 @@ def multilinear(*fns: Callable[..., Any]) -> None:
 
 
 @query
-def is_affine(options: dict[str, Any]) -> bool:
-    """Do options add something to a linear function, or let it go by how its operand lies in memory?"""
-    return "initial" in options or options.get("order") in ("A", "K")
+def is_plain(rest: Sequence[Any], options: dict[str, Any]) -> bool:
+    """Is a function with these arguments behind the operand as linear as it looks?
+
+    It is not where something is added to it, where it goes by how its operand lies in memory, and where the result is
+    made whole numbers.
+    """
+    for x in (*rest, options.get("dtype")):
+        if isinstance(x, (type, np.dtype)) and np.dtype(x).kind not in "fc":
+            return False
+    return "initial" not in options and options.get("order") not in ("A", "K")
 
 
 def _linear(fn: Callable[..., Any], wrt: tuple[int, ...]) -> Callable[..., Any]:
     def rule(primals: Any, tangents: Any, **options: Any) -> Any:
-        if is_affine(options) or any(t is not None for i, t in enumerate(tangents) if i not in wrt):
+        if not is_plain(primals[1:], options) or any(
+            t is not None for i, t in enumerate(tangents) if i not in wrt
+        ):
             return NotImplemented
         given = [
             filled(t, x) if i in wrt else x

@@ -92,7 +92,8 @@ class Pusher:
             return None
         if pushforward.momentary:
             self.momentary = fn_name(op.fn)
-        self.looked.update(dict.fromkeys(looked_at_by(pushforward, inputs[1:])))
+        if pushforward.drawn:
+            self.looked.update(dict.fromkeys(looked_at_by(pushforward, inputs[1:])))
         found = replayed(pushforward.tape, inputs, self.tape, op.site)
         self.gaps |= isinstance(found, tuple) and any(
             isinstance(t, registry.Missing) for t in found

@@ -342,7 +342,8 @@ class Recorded(Machine):
             return
         if expansion.momentary:
             self.momentary = fn_name(op.fn)
-        self.looked.update(dict.fromkeys(looked_at_by(expansion, leaves)))
+        if expansion.drawn:
+            self.looked.update(dict.fromkeys(looked_at_by(expansion, leaves)))
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]
         known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
 
