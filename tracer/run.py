@@ -78,6 +78,8 @@ def run(
         done.self_tree = admit_self(tracer, f)
     else:
         owner = getattr(f, "__self__", f)
+        while isinstance(owner, Intrinsic):  # the object that is called in the end
+            owner = getattr(owner.f, "__self__", owner.f)
         enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
     for name, value in zip(names, args, strict=True):
         place = None

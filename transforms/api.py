@@ -12,7 +12,8 @@ from ..rules.broadcasting import cast
 from ..rules.registry import rrule
 from ..tracer import calls, places
 from ..tracer.arrays import Memory, is_traced_array
-from ..tracer.attributes import write
+from ..tracer.attributes import leaf as seen_by_trace
+from ..tracer.attributes import noted, put, slot
 from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, TraceError
@@ -342,12 +343,39 @@ def elements(container: Any) -> list[Any]:
 
 
 class Copies:
-    """The containers among the arguments of an inner pullback: the function sees copies with variables in them."""
+    """The containers and objects among the arguments of an inner pullback, as long as the function runs.
+
+    The function sees copies of the containers with variables in them, and variables for the attributes of objects.
+    """
 
     def __init__(self) -> None:
         # An original, its copy, and by the id of what the copy began with: that, and what it stands for
         self.containers: list[tuple[Any, Any, dict[int, tuple[Any, Any]]]] = []
         self.objects: set[int] = set()
+        self.undo: list[
+            Callable[[], None]
+        ] = []  # puts an attribute back, if the function left it alone
+
+    def attribute(self, tracer: Tracer, obj: Any, name: str, plain: Any, traced: Any) -> None:
+        """Let the function find ``traced`` in an attribute; what lies outside keeps its plain value."""
+        key = (slot(obj), name)
+        if id(obj) not in tracer.outside:
+            put(obj, name, traced)
+
+            def undo() -> None:
+                if attributes(obj).get(name) is traced:
+                    put(obj, name, plain)
+        else:
+            before = tracer.overlay.get(key)
+            tracer.overlay[key] = (obj, plain, traced)
+
+            def undo() -> None:
+                if tracer.overlay.get(key, (None, None, None))[2] is traced:
+                    del tracer.overlay[key]
+                    if before is not None:
+                        tracer.overlay[key] = before
+
+        self.undo.append(undo)
 
     def settle(self) -> None:
         """Carry over what the function did to the copies."""
@@ -364,6 +392,8 @@ class Copies:
             ):
                 original.clear()
                 original.extend(now)
+        for undo in self.undo:
+            undo()
 
 
 def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
@@ -377,10 +407,14 @@ def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, 
         return value, FIXED
     seen.objects.add(id(value))
     parts: dict[Any, Tree] = {}
-    for name, x in attributes(value).items():
-        entry = tracer.overlay.get((id(value), name))
-        x = entry[2] if entry is not None and entry[1] is x else x
+    outside = id(value) in tracer.outside
+    if outside and hasattr(value, "__dict__"):
+        noted(tracer, value, None, tuple(vars(value)), "names")
+    for name, plain in attributes(value).items():
+        x = seen_by_trace(
+            tracer, value, name, plain, outside, noted(tracer, value, name, plain, "own")
+        )
         traced, parts[name] = as_variables(tracer, x, seen) if type(x) is not int else (x, FIXED)
         if traced is not x:
-            write(tracer, NOWHERE, value, name, traced)
+            seen.attribute(tracer, value, name, plain, traced)
     return value, Branch(type(value), parts)

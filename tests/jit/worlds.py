@@ -42,7 +42,7 @@ import pytest
 
 import wengert
 from helpers import direction, is_ours, moved
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, jvp, pullback, value_and_grad
 
 HAS_JIT = hasattr(wengert, "jit")
 needs_jit = pytest.mark.skipif(not HAS_JIT, reason="programs are not kept yet")
@@ -403,12 +403,21 @@ def by_second(call, number):
     return Answer(NOTHING, (value, back(dy)), lambda: (first, back(dy)))
 
 
+def by_tangent(call, number):
+    """The value and its derivative along a direction."""
+    rng = np.random.default_rng(number)
+    directions = [direction(float(x) if type(x) is int else x, rng) for x in call.args]
+    f = functools.partial(call.f, **call.kwargs) if call.kwargs else call.f
+    return Answer(*jvp(f, call.args, directions))
+
+
 WAYS = {
     "value_and_grad": by_value_and_grad,
     "pullback": by_pullback,
     "turns": by_turns,
     "self": by_pullback_of_self,
     "second": by_second,
+    "tangent": by_tangent,
 }
 
 
