@@ -69,3 +69,7 @@ for kind in (np.float64, np.float32, np.float16, np.longdouble, np.complex128, n
 nondiff(np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like)
 nondiff(np.bool_, np.int64, np.int32, np.int16, np.int8, np.uint64, np.uint32, np.uint16, np.uint8)
 nondiff(np.eye, np.identity, np.tri, np.indices)
+nondiff(np.bartlett, np.blackman, np.hamming, np.hanning)  # of a number of points
+nondiff(np.diag_indices, np.diag_indices_from, np.mask_indices)
+nondiff(np.tril_indices, np.tril_indices_from, np.triu_indices, np.triu_indices_from)
+nondiff(np.packbits, np.unpackbits)

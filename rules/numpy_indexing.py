@@ -137,4 +137,5 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
 
 nondiff(np.nonzero, np.flatnonzero, np.argwhere, np.ndarray.nonzero)
 nondiff(np.searchsorted, np.digitize, *methods("searchsorted"))
-nondiff(np.isin, np.unravel_index, np.ravel_multi_index)
+nondiff(*[getattr(np, name) for name in ("isin", "in1d") if hasattr(np, name)])
+nondiff(np.unravel_index, np.ravel_multi_index)

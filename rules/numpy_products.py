@@ -383,6 +383,31 @@ def correlate(a, v, mode="valid"):
     return z, pullback
 
 
+def leading_zeros(p: Any) -> int:
+    """How many zeros the coefficients of a polynomial begin with, the last one not counted."""
+    nonzero = np.flatnonzero(p)
+    return int(nonzero[0]) if nonzero.size else max(np.size(p) - 1, 0)
+
+
+nondiff(leading_zeros)
+
+
+@rrule(np.polymul)
+def polymul(a1, a2):
+    def pullback(dz):
+        # NumPy drops leading zeros, which have no place in the result.
+        x, y = np.atleast_1d(a1), np.atleast_1d(a2)
+        n, m = settled(leading_zeros(x)), settled(leading_zeros(y))
+        dx, dy = _valid(dz, y[m:]), _valid(dz, x[n:])
+        dx, dy = part_of(dx, n, np.size(x)), part_of(dy, m, np.size(y))
+        return (
+            unbroadcast(np.reshape(dx, np.shape(a1)), a1),
+            unbroadcast(np.reshape(dy, np.shape(a2)), a2),
+        )
+
+    return np.polymul(a1, a2), pullback
+
+
 def _valid(d: Any, v: Any) -> Any:
     """The sums over n of d[n] v[n-k], for each k."""
     return np.convolve(d, _array(v)[::-1], "valid")

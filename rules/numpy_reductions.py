@@ -227,7 +227,7 @@ def multiply_reduce(
 
 def _others(x: Any, axis: Any) -> Any:
     """For each element of ``x`` the product of all the others along ``axis``, zeros or not."""
-    order, inverse, shape, moved = _last(np.shape(x), axis)
+    order, inverse, shape, moved = axis_last(np.shape(x), axis)
     flat = np.reshape(np.transpose(x, order), shape)
     ones = np.ones_like(flat[..., :1])
     before = np.cumprod(np.concatenate([ones, flat[..., :-1]], axis=-1), axis=-1)
@@ -236,7 +236,7 @@ def _others(x: Any, axis: Any) -> Any:
 
 
 @query
-def _last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
+def axis_last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
     """How to move ``axis`` to the end as a single axis, and back again."""
     axes = normal_axes(axis, len(shape))
     order = [*(i for i in range(len(shape)) if i not in axes), *axes]
@@ -500,6 +500,36 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
             dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis)
         )
         return unbroadcast(np.reshape(d, np.shape(a)), a), None
+
+    return z, pullback
+
+
+def middles(a: Any, axis: Any) -> tuple[Any, Any]:
+    """The places along an axis of the two middle ones (equal for an odd number) among those that are numbers."""
+    order = np.argsort(a, axis=axis)  # NaN comes last
+    count = np.sum(~np.isnan(a), axis=axis, keepdims=True)
+    lower, upper = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, np.shape(a)[axis] - 1)
+    low, high = (np.take_along_axis(order, i, axis) for i in (lower, upper))
+    return low, high
+
+
+nondiff(middles)
+
+
+@rrule(np.nanmedian)
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=np._NoValue):
+    axis = settled(axis)
+    z = np.nanmedian(a, axis=axis, **_options(keepdims=keepdims))
+
+    def pullback(dz):
+        order, inverse, shape, moved = axis_last(np.shape(a), axis)
+        if np.size(a) == 0:
+            return (None,)
+        x = np.reshape(np.transpose(_array(a), order), shape)
+        low, high = middles(x, -1)
+        d = 0.5 * np.reshape(dz, np.shape(low))
+        dx = put_along(d, low, shape, -1) + put_along(d, high, shape, -1)
+        return (unbroadcast(np.transpose(np.reshape(dx, moved), inverse), a),)
 
     return z, pullback
 

@@ -381,6 +381,20 @@ def insert(arr, obj, values, axis=None):
     return np.insert(arr, obj, values, axis), pullback
 
 
+@rrule(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    z = np.lib.stride_tricks.sliding_window_view(
+        x, window_shape, axis, subok=subok, writeable=writeable
+    )
+
+    def pullback(dz):
+        numbers = np.reshape(np.arange(np.size(x)), np.shape(x))
+        places = np.lib.stride_tricks.sliding_window_view(numbers, window_shape, axis)
+        return unbroadcast(_from_flat(dz, places, x), x), None
+
+    return z, pullback
+
+
 def _from_flat(d: Any, numbers: Any, x: Any) -> Any:
     """Zeros in the shape of ``x`` with ``d`` added at the elements of these numbers, counted along the rows."""
     return np.reshape(scatter(d, numbers, (np.size(x),), d.dtype), np.shape(x))
@@ -419,6 +433,16 @@ def astype(a, dtype, order="K", casting="unsafe", subok=True, copy=True):
         return unbroadcast(dz, a), None
 
     return a.astype(dtype, order, casting, subok, copy), pullback
+
+
+if hasattr(np.ndarray, "to_device"):  # new in NumPy 2
+
+    @rrule(*methods("to_device"))
+    def to_device(a, device, **options):
+        def pullback(dz):
+            return unbroadcast(dz, a), None
+
+        return a.to_device(device, **options), pullback
 
 
 @rrule(*methods("item"))

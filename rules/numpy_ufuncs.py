@@ -10,7 +10,7 @@ import numpy as np
 from .broadcasting import is_complex, unbroadcast
 from .elementwise import elementwise, over
 from .operators import abs_slope, power_by_base, power_by_exponent, sign
-from .registry import Operand, lookup, nondiff, rrule
+from .registry import Operand, nondiff, rrule
 from .zeros import float_dtype, product, ratio
 
 NUMPY2 = int(np.__version__.partition(".")[0]) >= 2
@@ -285,33 +285,3 @@ def nan_to_num(x, copy=True, nan: Operand = 0, posinf=None, neginf=None):
         return unbroadcast(dx, x), None, unbroadcast(np.where(np.isnan(x), dz, 0), nan)
 
     return z, pullback
-
-
-def outer(ufunc: np.ufunc) -> None:
-    """The rule of ``ufunc.outer``: that of ufunc, with the axes of the first operand put before."""
-    rule: Any = lookup(ufunc).function  # type: ignore[union-attr]
-
-    def outer_rule(x, y, **options):
-        column = np.reshape(x, np.shape(x) + (1,) * np.ndim(y))
-        z, back = rule(column, y, **options)
-
-        def pullback(dz):
-            dx, dy = back(dz)
-            return unbroadcast(None if dx is None else np.reshape(dx, np.shape(x)), x), dy
-
-        return z, pullback
-
-    rrule(ufunc.outer)(outer_rule)
-
-
-for ufunc in (
-    np.add,
-    np.subtract,
-    np.multiply,
-    np.divide,
-    np.power,
-    np.maximum,
-    np.minimum,
-    np.hypot,
-):
-    outer(ufunc)

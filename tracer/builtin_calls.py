@@ -418,28 +418,43 @@ def _ndenumerate(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     )
 
 
-@handles(np.vectorize.__call__)
-def _vectorize(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    """``np.vectorize`` of a Python function of numbers: a loop over the elements."""
-    self, *arrays = args
-    if kwargs or self.signature is not None or self.excluded or self.otypes is not None:
-        raise TraceError(
-            f"{places.blame(site)}: only the plain form of np.vectorize can be traced; write the loop"
-        )
-    arrays = [call(tracer, site, np.asarray, (x,), {}) for x in arrays]
+vectorize: Any = np.vectorize
+
+
+@handles(vectorize._vectorize_call)
+def _vectorize_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """``np.vectorize`` of a Python function: of numbers, a loop over the elements."""
+    given: Any = dict(zip(("self", "func", "args"), args)) | kwargs
+    self, func = given["self"], given["func"]
+    if self.signature is not None:  # where NumPy has a loop of its own
+        loop = vectorize._vectorize_call_with_signature
+        return call(tracer, site, loop, (self, func, given["args"]), {})
+    if not given["args"]:
+        return call(tracer, site, func, (), {})
+    arrays = [call(tracer, site, np.asarray, (x,), {}) for x in given["args"]]
     shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
+    if 0 in shape and self.otypes is None:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
     arrays = [call(tracer, site, np.broadcast_to, (x, shape), {}) for x in arrays]
     results = [
         call(
             tracer,
             site,
-            self.pyfunc,
+            func,
             tuple([protocols.get_item(tracer, site, x, i) for x in arrays]),
             {},
         )
         for i in np.ndindex(shape)
     ]
-    return call(tracer, site, np.reshape, (call(tracer, site, np.array, (results,), {}), shape), {})
+    several = isinstance(results[0], tuple) if results else len(self.otypes) > 1
+    columns = list(zip(*results)) if several and results else [results] * len(self.otypes or "d")
+    outputs = []
+    for column, kind in zip(columns, self.otypes or [None] * len(columns), strict=True):
+        flat = call(
+            tracer, site, np.array, (list(column),), {} if kind is None else {"dtype": kind}
+        )
+        outputs.append(call(tracer, site, np.reshape, (flat, shape), {}))
+    return tuple(outputs) if several else outputs[0]
 
 
 @handles(np.ndarray.__array_wrap__)

@@ -120,6 +120,9 @@ if hasattr(np.linalg, "svdvals"):
     case(np.linalg.outer, X, X)
     case(np.linalg.cross, X, X[::-1])
     case(np.linalg.matmul, A, B)
+    case(np.linalg.tensordot, A, B, 1)
+    case(np.linalg.vecdot, A, X)
+    case(np.linalg.matrix_transpose, A)
     case(lambda a: np.linalg.cholesky(spd(a), upper=True), A)
 
 

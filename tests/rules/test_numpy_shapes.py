@@ -185,6 +185,12 @@ case(np.polyval, [0.6, 1.7, -0.2], X)
 case(np.convolve, X, X[:2])
 
 
+windows = np.lib.stride_tricks.sliding_window_view
+case(windows, np.sin(np.arange(6.0)), 3)
+case(windows, np.sin(np.arange(12.0)).reshape(3, 4), (2, 3))
+case(windows, np.sin(np.arange(12.0)).reshape(3, 4), 2, axis=0)
+
+
 @case.each
 def test_gradient(case):
     check_first(case)
