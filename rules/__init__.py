@@ -9,6 +9,7 @@ from . import (  # noqa: F401
     numpy_indexing,
     numpy_linalg,
     numpy_products,
+    numpy_random,
     numpy_reductions,
     numpy_shapes,
     numpy_ufunc_methods,

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from .numpy_random import FAMILIES, Family
 from .registry import MUTATOR, NONDIFF, QUERY, RRULE, lookup
 
 STATUS = {RRULE: "rule", NONDIFF: "nondiff", QUERY: "query", MUTATOR: "writes"}
@@ -42,7 +43,7 @@ MEANING = {
     "settings": "asks for or changes settings, or the environment",
     "about types": "a function of types",
     "dates": "a function of dates",
-    "draw": "draws random numbers: an input, drawn anew at each call",
+    "draw": "draws random numbers: an input, drawn anew at each call; a gradient to its parameters is an error",
     "state": "makes or changes the state of a random generator",
 }
 
@@ -121,11 +122,10 @@ KINDS: dict[str, dict[str, str]] = {
         "numpy": """busday_count busday_offset datetime64 datetime_as_string datetime_data is_busday timedelta64"""
     },
     "draw": {
-        "numpy.random": """beta binomial bytes chisquare choice dirichlet exponential f gamma geometric gumbel
-            hypergeometric laplace logistic lognormal logseries multinomial multivariate_normal negative_binomial
-            noncentral_chisquare noncentral_f normal pareto permutation poisson power rand randint randn random
-            random_integers random_sample ranf rayleigh sample shuffle standard_cauchy standard_exponential
-            standard_gamma standard_normal standard_t triangular uniform vonmises wald weibull zipf"""
+        "numpy.random": """beta binomial bytes chisquare choice dirichlet f geometric hypergeometric logseries
+            multinomial negative_binomial noncentral_chisquare noncentral_f permutation poisson rand randint randn
+            random random_integers random_sample ranf sample shuffle standard_cauchy standard_exponential
+            standard_gamma standard_normal standard_t wald zipf"""
     },
     "state": {
         "numpy.random": "default_rng get_bit_generator get_state seed set_bit_generator set_state"
@@ -168,6 +168,8 @@ def status(space: str, name: str) -> tuple[str, str] | None:
     rule = lookup(value)
     if rule is not None and not (space == "ufunc"):
         return STATUS[rule.kind], ""
+    if space == "numpy.random" and name in FAMILIES:
+        return "rule", taken_out(FAMILIES[name])
     if name in known(space):
         return known(space)[name]
     if space == "ufunc":
@@ -177,6 +179,16 @@ def status(space: str, name: str) -> tuple[str, str] | None:
     if isinstance(value, type) and issubclass(value, np.generic):
         return "type", ""
     return None if callable(value) else ("constant", "")
+
+
+def taken_out(family: Family) -> str:
+    """Which parameters of a distribution have a derivative."""
+    pairs = list(zip(family.parameters, family.partials, strict=True))
+    refused = [name for name, partial in pairs if partial is None]
+    named = "a draw, differentiable in " + ", ".join(
+        x for x, partial in pairs if partial is not None
+    )
+    return named + (f"; in {', '.join(refused)} an error" if refused else "")
 
 
 def ufuncs() -> list[str]:

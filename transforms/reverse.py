@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
-from ..rules.registry import rules
+from ..rules.registry import NONDIFF, lookup, rules
 from ..tracer.tape import (
     FloatOp,
     Guard,
@@ -37,7 +37,10 @@ from .expand import Expansion, direct_pull, expansion_of
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
-    """The calls among ``ops`` that depend on ``wrt``, and the set of all active variables."""
+    """The calls among ``ops`` that depend on ``wrt``, and the set of all active variables.
+
+    What has no derivative, and what depends on ``wrt`` through it only, is not among them.
+    """
     active = set(wrt)
     steps: list[Op] = []
     for op in ops:
@@ -58,6 +61,9 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
         else:
             if not op.kwargs or active.isdisjoint(ops_in(op.kwargs)):
                 continue
+        rule = lookup(op.fn)
+        if rule is not None and rule.kind == NONDIFF:
+            continue
         active.add(op)
         steps.append(op)
     return steps, active

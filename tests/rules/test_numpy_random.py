@@ -1,0 +1,134 @@
+"""The rules for random draws: their values as functions of their parameters, for the same state of the generator."""
+
+import copy
+
+import numpy as np
+import pytest
+from checker import Table, check_first, check_second
+
+from wengert import grad, pullback, value_and_grad
+from wengert.tracer.errors import NoRuleError
+
+case = Table()
+
+M = np.array([[0.3, -1.2, 2.0], [0.5, 0.1, -0.4]])
+S = np.array([0.7, 1.4, 0.2])
+LOCATED = ("normal", "laplace", "logistic", "gumbel", "lognormal")
+SCALED = ("exponential", "rayleigh")
+POWERS = ("weibull", "power", "pareto")
+
+
+def drawn(name, *options, old=False, **keywords):
+    """A draw with the parameters as arguments, from a generator that is always in the same state."""
+
+    def draw(*parameters):
+        rng = np.random.RandomState(5) if old else np.random.default_rng(5)
+        return getattr(rng, name)(*parameters, *options, **keywords)
+
+    draw.__name__ = f"{'RandomState' if old else 'Generator'}.{name}"
+    return draw
+
+
+for old in (False, True):
+    for name in LOCATED:
+        case(drawn(name, old=old), 0.3, 1.7)
+        case(drawn(name, old=old), 0.3)
+        case(drawn(name, (2, 3), old=old), 0.3, 1.7)
+        case(drawn(name, old=old), M, S)
+        case(drawn(name, (2, 2, 3), old=old), M, S)
+        case(drawn(name, old=old, size=3), -0.2, S)
+        case(drawn(name, (3,), old=old), 3000.0 if name != "lognormal" else 5.0, 0.02)
+    for name in SCALED:
+        case(drawn(name, old=old), 1.7)
+        case(drawn(name, (2, 3), old=old), S)
+    for name in POWERS:
+        case(drawn(name, old=old), 1.7)
+        case(drawn(name, (2, 3), old=old), S + 0.5)
+    case(drawn("uniform", old=old), -0.3, 1.7)
+    case(drawn("uniform", old=old), M, S + 2.0)
+    case(drawn("uniform", 4, old=old), 1e5, 1e5 + 0.5)
+    case(drawn("triangular", 9, old=old), -0.3, 0.4, 1.7)
+    case(lambda s, old=old: drawn("gamma", old=old)(2.3, s), 0.7)
+    case(lambda m, old=old: drawn("vonmises", old=old)(m, 2.0), S)
+    case(lambda m, old=old: drawn("multivariate_normal", 4, old=old)(m, np.eye(3)), S)
+case(lambda loc, scale: np.random.default_rng(1).normal(scale=scale, size=3, loc=loc), 0.3, S)
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+@pytest.mark.parametrize("name", [*LOCATED, "uniform"])
+def test_a_draw_without_width_has_its_noise_all_the_same(name):
+    low_high = name == "uniform"
+    draw = drawn(name, 5)
+    value, back = pullback(draw, 0.4, 0.4 if low_high else 0.0)
+    np.testing.assert_array_equal(value, np.exp(0.4) if name == "lognormal" else 0.4)
+    noise = draw(0.0, 1.0)
+    if name == "lognormal":
+        noise = np.log(noise) * value
+    np.testing.assert_allclose(back(np.ones(5))[1], np.sum(noise), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda rng, x: rng.gamma(x),
+        lambda rng, x: rng.gamma(x, 2.0 * x),
+        lambda rng, x: rng.beta(x, 2.0),
+        lambda rng, x: rng.poisson(x) * x,
+        lambda rng, x: rng.binomial(5, x) * 2.0,
+        lambda rng, x: rng.standard_t(x),
+        lambda rng, x: rng.vonmises(0.0, x),
+        lambda rng, x: rng.dirichlet([x, 1.0]).sum(),
+        lambda rng, x: rng.multivariate_normal([0.0], [[x]])[0],
+        lambda rng, x: rng.geometric(x) * 1.0,
+    ],
+)
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_a_parameter_that_cannot_be_taken_out_is_an_error(f, make):
+    rng = make(3)
+    for _ in range(3):
+        with pytest.raises(NoRuleError):
+            grad(lambda x: f(rng, x))(0.7)
+
+
+def test_each_call_draws_anew_and_is_right():
+    """Also those that a program answers: value and state of the generator are those of plain NumPy."""
+    rng = np.random.default_rng(2)
+    plain = copy.deepcopy(rng)
+
+    def f(loc, scale):
+        noise = rng.normal(size=3)
+        return np.sum(rng.normal(loc, scale, 3) * noise) + rng.uniform(0.0, scale)
+
+    slope = value_and_grad(f, argnums=(0, 1))
+    for i in range(12):
+        loc, scale = 0.1 * i, 0.0 if i % 4 == 3 else 1.0 + i
+        noise, standard, u = plain.normal(size=3), plain.normal(size=3), plain.uniform()
+        value, (dloc, dscale) = slope(loc, scale)
+        np.testing.assert_allclose(value, np.sum((loc + scale * standard) * noise) + scale * u)
+        np.testing.assert_allclose(dloc, np.sum(noise))
+        np.testing.assert_allclose(dscale, np.sum(standard * noise) + u)
+        assert rng.bit_generator.state == plain.bit_generator.state
+
+
+def test_the_global_generator_is_left_as_plain_numpy_leaves_it():
+    before = np.random.get_state()
+    try:
+        np.random.seed(7)
+        expected = np.random.normal(0.3, np.zeros(2)), np.random.rand()
+        np.random.seed(7)
+        value, back = pullback(lambda s: np.random.normal(0.3, s), np.zeros(2))
+        np.testing.assert_array_equal(value, expected[0])
+        assert np.random.rand() == expected[1]
+        np.random.seed(7)
+        np.testing.assert_array_equal(back(np.ones(2))[0], np.random.standard_normal(2))
+    finally:
+        np.random.set_state(before)
