@@ -5,8 +5,8 @@ mode algorithmic differentiation" (2008), with transposes in the place of adjoin
 complex numbers asks for it. What NumPy itself writes in Python (norm, cond, multi_dot, matrix_power, ...) has
 no rule: it is traced through.
 
-cholesky, eigh and eigvalsh read one triangle of their argument only, and so their gradients lie in that
-triangle; on a symmetric matrix they act as the symmetric gradient does.
+cholesky, eigh, eigvalsh, and svd and pinv with hermitian=True, read one triangle of their argument only, and so
+their gradients lie in that triangle; on a symmetric matrix they act as the symmetric gradient does.
 """
 
 from __future__ import annotations
@@ -77,13 +77,16 @@ def solve(a, b):
 
 
 @rrule(np.linalg.pinv)
-def pinv(a, *args, **options):
+def pinv(a, rcond=None, hermitian=False, **options):
     # Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems ..."
     # (1973): dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P.
-    p = np.linalg.pinv(a, *args, **options)
+    if rcond is not None:
+        options["rcond"] = rcond
+    p = np.linalg.pinv(a, hermitian=hermitian, **options)
 
     def pullback(dp):
-        return (unbroadcast(_pinv_pullback(dp, _array(a), p), a), *(None for _ in args))
+        d = _pinv_pullback(dp, _array(a), p)
+        return (unbroadcast(triangle_read(d) if hermitian else d, a),)
 
     return p, pullback
 
@@ -248,6 +251,7 @@ def eigh(a, UPLO="L"):
 def eigvals(a):
     def pullback(dw):
         v = np.linalg.eig(a)[1]
+        v = v + invertible(v, DEFECTIVE)
         return (unbroadcast(np.linalg.solve(_t(v), dw[..., :, None] * _t(v)), a),)
 
     return np.linalg.eigvals(a), pullback
@@ -281,7 +285,8 @@ def eig(a):
                 d = d - 1j * top * ratio(np.imag(s), length)
             turned = ratio(1.0, w[..., None, :] - w[..., :, None]) * (_t(v) @ d)
             middle = turned if middle is None else middle + turned
-        return (unbroadcast(np.linalg.solve(_t(v), middle @ _t(v)), a),)
+        vt = _t(v) + invertible(v, DEFECTIVE)
+        return (unbroadcast(np.linalg.solve(vt, middle @ _t(v)), a),)
 
     return z, pullback
 
@@ -293,8 +298,9 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     def pullback(dz):
         x = _array(a)
         if not compute_uv:
-            u, _, vh = np.linalg.svd(x, full_matrices=False)
-            return (unbroadcast(np.conjugate(u * np.expand_dims(dz, -2) @ vh), a),)
+            u, _, vh = np.linalg.svd(x, full_matrices=False, hermitian=hermitian)
+            d = np.conjugate(u * np.expand_dims(dz, -2) @ vh)
+            return (unbroadcast(triangle_read(d) if hermitian else d, a),)
         u, s, vh = z
         du, ds, dvh = dz
         k = np.shape(s)[-1]
@@ -304,22 +310,40 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
             dvh = dvh[..., :k, :] + unused(dvh[..., k:, :])
         u, vh = u[..., :, :k], vh[..., :k, :]
         d = _svd_pullback(x, u, s, vh, du, ds, dvh)
-        return (unbroadcast(d, a),)
+        return (unbroadcast(triangle_read(d) if hermitian else d, a),)
 
     return z, pullback
 
 
 def unused(d: Any) -> float:
-    """Zero, if nothing flows back to the singular vectors that full_matrices adds: they have no derivative."""
+    """Zero, if nothing flows back to the vectors that are only there to make a factor square.
+
+    They have no derivative, for any others that are orthogonal to the rest would do.
+    """
     if np.any(d):
         raise NotImplementedError(
-            "the singular vectors that np.linalg.svd adds to a rectangular matrix for full_matrices=True "
-            "have no derivative; use full_matrices=False"
+            "the vectors that make a factor of a rectangular matrix square (np.linalg.svd with "
+            'full_matrices=True, np.linalg.qr with mode="complete") have no derivative; use '
+            'full_matrices=False or mode="reduced"'
         )
     return 0.0
 
 
 nondiff(unused)
+
+
+def invertible(factor: Any, what: str) -> float:
+    """Zero, if a factor that the derivative divides by can be inverted in the precision at hand."""
+    if factor.size:
+        s = np.linalg.svd(factor, compute_uv=False)
+        if np.any(s[..., -1] <= s[..., 0] * s.shape[-1] * np.finfo(s.dtype).eps):
+            raise np.linalg.LinAlgError(what)
+    return 0.0
+
+
+nondiff(invertible)
+DEFECTIVE = "the matrix has fewer eigenvectors than eigenvalues, and they have no derivative"
+DEFICIENT = "the columns of the matrix depend on one another, and its factors have no derivative"
 
 
 def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -> Any:
@@ -339,7 +363,8 @@ def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -
         g = np.conjugate(du)
         uu = gaps * (ut @ g)
         middle = middle + (uu + _h(uu)) * row
-        rest = rest + (g - u @ (ut @ g)) * inverse @ vh
+        if np.shape(u)[-2] > k:
+            rest = rest + (g - u @ (ut @ g)) * inverse @ vh
         if is_complex(a):
             diagonal = np.eye(k) * (ut @ g)
             middle = middle + 0.5 * (diagonal - _h(diagonal)) * inverse
@@ -347,7 +372,8 @@ def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -
         g = _t(dvh)
         vv = gaps * (vh @ g)
         middle = middle + column * (vv + _h(vv))
-        rest = rest + u * inverse @ _h(g - v @ (vh @ g))
+        if np.shape(v)[-2] > k:
+            rest = rest + u * inverse @ _h(g - v @ (vh @ g))
     return np.conjugate(u @ middle @ vh + rest)
 
 
@@ -368,29 +394,40 @@ def qr(a, mode="reduced"):
     z = np.linalg.qr(a, mode)
 
     def pullback(dz):
-        if mode == "r":
-            r, dq, dr = z, None, dz
-            q = _t(np.linalg.solve(_t(r), _t(_array(a))))
-        else:
-            (q, r), (dq, dr) = z, dz
-        if np.shape(q)[-1] != np.shape(r)[-1] or mode not in ("reduced", "r"):
-            raise NotImplementedError(
-                "the gradient of np.linalg.qr is for matrices with at least as many rows as columns, "
-                'and the modes "reduced" and "r"'
-            )
-        # S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-        # application in optimum experimental design" (2010).
-        parts = [] if dr is None else [r @ _t(dr)]
-        parts += [] if dq is None else [-(_t(dq) @ q)]
-        m = sum(parts[1:], parts[0])
-        n = np.shape(r)[-1]
-        low = np.tril(m, -1)
-        both = low + _h(low) + np.eye(n) * np.real(m)
-        inner = q @ both if dq is None else np.conjugate(dq) + q @ both
-        d = _h(np.linalg.solve(r, _h(inner)))
-        return (unbroadcast(np.conjugate(d), a),)
+        x = _array(a)
+        m, n = np.shape(x)[-2:]
+        if mode not in ("reduced", "complete", "r"):
+            raise NotImplementedError(f'np.linalg.qr has no derivative in the mode "{mode}"')
+        (q, r), (dq, dr) = ((None, z), (None, dz)) if mode == "r" else (z, dz)
+        k = min(m, n)
+        if q is None:
+            q = _t(np.linalg.solve(_t(r[..., :, :k]), _t(x[..., :, :k])))
+        if np.shape(q)[-1] > k:  # columns that are only there to make it square
+            if dq is not None:
+                dq = dq[..., :, :k] + unused(dq[..., :, k:])
+            q, r, dr = q[..., :, :k], r[..., :k, :], None if dr is None else dr[..., :k, :]
+        gq = 0.0 * q if dq is None else np.conjugate(dq)
+        gr = 0.0 * r if dr is None else np.conjugate(dr)
+        if n == k:
+            return (unbroadcast(np.conjugate(_qr_pullback(q, r, gq, gr)), a),)
+        # D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for
+        # square, wide, and deep matrices" (2020): with A = [X Y], R = [U V], X = QU and V = Q^H Y.
+        first, rest = gr[..., :, :k], gr[..., :, k:]
+        gq = gq + x[..., :, k:] @ _h(rest)
+        left = _qr_pullback(q, r[..., :, :k], gq, first)
+        return (unbroadcast(np.conjugate(np.concatenate([left, q @ rest], axis=-1)), a),)
 
     return z, pullback
+
+
+def _qr_pullback(q: Any, r: Any, gq: Any, gr: Any) -> Any:
+    """S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in
+    optimum experimental design" (2010), for a square ``r``; the cotangents are conjugated."""
+    r = r + invertible(r, DEFICIENT)
+    m = r @ _h(gr) - _h(gq) @ q
+    low = np.tril(m, -1)
+    both = low + _h(low) + np.eye(np.shape(r)[-1]) * np.real(m)
+    return _h(np.linalg.solve(r, _h(gq + q @ both)))
 
 
 nondiff(np.linalg.matrix_rank)

@@ -253,7 +253,10 @@ def axis_last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
 
 def ties(a: Any, z: Any, axis: Any, where: Any = True) -> Any:
     """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally."""
-    hit = np.equal(a, restore(z, a, axis))
+    kept = restore(z, a, axis)
+    hit = np.equal(a, kept)
+    if np.isnan(z).any():
+        hit |= np.isnan(a) & np.isnan(kept)  # the extreme value of what holds a NaN is that NaN
     if _given(where):
         hit &= where
     elif np.count_nonzero(hit) == np.size(z) and np.logical_or.reduce(hit, axis=axis).all():
@@ -504,13 +507,16 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     return z, pullback
 
 
-def middles(a: Any, axis: Any) -> tuple[Any, Any]:
-    """The places along an axis of the two middle ones (equal for an odd number) among those that are numbers."""
+def middles(a: Any, axis: Any) -> tuple[Any, Any, Any]:
+    """The places along an axis of the two middle ones (equal for an odd number) among those that are numbers.
+
+    And the weight of each in the median: a half, or zero where there are no numbers.
+    """
     order = np.argsort(a, axis=axis)  # NaN comes last
     count = np.sum(~np.isnan(a), axis=axis, keepdims=True)
     lower, upper = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, np.shape(a)[axis] - 1)
     low, high = (np.take_along_axis(order, i, axis) for i in (lower, upper))
-    return low, high
+    return low, high, 0.5 * (count > 0)
 
 
 nondiff(middles)
@@ -526,8 +532,8 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=np._NoValu
         if np.size(a) == 0:
             return (None,)
         x = np.reshape(np.transpose(_array(a), order), shape)
-        low, high = middles(x, -1)
-        d = 0.5 * np.reshape(dz, np.shape(low))
+        low, high, weight = middles(x, -1)
+        d = np.reshape(dz, np.shape(low)) * weight
         dx = put_along(d, low, shape, -1) + put_along(d, high, shape, -1)
         return (unbroadcast(np.transpose(np.reshape(dx, moved), inverse), a),)
 

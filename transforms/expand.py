@@ -420,9 +420,12 @@ def bound(op: Op, rule: registry.Rule, result: tuple[Any, ...]) -> tuple[Any, ..
     positional = [result[i] if i < len(result) else None for i in range(len(op.args))]
     if not op.kwargs or rule.function is None:
         return tuple(positional)
-    parameters = list(inspect.signature(rule.function).parameters)
+    parameters = inspect.signature(rule.function).parameters
+    order = list(parameters)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        order = []  # the result has one cotangent for each of the positional arguments, and no more
     for key in op.kwargs:
-        i = parameters.index(key) if key in parameters else len(result)
+        i = order.index(key) if key in order else len(result)
         positional.append(result[i] if i < len(result) else None)
     return tuple(positional)
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
+from ..tracer.errors import NoRuleError
+from ..tracer.places import blame
 from ..tracer.tape import (
     FloatOp,
     Guard,
@@ -143,6 +145,17 @@ class Machine:
         return zero(value)
 
 
+REFUSALS = (
+    NotImplementedError,
+    np.linalg.LinAlgError,
+)  # how a rule says that there is no derivative
+
+
+def refusal(op: Op, error: Exception) -> NoRuleError:
+    """What to raise where a rule finds no derivative for the values at hand."""
+    return NoRuleError(f"{blame(op.site)}: {fn_name(op.fn)} has no derivative here: {error}")
+
+
 class Numeric(Machine):
     """Cotangents are plain values, computed at once."""
 
@@ -186,7 +199,10 @@ class Numeric(Machine):
 
     def run(self, expansion: Expansion, op: Op, leaves: list[Any], dz: Any) -> None:
         values = [x.value if isinstance(x, Op) else x for x in leaves]
-        results = expansion.function(dz, op.value, *values)
+        try:
+            results = expansion.function(dz, op.value, *values)
+        except REFUSALS as error:
+            raise refusal(op, error) from error
         owned = op in self.owned
         self.owned.discard(op)
         late = None
@@ -362,7 +378,10 @@ class Recorded(Machine):
                 if x.fn is element and not isinstance(args[0], Op):
                     known[x] = args[0][args[1]]
                     continue
-                value = x.fn(*primal(args), **primal(kwargs))
+                try:
+                    value = x.fn(*primal(args), **primal(kwargs))
+                except REFUSALS as error:
+                    raise refusal(op, error) from error
                 known[x] = append(self.tape, x.fn, args, kwargs, value, op.site)
         for i, form, d in zip(
             expansion.wanted, expansion.forms, expansion.tape.result, strict=True

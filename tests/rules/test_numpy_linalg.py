@@ -5,6 +5,7 @@ import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import grad, pullback
+from wengert.tracer.errors import NoRuleError
 
 case = Table()
 
@@ -120,10 +121,70 @@ if hasattr(np.linalg, "svdvals"):
     case(np.linalg.outer, X, X)
     case(np.linalg.cross, X, X[::-1])
     case(np.linalg.matmul, A, B)
-    case(np.linalg.tensordot, A, B, 1)
+    case(np.linalg.tensordot, A, B, axes=1)
     case(np.linalg.vecdot, A, X)
     case(np.linalg.matrix_transpose, A)
     case(lambda a: np.linalg.cholesky(spd(a), upper=True), A)
+
+# Other forms
+CWIDE = CTALL.T.copy()
+for x in (WIDE, CWIDE, np.stack([WIDE, WIDE[::-1]])):
+    case(np.linalg.qr, x, case=LOOSE)
+    case(np.linalg.qr, x, "r", case=LOOSE)
+    case(np.linalg.qr, x, "complete", case=LOOSE)
+for x in (A, Z):
+    case(np.linalg.qr, x, "complete", case=LOOSE)
+case(lambda a: np.linalg.qr(a, "complete")[1], TALL, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], CTALL, CTALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[1], CTALL, CTALL, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[3], TALL, TALL[:, 0] ** 2, case=LOOSE)
+case(lambda a, b: np.linalg.lstsq(a, b, rcond=None)[0], TALL[:2], TALL[:2, 0] ** 2, case=LOOSE)
+case(np.linalg.cond, STACK, case=LOOSE)
+case(np.linalg.cond, TALL, 2, case=LOOSE)
+SKEW = np.stack([A, A.T + np.diag([0.1, 0.4, 0.7]) + 0.05])
+for order in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+    case(np.linalg.norm, Z, order, case=LOOSE)
+    case(np.linalg.norm, SKEW, order, (1, 2), case=LOOSE)
+    case(np.linalg.norm, SKEW, order, (-1, 0), True, case=LOOSE)
+for order in (None, 0, 1, 2, 3, -1, -2, 2.5, np.inf, -np.inf):
+    case(np.linalg.norm, Z[0], order, case=LOOSE)
+    case(np.linalg.norm, STACK, order, -1)
+    case(np.linalg.norm, B, order, 0, True)
+    if hasattr(np.linalg, "vector_norm") and order is not None:
+        case(np.linalg.vector_norm, B, ord=order)
+        case(lambda x, order=order: np.linalg.vector_norm(x, axis=(0, 2), ord=order), SKEW)
+for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+    if hasattr(np.linalg, "matrix_norm"):
+        case(np.linalg.matrix_norm, SKEW, ord=order, case=LOOSE)
+EMPTY = np.zeros((0, 3, 3))
+for f in (
+    np.linalg.inv,
+    np.linalg.det,
+    np.linalg.slogdet,
+    np.linalg.cholesky,
+    np.linalg.qr,
+    np.linalg.eigh,
+):
+    case(f, EMPTY)
+case(np.linalg.solve, EMPTY, EMPTY)
+case(np.linalg.eigvals, EMPTY + 0j)
+case(np.linalg.svd, np.zeros((0, 2, 3)), False)
+case(np.linalg.pinv, np.zeros((0, 3, 2)))
+case(np.linalg.inv, np.zeros((0, 0)))
+case(np.linalg.det, np.zeros((0, 0)))
+case(np.linalg.solve, A, Z)
+case(np.linalg.solve, Z, A)
+case(np.linalg.solve, STACK[:, None], B)
+case(np.linalg.eigvals, np.array([[1.0, 2.0], [-0.9, -1.2]]))
+case(np.linalg.pinv, CWIDE, case=LOOSE)
+for f in (np.linalg.pinv, lambda a, hermitian: np.linalg.svd(a, hermitian=hermitian)[1]):
+    case(lambda a, f=f: f(a, hermitian=True), symmetric(A), case=LOOSE)
+    case(lambda a, f=f: f(symmetric(a), hermitian=True), Z, case=LOOSE)
+case(np.linalg.svd, symmetric(A), False, False, True, case=LOOSE)
+case(np.linalg.slogdet, -A)
+case(np.linalg.slogdet, STACK)
+case(np.linalg.matrix_power, Z, 3)
+case(np.linalg.multi_dot, [A, B, B.T, X])
 
 
 @case.each
@@ -157,8 +218,22 @@ def test_singular_vectors_without_derivative_are_refused():
     _, back = pullback(np.linalg.svd, TALL)
     u, s, vh = np.linalg.svd(TALL)
     assert np.all(np.isfinite(back((None, np.ones_like(s), None))[0]))
-    with pytest.raises(NotImplementedError, match="full_matrices"):
+    with pytest.raises(NoRuleError, match="full_matrices"):
         back((np.ones_like(u), None, None))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: np.sum(np.linalg.eig(a)[1].real),  # a Jordan block has one eigenvector only
+        lambda a: np.sum(np.linalg.eigvals(a).real),
+        lambda a: np.linalg.slogdet(np.ones((2, 2)) * a[0, 0])[1],
+        lambda a: np.sum(np.linalg.qr(np.ones((2, 2)) * a[1, 1])[1]),
+    ],
+)
+def test_degenerate_matrices_are_an_error_that_names_the_line(f):
+    with pytest.raises(NoRuleError, match=r"test_numpy_linalg\.py:\d+"):
+        grad(f)(np.array([[2.0, 1.0], [0.0, 2.0]]))
 
 
 def test_norm_at_zero():

@@ -103,6 +103,16 @@ case(lambda x, y: np.einsum(x, [0, 1], y, [1]), M, X)
 case(lambda x, y: np.einsum(x, [0, 1], y, [2, 1], [2, 0]), M, M)
 case(lambda x, y: np.einsum(x, [Ellipsis, 0], y, [0], [Ellipsis]), T, S[0])
 
+case(np.einsum, "iijj->ij", np.multiply.outer(M, M)[:, :2, :, :2] + 0.1)
+case(np.einsum, "...ii->...i", np.stack([M[:, :2], M[:, 1:]]))
+case(np.einsum, "ij,jk->ik", M, M.T, order="F", casting="safe")
+case(np.einsum, "ij,jk,kl->il", M, M.T, M, optimize="optimal")
+case(
+    lambda x, y: np.einsum("ij,jk,kl->il", x, y, x, optimize=["einsum_path", (0, 1), (0, 1)]),
+    M,
+    M.T,
+)
+
 # NumPy's own Python code, and the rest
 case(np.kron, M, M)
 case(np.linalg.multi_dot, [M, M.T, M])

@@ -1,5 +1,7 @@
 """The rules for sums and products, extremes, moments, cumulative forms and sorting."""
 
+import warnings
+
 import numpy as np
 from checker import Table, check_first, check_forward, check_second, check_single
 
@@ -149,4 +151,18 @@ def test_ties_share_equally():
 def test_std_and_norm_of_equal_numbers_have_slope_zero():
     for f in (np.std, lambda x: np.linalg.norm(x - 1.0)):
         _, back = pullback(f, np.ones(3))
+        np.testing.assert_array_equal(back(1.0)[0], 0.0)
+
+
+def test_the_extreme_of_what_holds_a_nan_is_that_nan():
+    x = np.array([[1.0, np.nan, 3.0], [2.0, 4.0, 0.0]])
+    _, back = pullback(np.max, x, axis=1)
+    np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 1, 0], [0, 1, 0]])
+    _, back = pullback(np.nanmax, x, axis=1)
+    np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 0, 1], [0, 1, 0]])
+
+
+def test_no_number_has_a_part_in_the_median_of_none():
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        _, back = pullback(np.nanmedian, np.full(3, np.nan))
         np.testing.assert_array_equal(back(1.0)[0], 0.0)
