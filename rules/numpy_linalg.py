@@ -135,13 +135,28 @@ def lstsq(a, b, rcond=None):
 def cofactors(a: Any) -> Any:
     """The matrix of cofactors, det(a) times the transposed inverse of ``a``; also where ``a`` is singular."""
     a = np.asarray(a)
-    n = a.shape[-1]
+    with np.errstate(all="ignore"):
+        det = np.linalg.det(a)
+        if np.all(np.isfinite(det) & (det != 0)):
+            inverse = np.linalg.inv(a)
+            if np.all(_size(a) * _size(inverse) < WELL):
+                return _matrix(det) * _t(inverse)
     u, s, vh = np.linalg.svd(a)
-    others = np.empty_like(s)
-    for i in range(n):
-        others[..., i] = np.prod(np.delete(s, i, axis=-1), axis=-1)
+    one = np.ones_like(s[..., :1])
+    before = np.cumprod(np.concatenate([one, s[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([one, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
     phase = np.linalg.det(u) * np.linalg.det(vh)
-    return np.conjugate((np.conjugate(phase)[..., None, None] * u) * others[..., None, :] @ vh)
+    return np.conjugate(
+        (np.conjugate(phase)[..., None, None] * u) * (before * after)[..., None, :] @ vh
+    )
+
+
+WELL = 1e6  # up to this condition number the inverse is as good as the singular values
+
+
+def _size(a: Any) -> Any:
+    """The largest sum of a row."""
+    return np.max(np.sum(np.abs(a), axis=-1), axis=-1, initial=0)
 
 
 @rrule(cofactors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -366,10 +367,24 @@ def add_accumulate(array, axis=0, dtype=None, out=None):
 
 def recur(d: Any, a: Any) -> Any:
     """h_0 = d_0 and h_i = d_i + a_i h_(i-1), along the last axis."""
-    h = np.array(np.broadcast_to(d, np.broadcast_shapes(np.shape(d), np.shape(a))))
-    for i in range(1, h.shape[-1]):
+    h = np.array(np.broadcast_to(d, np.broadcast_shapes(np.shape(d), np.shape(a))), order="C")
+    n = h.shape[-1]
+    if h.size < FEW * n:  # Python's numbers are faster than short arrays
+        rows, factors = h.reshape(-1, n), np.broadcast_to(a, h.shape).reshape(-1, n)
+        for row, factor in zip(rows, factors, strict=True):
+            steps = zip(row.tolist(), factor.tolist(), strict=True)
+            row[:] = list(itertools.accumulate(steps, _recur_step, initial=0.0))[1:]
+        return h
+    for i in range(1, n):
         h[..., i] += a[..., i] * h[..., i - 1]
     return h
+
+
+FEW = 20
+
+
+def _recur_step(before: Any, step: tuple[Any, Any]) -> Any:
+    return step[0] + step[1] * before if before else step[0]
 
 
 @rrule(recur)
@@ -475,8 +490,19 @@ def origins(a: Any, z: Any, axis: int) -> Any:
 nondiff(origins)
 
 
-def _axis_or_last(axis: Any) -> int:
-    return -1 if axis is None else settled(axis)
+def put_back(d: Any, order: Any, axis: int) -> Any:
+    """The elements of ``d`` where they were before ``order`` was brought into them along ``axis``."""
+    y = np.empty_like(d)
+    np.put_along_axis(y, order, d, axis)
+    return y
+
+
+@rrule(put_back)
+def _put_back(d, order, axis):
+    def pullback(dz):
+        return np.take_along_axis(dz, order, axis), None, None
+
+    return put_back(d, order, axis), pullback
 
 
 @rrule(np.sort)
@@ -484,10 +510,8 @@ def sort(a, axis=-1, kind=None, order=None, **options):
     z = np.sort(a, axis=axis, kind=kind, order=order, **options)
 
     def pullback(dz):
-        flat = np.ravel(a) if axis is None else _array(a)
-        d = put_along(
-            dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis)
-        )
+        flat, along = (np.ravel(a), -1) if axis is None else (_array(a), settled(axis))
+        d = put_back(dz, np.argsort(flat, axis=along, kind="stable"), along)
         return (unbroadcast(np.reshape(d, np.shape(a)), a),)
 
     return z, pullback
@@ -498,10 +522,8 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     z = np.partition(a, kth, axis=axis, kind=kind, order=order)
 
     def pullback(dz):
-        flat = np.ravel(a) if axis is None else _array(a)
-        d = put_along(
-            dz, origins(flat, z, _axis_or_last(axis)), np.shape(flat), _axis_or_last(axis)
-        )
+        flat, along = (np.ravel(a), -1) if axis is None else (_array(a), settled(axis))
+        d = put_back(dz, origins(flat, z, along), along)
         return unbroadcast(np.reshape(d, np.shape(a)), a), None
 
     return z, pullback

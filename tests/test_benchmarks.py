@@ -10,7 +10,7 @@ from wengert import value_and_grad
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from benchmarks import extras, gradbench, large, scalars, small
+from benchmarks import extras, gradbench, large, rules, scalars, small
 from benchmarks.program import Program, disagreement, leaves, mapped, rebound
 
 PROGRAMS = [
@@ -73,3 +73,10 @@ def test_rebound_functions_call_each_other():
 
     assert rebound(scalars.tree, math=Loud)(0.3, 2) == 10.0**4
     assert scalars.tree(0.3, 0) == np.sin(0.3)
+
+
+@pytest.mark.parametrize("case", rules.CASES, ids=lambda case: case[0])
+def test_rules_can_be_timed(case):
+    _, make, _ = case
+    function, back, size = rules.timed(make, 8 if case[0] != "mean over an axis" else 200, 0.0)
+    assert function > 0 and back > 0 and size > 0
