@@ -107,7 +107,7 @@ CASES: list[tuple[str, Make, tuple[int, int]]] = [
     ("svd", on_matrices(lambda a: np.linalg.svd(a)[1]), SMALL),
     ("concatenate", on_vectors(lambda x: np.concatenate([x, x])), BIG),
     ("stack of n numbers", on_vectors(lambda x: np.stack([x[i] for i in range(len(x))])), MIDDLE),
-    ("diagonal", on_matrices(np.diagonal), (500, 2_000)),
+    ("diagonal", on_matrices(np.diagonal), (100, 500)),
 ]
 
 
