@@ -1,8 +1,8 @@
 """How the cost of each rule grows with the size of its arguments: ``python -m benchmarks.rules``.
 
 For each line a function is called, and its pullback, at two sizes. An exponent of 1 means linear, 2 quadratic. The
-floor is the exponent of the arguments, all of which a pullback fills. What grows faster (by more than three quarters of a power)
-than both function and floor is marked: there is a better formula.
+floor is the exponent of the arguments, all of which a pullback fills. What grows faster than both function and floor,
+by more than three quarters of a power, is marked: there is a better formula.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_sequence, settled, unbroadcast
+from .linear import linear
 from .registry import query, rrule
 
 
@@ -130,3 +131,6 @@ def hfft(a, n=None, axis=-1, norm=None, out=None):
         return (unbroadcast(_from_frequencies(dz, a, axis, norm), a),)
 
     return np.fft.hfft(a, n, axis, norm), pullback
+
+
+linear(np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft)

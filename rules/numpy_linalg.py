@@ -85,8 +85,11 @@ def pinv(a, rcond=None, hermitian=False, **options):
     p = np.linalg.pinv(a, hermitian=hermitian, **options)
 
     def pullback(dp):
-        d = _pinv_pullback(dp, _array(a), p)
-        return (unbroadcast(triangle_read(d) if hermitian else d, a),)
+        x = _array(a)
+        if hermitian:
+            x = np.tril(x) + _h(np.tril(x, -1))
+            return (unbroadcast(triangle_read(_pinv_pullback(dp, x, p)), a),)
+        return (unbroadcast(_pinv_pullback(dp, x, p), a),)
 
     return p, pullback
 
@@ -336,12 +339,15 @@ def unused(d: Any) -> float:
     They have no derivative, for any others that are orthogonal to the rest would do.
     """
     if np.any(d):
-        raise NotImplementedError(
-            "the vectors that make a factor of a rectangular matrix square (np.linalg.svd with "
-            'full_matrices=True, np.linalg.qr with mode="complete") have no derivative; use '
-            'full_matrices=False or mode="reduced"'
-        )
+        raise NotImplementedError(SQUARE)
     return 0.0
+
+
+SQUARE = (
+    "the vectors that make a factor of a rectangular matrix square (np.linalg.svd with "
+    'full_matrices=True, np.linalg.qr with mode="complete") have no derivative; use '
+    'full_matrices=False or mode="reduced"'
+)
 
 
 nondiff(unused)

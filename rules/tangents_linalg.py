@@ -13,7 +13,7 @@ import numpy as np
 
 from .broadcasting import is_complex, is_sequence
 from .elementwise import filled
-from .numpy_linalg import _array, _h, _is_vector, cofactors
+from .numpy_linalg import DEFICIENT, SQUARE, _array, _h, _is_vector, _t, cofactors, invertible
 from .registry import Missing, frule
 from .zeros import ratio
 
@@ -23,7 +23,7 @@ def direction(da: Any, a: Any) -> Any:
     return np.asarray(filled(da, a)) if is_sequence(a) else da
 
 
-def hermitian(d: Any, lower: bool) -> Any:
+def by_triangle(d: Any, lower: bool) -> Any:
     """The tangent of a Hermitian matrix of which one triangle is read."""
     strict = np.tril(d, -1) if lower else np.triu(d, 1)
     return strict + _h(strict) + np.eye(np.shape(d)[-1]) * np.real(d)
@@ -76,7 +76,7 @@ def cholesky(primals, tangents, **options):
     inverse = np.linalg.inv(low)
     n = np.shape(low)[-1]
     half = np.tril(np.ones((n, n))) - 0.5 * np.eye(n)
-    d = low @ (inverse @ hermitian(direction(da, a), not upper) @ _h(inverse) * half)
+    d = low @ (inverse @ by_triangle(direction(da, a), not upper) @ _h(inverse) * half)
     return z, _h(d) if upper else d
 
 
@@ -84,7 +84,7 @@ def cholesky(primals, tangents, **options):
 def eigvalsh(primals, tangents, UPLO="L"):
     (a,), (da,) = primals, tangents
     v = np.linalg.eigh(a, UPLO)[1]
-    d = hermitian(direction(da, a), UPLO.upper() == "L")
+    d = by_triangle(direction(da, a), UPLO.upper() == "L")
     return np.linalg.eigvalsh(a, UPLO), diagonal_of(v, d @ v)
 
 
@@ -92,7 +92,7 @@ def eigvalsh(primals, tangents, UPLO="L"):
 def eigh(primals, tangents, UPLO="L"):
     (a,), (da,) = primals, tangents
     w, v = z = np.linalg.eigh(a, UPLO)
-    turned = hermitian(direction(da, a), UPLO.upper() == "L") @ v
+    turned = by_triangle(direction(da, a), UPLO.upper() == "L") @ v
     gaps = ratio(1.0, w[..., None, :] - w[..., :, None])
     return z, (diagonal_of(v, turned), v @ (gaps * (_h(v) @ turned)))
 
@@ -110,6 +110,8 @@ def pinv(primals, tangents, **options):
     # Golub & Pereyra (1973).
     p = np.linalg.pinv(a, *rest, **options)
     x, d = _array(a), direction(da, a)
+    if options.get("hermitian", rest[1] if len(rest) > 1 else False):
+        x, d = by_triangle(x, True), by_triangle(d, True)
     pd = p @ d
     left, right = p @ _h(p), _h(p) @ p
     dh = _h(d)
@@ -121,6 +123,8 @@ def svd(primals, tangents, full_matrices=True, compute_uv=True, hermitian=False)
     (a,), (da,) = primals, tangents
     z = np.linalg.svd(a, full_matrices, compute_uv, hermitian)
     x, d = _array(a), direction(da, a)
+    if hermitian:
+        x, d = by_triangle(x, True), by_triangle(d, True)
     if not compute_uv:
         return z, singular(x, d)
     u, s, vh = z
@@ -136,17 +140,18 @@ def svd(primals, tangents, full_matrices=True, compute_uv=True, hermitian=False)
     middle = gaps * (p * row + column * _h(p))
     if is_complex(x):
         middle = middle + 1j * np.eye(k) * np.imag(p) * inverse
-    du = u @ middle + (d @ v - u @ p) * inverse
-    dv = v @ (gaps * (column * p + _h(p) * row)) + (_h(d) @ u - v @ _h(p)) * inverse
+    du = u @ middle
+    if np.shape(u)[-2] > k:
+        du = du + (d @ v - u @ p) * inverse
+    dv = v @ (gaps * (column * p + _h(p) * row))
+    if np.shape(v)[-2] > k:
+        dv = dv + (_h(d) @ u - v @ _h(p)) * inverse
     return z, (no_more() if more_u else du, ds, no_more() if more_v else _h(dv))
 
 
 def no_more() -> Missing:
-    """Says that the singular vectors of a rectangular matrix have no tangent."""
-    return Missing(
-        "the singular vectors that np.linalg.svd adds to a rectangular matrix for full_matrices=True "
-        "have no derivative; use full_matrices=False"
-    )
+    """Says that the vectors which make a factor square have no tangent."""
+    return Missing(SQUARE)
 
 
 def singular(x: Any, d: Any) -> Any:
@@ -161,3 +166,32 @@ if hasattr(np.linalg, "svdvals"):
     def svdvals(primals, tangents, **options):
         (a,), (da,) = primals, tangents
         return np.linalg.svd(a, compute_uv=False), singular(_array(a), direction(da, a))
+
+
+@frule(np.linalg.qr)
+def qr(primals, tangents, mode="reduced"):
+    # Walter & Lehmann (2010): with B = Q^H dA R^-1 the tangent of Q is Q W and what is orthogonal to Q, for a
+    # skew-Hermitian W that has the lower triangle of B.
+    (a,), (da,) = primals, tangents
+    if mode not in ("reduced", "complete", "r"):
+        return NotImplemented
+    z = np.linalg.qr(a, mode)
+    x, d = _array(a), direction(da, a)
+    m, n = np.shape(x)[-2:]
+    k = min(m, n)
+    q, r = np.linalg.qr(x) if mode != "reduced" else z
+    square = r[..., :, :k] + invertible(r[..., :, :k], DEFICIENT)
+    dx = _t(np.linalg.solve(_t(square), _t(d[..., :, :k])))
+    b = _h(q) @ dx
+    low = np.tril(b, -1)
+    turn = low - _h(low)
+    if is_complex(x):
+        turn = turn + 1j * np.eye(k) * np.imag(b)
+    dq = q @ turn + (dx - q @ b if m > k else 0.0)
+    dr = _h(q) @ d - turn @ r
+    if mode == "r":
+        return z, dr
+    if mode == "complete" and m > k:
+        missing = np.zeros((*np.shape(dr)[:-2], m - k, n), dr.dtype)
+        return z, (no_more(), np.concatenate([dr, missing], axis=-2))
+    return z, (dq, dr)

@@ -3,7 +3,7 @@
 import warnings
 
 import numpy as np
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 case = Table()
 
@@ -280,6 +280,11 @@ case(np.linalg.multi_dot, [M, A, A.T, M.T])
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

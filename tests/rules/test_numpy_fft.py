@@ -1,7 +1,7 @@
 """The rules for Fourier transforms."""
 
 import numpy as np
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 case = Table()
 
@@ -68,6 +68,11 @@ case(lambda x, y: np.abs(np.fft.fft(x) * np.fft.fft(y)) ** 2, X, X[::-1])
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

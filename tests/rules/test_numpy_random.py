@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second
+from checker import Table, check_first, check_forward, check_second
 
 from wengert import grad, pullback, value_and_grad
 from wengert.tracer.errors import NoRuleError
@@ -57,6 +57,11 @@ case(lambda loc, scale: np.random.default_rng(1).normal(scale=scale, size=3, loc
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second

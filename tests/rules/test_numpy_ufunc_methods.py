@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import pullback
 
@@ -86,6 +86,11 @@ for u in ("negative", "sqrt", "exp", "sin", "square", "absolute", "floor"):
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second
