@@ -1,4 +1,4 @@
-"""Rules: how each primitive is differentiated. Importing this package registers all of them."""
+"""Rules: how each primitive is differentiated. Importing this package registers all but SciPy's, which follow SciPy."""
 
 from . import (  # noqa: F401
     elementwise,
@@ -22,6 +22,9 @@ from . import (  # noqa: F401
     tangents,
     tangents_linalg,
 )
-from .registry import frule, lookup, mutates, nondiff, query, rrule
+from .registry import awaited, frule, lookup, mutates, nondiff, query, rrule
+
+for _name in "integrate interpolate linalg ndimage optimize signal sparse special".split():
+    awaited[f"scipy.{_name}"] = f"{__name__}.scipy_{_name}"
 
 __all__ = ["frule", "lookup", "mutates", "nondiff", "query", "rrule"]

@@ -24,6 +24,21 @@ class over:
         self.reciprocal = reciprocal
 
 
+class unknown:
+    """A partial derivative for which there is no formula, of the operand of that name.
+
+    A gradient that would flow there is an error.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *_: Any) -> Any:
+        raise NotImplementedError(f"there is no formula for the derivative in {self.name}")
+
+
 Partial = Callable[..., Any] | over | float | None
 
 
@@ -31,7 +46,8 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
     """Give ``primitives`` (one callable, or a tuple of names for one function) the rules that follow from its partials.
 
     There is one partial for each operand: a function of the operands and of the value, ``over`` such a
-    function, a constant, or None for an operand through which no derivative flows.
+    function, a constant, None for an operand through which no derivative flows, or ``unknown("name")`` for one
+    in which there is a derivative but no formula.
 
     >>> elementwise(np.sin, lambda x, z: np.cos(x))
     >>> elementwise(np.multiply, lambda x, y, z: y, lambda x, y, z: x)
@@ -40,7 +56,8 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
     primitives = primitives if isinstance(primitives, tuple) else (primitives,)
     primitive = primitives[0]
     forward = _forward(primitive, partials)
-    register(primitives, Rule(RRULE, _rule(primitive, partials), partials, forward))
+    gaps = any(type(p) is unknown for p in partials)
+    register(primitives, Rule(RRULE, _rule(primitive, partials), partials, forward, gaps))
 
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
@@ -55,7 +72,9 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
                 if where is not True:
                     dz = np.where(where, dz, 0)
                 return tuple(
-                    unbroadcast(_times(dz, partial, xs, z), x)
+                    partial
+                    if type(partial) is unknown
+                    else unbroadcast(_times(dz, partial, xs, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 
@@ -68,7 +87,9 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
 
             def pullback(dz):
                 return tuple(
-                    unbroadcast(_times(dz, partial, operands, z), x)
+                    partial
+                    if type(partial) is unknown
+                    else unbroadcast(_times(dz, partial, operands, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 

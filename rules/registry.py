@@ -14,19 +14,26 @@ option       a parameter with a default (``axis=None``): a plain Python value th
              parameter that has a default and is an operand all the same says so: ``a_min: Operand = None``.
 query        a function of types and shapes alone (``np.shape``): answered at once, never recorded.
 mutator      a function that writes into its first argument; known by its functional equivalent.
+caller       a function that calls functions it is given; known by a function that makes these explicit.
+awaited      rules for a package that nobody need have: loaded when a callable of that package is met.
 """
 
 from __future__ import annotations
 
+import importlib
+import sys
+import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
+
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 Operand = Any
 
-RRULE, NONDIFF, QUERY, MUTATOR = "rrule", "nondiff", "query", "mutator"
+RRULE, NONDIFF, QUERY, MUTATOR, CALLER = "rrule", "nondiff", "query", "mutator", "caller"
 
 
 class Missing:
@@ -42,15 +49,17 @@ class Missing:
 class Rule:
     """What the registry knows about one callable.
 
-    ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY`` and ``MUTATOR``; ``function`` is the rrule (kind
+    ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY``, ``MUTATOR`` and ``CALLER``; ``function`` is the rrule (kind
     ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``. ``partials`` are the partial
-    derivatives of an elementwise function (see `elementwise`), and ``forward`` is the frule.
+    derivatives of an elementwise function (see `elementwise`), ``forward`` is the frule, and ``gaps`` says whether
+    some partials are unknown.
     """
 
     kind: str
     function: Callable[..., Any] | None = None
     partials: tuple[Any, ...] | None = None
     forward: Callable[..., Any] | None = None
+    gaps: bool = False
 
 
 class Rules(dict[Hashable, Rule]):
@@ -61,8 +70,13 @@ class Rules(dict[Hashable, Rule]):
     def __init__(self) -> None:
         super().__init__()
         self.listeners: list[Callable[[], None]] = []
+        self.loading: int | None = None  # the thread that is loading awaited rules
 
     def __setitem__(self, primitive: Hashable, rule: Rule) -> None:
+        if self.loading == threading.get_ident():
+            # Nobody has asked for these before, so nothing that was made is out of date; and a user's own rule stays.
+            self.setdefault(primitive, rule)
+            return
         super().__setitem__(primitive, rule)
         self.changed()
 
@@ -77,6 +91,10 @@ class Rules(dict[Hashable, Rule]):
 
 
 rules = Rules()
+awaited: dict[
+    str, str
+] = {}  # by package: the module that holds its rules, as long as it is not loaded
+lock = threading.RLock()
 
 
 def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:
@@ -91,9 +109,40 @@ def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:
 def lookup(fn: Any) -> Rule | None:
     """The rule of ``fn``, or ``None`` where there is none (also for unhashable callables)."""
     try:
-        return rules.get(fn)
+        rule = rules.get(fn)
     except TypeError:
         return None
+    if rule is None and awaited and load(package_of(fn)):
+        rule = rules.get(fn)
+    return rule
+
+
+def package_of(fn: Any) -> str:
+    """The package, with one dot at most, in which a callable was defined; no code of the user's own is run."""
+    kind = type(fn)
+    if kind is np.ufunc:  # which does not know where it comes from
+        return "scipy.special" if "scipy.special" in sys.modules else ""
+    if isinstance(fn, type):
+        module = type.__getattribute__(fn, "__module__")
+    elif kind in (FunctionType, BuiltinFunctionType) or kind.__module__.startswith("_cython"):
+        module = fn.__module__
+    else:
+        module = kind.__module__
+    return ".".join(module.split(".", 2)[:2]) if isinstance(module, str) else ""
+
+
+def load(package: str) -> bool:
+    """Load the rules that are awaited for a package. Says whether there were any."""
+    if package not in awaited:
+        return False
+    with lock:
+        before, rules.loading = rules.loading, threading.get_ident()
+        try:
+            importlib.import_module(awaited[package])
+        finally:
+            rules.loading = before
+        awaited.pop(package, None)
+    return True
 
 
 def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
@@ -179,5 +228,20 @@ def mutates(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     def decorate(functional: F) -> F:
         register(primitives, Rule(MUTATOR, functional))
         return functional
+
+    return decorate
+
+
+def caller(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+    """Say what a function that is given functions comes down to.
+
+    The decorated function is called with the engine (`wengert.tracer.closing.Engine`) and the arguments, boxes
+    among them. It makes functions with ``engine.close``, records primitives that have ordinary rules with
+    ``engine.record``, and returns the result.
+    """
+
+    def decorate(function: F) -> F:
+        register(primitives, Rule(CALLER, function))
+        return function
 
     return decorate

@@ -55,6 +55,21 @@ def note_subclass(tracer: Tracer, site: Site, kind: type, classes: Any) -> None:
             reads.problem(f"isinstance asks the class of {cls.__name__}", site)
 
 
+@handles(np.broadcast_arrays)
+def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """Array by array: the derivative of one has nothing to do with the others."""
+    if not has_box(args) or kwargs:
+        rule = registry.rules[np.broadcast_arrays]
+        return calls.primitive(tracer, site, np.broadcast_arrays, rule, args, kwargs)
+    arrays = [call(tracer, site, np.asarray, (x,), {}) for x in args]
+    shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
+    parts = [
+        x if np.shape(plain_of(x)) == shape else call(tracer, site, np.broadcast_to, (x, shape), {})
+        for x in arrays
+    ]
+    return type(np.broadcast_arrays(0, 0))(parts)
+
+
 @handles(callable)
 def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return callable(plain_of(args[0]))

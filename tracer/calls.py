@@ -82,6 +82,11 @@ ELSEWHERE = frozenset(
     }
 )
 
+# What makes functions out of text, for an object of its own: run as it is.
+AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
+
+PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
+
 special: dict[Any, Callable[..., Any]] = {}
 
 
@@ -103,6 +108,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         with contextlib.suppress(TypeError):  # not hashable, so neither has it
             handler = special.get(fn)
             rule = registry.rules.get(fn)
+            if rule is None and handler is None and registry.awaited:
+                rule = registry.lookup(fn)
     if tracer.loops is not None:
         tracer.loops.call(fn, rule, args)
     if tracer.primitives is not None and tracer.primitives(fn):
@@ -173,6 +180,13 @@ def primitive(
     """Record a callable that the registry knows."""
     if type(fn) is FunctionType:
         must_be_closed(tracer, site, fn, args, kwargs)
+    if (
+        kwargs
+        and any(map(PERMISSIONS.__contains__, kwargs))
+        and registry.package_of(fn) == "scipy.linalg"
+    ):
+        # The leave to destroy an argument; a gradient may still ask for it.
+        kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
@@ -192,6 +206,8 @@ def primitive(
                 types_ = tuple({type(y) for y in args if hasattr(type(y), "__array_function__")})
                 return call(tracer, site, method, (x, fn, types_, args, kwargs), {})
         args = tuple([by_method(tracer, site, x, "__array__") for x in args])
+    if rule.kind == registry.CALLER:
+        return closing.called_back(tracer, site, fn, rule, args, kwargs)
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
@@ -206,7 +222,12 @@ def primitive(
     if rule.kind == registry.QUERY:
         arrays: list[ArrayBox] = []
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
-    return record(tracer, site, fn, args, kwargs)
+    start = len(tracer.tape.ops)
+    result = record(tracer, site, fn, args, kwargs)
+    if rule.gaps and len(tracer.tape.ops) > start:
+        # An error may have to say it later.
+        tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
+    return result
 
 
 def by_method(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
@@ -285,6 +306,8 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             f"{blame(site)}: {fn.__qualname__} has work done in another thread or process, where it cannot be traced; "
             "call the functions themselves, one after the other"
         )
+    if (fn.__module__, fn.__qualname__) in AS_IS:
+        return fn(*args, **kwargs)
     root = (fn.__module__ or "").partition(".")[0]
     if root in UNTRACED or fn.__name__ in CREATORS:
         if (
@@ -503,4 +526,4 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
 from . import draws as _draws  # noqa: E402, F401
-from . import hooks  # noqa: E402
+from . import closing, hooks  # noqa: E402

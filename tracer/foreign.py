@@ -210,7 +210,7 @@ CONSUMERS = frozenset(
 
 def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that C code will call back."""
-    if type(fn) is calls.FunctionType and fn not in registry.rules and fn not in calls.special:
+    if type(fn) is calls.FunctionType and registry.lookup(fn) is None and fn not in calls.special:
         return calls.twin_of(tracer, fn)
     if callable(fn) and type(fn) not in BOXES:
         return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)

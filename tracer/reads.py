@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.registry import lookup
 from .intrinsic import Intrinsic
 from .tape import Site
 
@@ -178,7 +179,8 @@ class Reads:
         elif kind is types.CellType:
             self.places[id(value)] = place
         elif kind is types.FunctionType:
-            place.check = "function"
+            # A primitive is what it is by itself: others that were decorated alike have the same code.
+            place.check = "function" if lookup(value) is None else "is"
             self.places[id(value)] = place
         elif kind is types.MethodType and isinstance(value.__self__, Intrinsic):
             own = self.note(place, "attribute", "__self__", value.__self__)

@@ -101,6 +101,10 @@ def finish(
     if type(value) is np.ndarray:
         for known in arrays:
             if known.value is value:
+                if (getattr(fn, "__module__", None) or "").startswith("scipy.ndimage"):
+                    raise TraceError(
+                        f"{site}: {fn.__name__} writes into an array; leave out output= where it is traced"
+                    )
                 return known  # np.asarray(a) is a
     if value is None or value is NotImplemented:
         return value

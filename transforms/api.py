@@ -51,11 +51,19 @@ class Pullback:
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         return self.pull(checked_seeds(self.done, dy))
 
-    def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
+    def pull(
+        self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
+    ) -> tuple[Any, ...]:
+        """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
         done = self.done
         if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
             return record_sweep(active.tracer, done, done.tape.ops, seeds)
-        wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
+        wrt = [
+            leaf.op
+            for tree in trees_of(done, numbers)
+            for leaf in leaves(tree)
+            if leaf.op is not None
+        ]
         found: dict[Op | None, Any] = dict(
             zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True)
         )
@@ -92,8 +100,10 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         ) from None
 
 
-def trees_of(done: Run) -> list[Tree]:
-    """The trees of all that has a gradient."""
+def trees_of(done: Run, numbers: tuple[int, ...] | None = None) -> list[Tree]:
+    """The trees of all that has a gradient, or of the arguments with these numbers."""
+    if numbers is not None:
+        return [done.args[i] for i in numbers]
     own = [done.self_tree] if done.self_tree is not None else []
     return [*own, *done.args, *done.kwargs.values()]
 
@@ -241,7 +251,10 @@ class InnerPullback:
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         return self.pull(checked_seeds(self.done, dy))
 
-    def pull(self, seeds: list[tuple[Op, Any]]) -> tuple[Any, ...]:
+    def pull(
+        self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
+    ) -> tuple[Any, ...]:
+        """All gradients, whatever is asked for: what nobody needs is taken off the tape later."""
         if active.tracer is not self.tracer:
             raise TraceError("this pullback was made inside a traced function whose run has ended")
         if (
@@ -260,7 +273,10 @@ intrinsic(InnerPullback.__call__)
 
 
 def record_sweep(
-    tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
+    tracer: Tracer,
+    done: Run,
+    ops: list[Op],
+    seeds: list[tuple[Op, Any]],
 ) -> tuple[Any, ...]:
     """Run the reverse sweep on the active tape."""
     site = places.user_site()

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.elementwise import unknown
 from ..rules.mutation import scatter, setitem
 from ..tracer import calls, places, protocols
 from ..tracer.border import ATOMS, enter
@@ -34,7 +35,7 @@ from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import Writer, compiled
-from ..tracer.tape import NOWHERE, FloatOp, Input, KeywordOp, Op, Tape, substitute
+from ..tracer.tape import NOWHERE, FloatOp, Input, KeywordOp, Op, Tape, fn_name, substitute
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -179,7 +180,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
             raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
         found.drawn = drawn
-        if drawn:
+        if drawn and not found.momentary:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
             key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
@@ -333,6 +334,7 @@ def expand(
     momentary = stage.close(
         [out.args if form else out for (_, out), form in zip(cotangents, forms, strict=True)]
     )
+    momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
     wanted = [i for i, _ in cotangents]
     return Expansion(pruned(simplified(stage.tape)), wanted, forms, momentary), stage.drawn
 
@@ -442,6 +444,12 @@ def collect(
         kind = type(tree)
         if isinstance(tree, Op) or (dynamic and (kind is float or kind is int or kind is complex)):
             if pattern[position[0]]:
+                if type(d) is unknown:
+                    raise NoRuleError(
+                        f"{op.tape.callers.get(op) or places.blame(op.site)}: {fn_name(op.fn)} has no formula "
+                        f"for its derivative in {d.name}; "
+                        f"keep {d.name} constant, or give a rule with @wengert.rrule"
+                    )
                 found.append((position[0], d))
             position[0] += 1
         elif kind is slice:
@@ -452,7 +460,9 @@ def collect(
                 walk(part, None if d is None else d[key], dynamic)
         elif isinstance(tree, (tuple, list)):
             for i, part in enumerate(tree):
-                if type(d) in BOXES:
+                if type(d) is unknown:
+                    walk(part, d, dynamic)
+                elif type(d) in BOXES:
                     walk(part, protocols.operate_index(d, i), dynamic)
                 else:
                     walk(part, None if d is None or i >= len(d) else d[i], dynamic)

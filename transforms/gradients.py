@@ -79,7 +79,7 @@ class Gradient(Dispatcher):
         tree = self.differentiated(back.done)
         for i in self.numbers:
             check_argument(self.f, i, back.done.args[i], args[i])
-        gradients = back.pull(seeds_of(tree, one(self.f, tree)))
+        gradients = back.pull(seeds_of(tree, one(self.f, tree)), self.numbers)
         chosen: Any = tuple([gradients[i] for i in self.numbers])
         if isinstance(self.argnums, int):
             chosen = chosen[0]

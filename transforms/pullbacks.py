@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules import equivalents
 from ..tracer.box import BOXES
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
@@ -58,6 +59,18 @@ def pullback(
 
 
 vjp = pullback
+
+
+@intrinsic
+def traced_pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """`pullback` for rules, of which no program is kept."""
+    if active.tracer is not None:
+        return inner_pullback(active.tracer, f, args, {}, False)
+    done = run(f, args, {})
+    return done.value, Pullback(done)
+
+
+equivalents.pullback = traced_pullback
 
 
 class Forward(Caller):
@@ -136,3 +149,15 @@ def revived(program: Program, inputs: tuple[Any, ...], drawn: Any) -> Run:
 
 
 vjp = pullback
+
+
+@intrinsic
+def traced_pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
+    """`pullback` for rules, of which no program is kept."""
+    if active.tracer is not None:
+        return inner_pullback(active.tracer, f, args, {}, False)
+    done = run(f, args, {})
+    return done.value, Pullback(done)
+
+
+equivalents.pullback = traced_pullback

@@ -66,6 +66,8 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
         rule = lookup(op.fn)
         if rule is not None and rule.kind == NONDIFF:
             continue
+        if getattr(op.value, "dtype", None) == bool:
+            continue  # a mask, through which nothing flows
         active.add(op)
         steps.append(op)
     return steps, active
@@ -230,7 +232,7 @@ class Numeric(Machine):
         """Add ``d`` at an index of a cotangent, in one array however many accesses there were."""
         have = self.cotangents.get(op)
         if have is None:
-            have = np.zeros(shape, dtype)
+            have = np.zeros(shape, dtype if dtype.kind in "fcO" else float)
         elif op not in self.owned or type(have) is not np.ndarray:
             have = np.array(have)
         if may_repeat(index):

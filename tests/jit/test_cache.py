@@ -18,7 +18,8 @@ from worlds import HAS_JIT, clear_cache, jit
 import wengert
 import wengert.tracer.run
 from helpers import assert_close, assert_same, numeric_grad
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, pullback, rrule, value_and_grad
+from wengert.rules.registry import rules
 
 pytestmark = pytest.mark.skipif(not HAS_JIT, reason="programs are not kept yet")
 explained = pytest.mark.skipif(not hasattr(wengert, "explain"), reason="no explain yet")
@@ -836,3 +837,27 @@ def test_an_integer_that_only_the_rule_looks_at_is_guarded(make):
         with jit(False):
             expected = traced(x, axis)
         np.testing.assert_array_equal(kept(x, axis), expected)
+
+
+def test_options_that_became_inputs_are_guarded_where_a_rule_looks_at_them():
+    """The program does what the rule decided by the value of an integer that is an input by now."""
+
+    def turned(a, times=0):
+        return a * (1 - 2 * (times % 2))
+
+    @rrule(turned)
+    def rule(a, times=0):
+        def back(d):
+            return (-d if range(times).stop % 2 else d,)
+
+        return turned(a, times), back
+
+    a = np.arange(3.0)
+    try:
+        for times in [0, 1, 2, 3] * 4:
+            f = functools.partial(turned, times=times)
+            expected = np.full(3, turned(1.0, times))
+            np.testing.assert_array_equal(grad(lambda a: f(a).sum())(a), expected)
+            np.testing.assert_array_equal(pullback(f, a)[1](np.ones(3))[0], expected)
+    finally:
+        del rules[turned]

@@ -1,0 +1,230 @@
+"""Integrals and ordinary differential equations of functions that C code calls back.
+
+The derivative of an integral is the integral of the derivative, and the integrand at the limits. An ODE has the
+adjoint ODE, which runs backward in time (L. S. Pontryagin and others, 1962; as in R. T. Q. Chen and others,
+"Neural Ordinary Differential Equations", 2018), from one of the times that were asked for to the one before.
+Both are written in the primitives themselves, so that there are derivatives of every order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import integrate
+
+from . import equivalents
+from .broadcasting import is_sequence, unbroadcast
+from .registry import caller, rrule
+
+
+def flat(parts: Any) -> Any:
+    """Numbers and arrays one after the other in one vector."""
+    return np.concatenate([np.zeros(0), *[np.reshape(x, -1) for x in parts]])
+
+
+def unflat(d: Any, like: Any) -> list[Any]:
+    """The vector taken apart again."""
+    parts, at = [], 0
+    for x in like:
+        size = np.size(x)
+        parts.append(unbroadcast(np.reshape(d[at : at + size], np.shape(x)), x))
+        at += size
+    return parts
+
+
+class Derived:
+    """A function made of another one, which is closed: its captures are further arguments."""
+
+    momentary = True  # made anew in each run, so that no expansion is kept for it
+
+    def __init__(self, f: Any) -> None:
+        self.f = f
+        self.__name__ = f.__name__
+
+    def value(self, *given: Any) -> Any:
+        return equivalents.value(self, *given)
+
+
+# ------------------------------------------------------------------------------------------- quadrature
+
+
+class Against(Derived):
+    """The derivatives of an integrand in its captures, along a cotangent: a function of t, cotangent, captures."""
+
+    def __call__(self, t: Any, dy: Any, *captures: Any) -> Any:
+        back = equivalents.pullback(self.f, t, *captures)[1]
+        return flat([np.zeros_like(c) if d is None else d for c, d in zip(captures, back(dy)[1:])])
+
+
+class Quadrature:
+    """How the first integral is computed, and what else quad returned."""
+
+    momentary = True  # made anew in each run, so that no expansion is kept for it
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.rest: tuple[Any, ...] = ()
+
+    def __call__(self, f: Any, a: Any, b: Any, captures: tuple[Any, ...]) -> Any:
+        y, *rest = integrate.quad(lambda t: f.value(t, *captures), a, b, **self.options)
+        self.rest = tuple(rest)
+        return y
+
+
+class Componentwise:
+    """How the integral of a vector is computed: each component by itself, of values that are computed once."""
+
+    momentary = True  # made anew in each run, so that no expansion is kept for it
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = {k: x for k, x in options.items() if k in ("points", "limit")}
+
+    def __call__(self, f: Any, a: Any, b: Any, captures: tuple[Any, ...]) -> Any:
+        known: dict[float, Any] = {}
+
+        def component(t: float, i: int) -> Any:
+            if t not in known:
+                known[t] = f.value(t, *captures)
+            return known[t][i]
+
+        n = np.size(f.value(somewhere(a, b), *captures))
+        options = {"epsabs": 1e-11, "epsrel": 1e-10, **self.options}
+        return np.array(
+            [integrate.quad(component, a, b, args=(i,), **options)[0] for i in range(n)]
+        )
+
+
+def somewhere(a: float, b: float) -> float:
+    """A number between two limits."""
+    if np.isfinite(a + b):
+        return 0.5 * (a + b)
+    return a + 1.0 if np.isfinite(a) else b - 1.0 if np.isfinite(b) else 0.0
+
+
+def integral(f: Any, how: Any, a: Any, b: Any, *captures: Any) -> Any:
+    """The integral of ``f(t, *captures)`` over t from ``a`` to ``b``."""
+    return how(f, a, b, captures)
+
+
+def at_limit(f: Any, t: Any, dy: Any, captures: Any, way: int) -> Any:
+    """The cotangent of a limit of an integral; an infinite one has no derivative."""
+    if np.isinf(t):
+        return None
+    return unbroadcast(way * np.sum(dy * f(t, *captures)), t)
+
+
+@rrule(integral)
+def _integral(f, how, a, b, *captures):
+    def pullback(dy):
+        da, db = at_limit(f, a, dy, captures, -1), at_limit(f, b, dy, captures, 1)
+        if not captures:
+            return None, None, da, db
+        d = integral(Against(f), Componentwise(how.options), a, b, dy, *captures)
+        return None, None, da, db, *unflat(d, captures)
+
+    return integral(f, how, a, b, *captures), pullback
+
+
+@caller(integrate.quad)
+def quad(engine, func, a, b, args=(), full_output=0, weight=None, complex_func=False, **options):
+    if weight is not None or complex_func:
+        raise NotImplementedError("the derivative of quad is for real integrands without weight=")
+    closed, captures = engine.close(func, args)
+    how = Quadrature({"full_output": full_output, **engine.plain(options)})
+    y = engine.record(integral, closed, how, a, b, *captures)
+    low, high = float(engine.plain(a)), float(engine.plain(b))
+    engine.check(func, (somewhere(low, high),), args, captures)
+    return (y, *how.rest)
+
+
+# ------------------------------------------------------------------------------ differential equations
+
+
+class Adjoint(Derived):
+    """The right-hand side for [y, cotangent of y, cotangent of the captures]: a function of state, t, captures."""
+
+    def __call__(self, state: Any, t: Any, *captures: Any) -> Any:
+        n = (np.size(state) - sum([np.size(c) for c in captures])) // 2
+        y, back = equivalents.pullback(self.f, state[:n], t, *captures)
+        dy, _, *rest = back(state[n : 2 * n])
+        return flat(
+            [y, -dy, *[np.zeros_like(c) if d is None else -d for c, d in zip(captures, rest)]]
+        )
+
+
+class Field(Derived):
+    """The right-hand side as a function of y and t that returns an array."""
+
+    def __init__(self, f: Any, tfirst: bool) -> None:
+        super().__init__(f)
+        self.tfirst = tfirst
+
+    def __call__(self, y: Any, t: Any, *captures: Any) -> Any:
+        z = self.f(t, y, *captures) if self.tfirst else self.f(y, t, *captures)
+        return np.reshape(np.asarray(z) if is_sequence(z) else z, -1)
+
+
+class Solver:
+    """How an equation is solved, and what else odeint returned."""
+
+    momentary = True  # made anew in each run, so that no expansion is kept for it
+
+    def __init__(self, options: dict[str, Any], more: dict[str, Any]) -> None:
+        self.options, self.more = options, more
+        self.rest: tuple[Any, ...] = ()
+
+    def __call__(self, f: Any, y0: Any, t: Any, captures: tuple[Any, ...]) -> Any:
+        z = integrate.odeint(
+            lambda y, t: f.value(y, t, *captures), y0, t, **self.options, **self.more
+        )
+        if type(z) is tuple:
+            z, *rest = z
+            self.rest = tuple(rest)
+        return z
+
+    def plainly(self) -> Solver:
+        """The same for another equation: only what holds for it as well."""
+        return Solver(
+            {k: x for k, x in self.options.items() if k in ("rtol", "atol", "mxstep", "hmax")}, {}
+        )
+
+
+def ode(f: Any, how: Any, y0: Any, t: Any, *captures: Any) -> Any:
+    """The solution of y' = f(y, t, *captures) at the times ``t``, the first of which is where y is ``y0``."""
+    return how(f, y0, t, captures)
+
+
+@rrule(ode)
+def _ode(f, how, y0, t, *captures):
+    z = ode(f, how, y0, t, *captures)
+
+    def pullback(dz):
+        n = np.shape(z)[1]
+        d = np.zeros(n)
+        rest = np.zeros(sum([np.size(c) for c in captures]))
+        dt = [0.0] * len(t)
+        adjoint = Adjoint(f)
+        for i in range(len(t) - 1, 0, -1):
+            dt[i] = np.sum(dz[i] * f(z[i], t[i], *captures))
+            state = np.concatenate([z[i], d + dz[i], rest])
+            times = np.stack([t[i], t[i - 1]])
+            before = ode(adjoint, how.plainly(), state, times, *captures)[1]
+            d, rest = before[n : 2 * n], before[2 * n :]
+        dt[0] = -np.sum(d * f(z[0], t[0], *captures))
+        dy0 = unbroadcast(np.reshape(d + dz[0], np.shape(y0)), y0)
+        return None, None, dy0, unbroadcast(np.stack(dt), t), *unflat(rest, captures)
+
+    return z, pullback
+
+
+@caller(integrate.odeint)
+def odeint(engine, func, y0, t, args=(), Dfun=None, full_output=0, tfirst=False, **options):
+    if Dfun is not None:
+        raise NotImplementedError("leave out Dfun= where odeint is differentiated")
+    closed, captures = engine.close(func, args)
+    how = Solver(engine.plain(options), {"full_output": full_output})
+    z = engine.record(ode, Field(closed, bool(tfirst)), how, y0, t, *captures)
+    start = (np.atleast_1d(np.array(engine.plain(y0), float)), float(engine.plain(t)[0]))
+    engine.check(func, start[::-1] if tfirst else start, args, captures)
+    return (z, *how.rest) if full_output else z

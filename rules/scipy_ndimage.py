@@ -1,0 +1,173 @@
+"""Linear filters of scipy.ndimage: each the same as sums over shifted copies, which are differentiated instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from .broadcasting import settled
+from .equivalents import like
+from .registry import query
+
+MODES = {
+    "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+
+
+@query
+def neighbours(n: int, before: int, after: int, mode: str) -> Any:
+    """Which elements stand where an axis of length ``n`` is continued to both sides; -1 for a constant."""
+    if MODES[mode] == "constant":
+        return np.pad(np.arange(n), (before, after), constant_values=-1)
+    return np.pad(np.arange(n), (before, after), mode=MODES[mode])
+
+
+def continued(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) -> Any:
+    """The array with its boundary continued along an axis."""
+    index = neighbours(np.shape(x)[axis], before, after, mode)
+    y = np.take(x, index, axis=axis)
+    if MODES[mode] != "constant":
+        return y
+    inside = np.reshape(index >= 0, [-1 if i == axis else 1 for i in range(np.ndim(x))])
+    return np.where(inside, y, cval)
+
+
+def new_array(output: Any) -> None:
+    if isinstance(output, np.ndarray):
+        raise NotImplementedError(
+            "the derivative is for filters that return a new array, without output="
+        )
+
+
+def each(value: Any, n: int) -> list[Any]:
+    """An option for each of ``n`` axes."""
+    return list(value) if isinstance(value, (tuple, list, np.ndarray)) else [value] * n
+
+
+@like(ndimage.correlate)
+def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+    new_array(output)
+    if axes is not None:
+        raise NotImplementedError("the derivative is not known for a filter with axes=")
+    n = np.ndim(input)
+    sizes = np.shape(weights)
+    starts = [k // 2 + settled(o) for k, o in zip(sizes, each(origin, n))]
+    x = input
+    for axis, (size, start, m) in enumerate(zip(sizes, starts, each(mode, n))):
+        x = continued(x, axis, start, size - 1 - start, m, cval)
+    total = 0.0
+    for index in np.ndindex(*sizes):
+        window = tuple([slice(k, k + np.shape(input)[i]) for i, k in enumerate(index)])
+        total = total + weights[index] * x[window]
+    return total
+
+
+def opposite(origin: Any, size: int) -> Any:
+    """The origin of a correlation that is a convolution."""
+    return -origin - (1 if size % 2 == 0 else 0)
+
+
+@like(ndimage.convolve)
+def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+    sizes = np.shape(weights)
+    origins = [opposite(settled(o), k) for o, k in zip(each(origin, len(sizes)), sizes)]
+    return correlate(input, np.flip(weights), output, mode, cval, origins, axes=axes)
+
+
+@like(ndimage.correlate1d)
+def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+    new_array(output)
+    along = settled(axis) % np.ndim(input)
+    w = np.asarray(weights)
+    size = np.shape(w)[0]
+    start = size // 2 + settled(origin)
+    x = continued(input, along, start, size - 1 - start, mode, cval)
+    n = np.shape(input)[along]
+    total = 0.0
+    for k in range(size):
+        window = tuple(
+            [slice(k, k + n) if i == along else slice(None) for i in range(np.ndim(input))]
+        )
+        total = total + w[k] * x[window]
+    return total
+
+
+@like(ndimage.convolve1d)
+def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+    w = np.asarray(weights)
+    return correlate1d(
+        input, w[::-1], axis, output, mode, cval, opposite(settled(origin), np.size(w))
+    )
+
+
+@like(ndimage.uniform_filter1d)
+def uniform_filter1d(input, size: Any, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+    n = settled(size)
+    return correlate1d(input, np.full(n, 1.0 / n), axis, output, mode, cval, origin)
+
+
+@like(ndimage.uniform_filter)
+def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+    n = np.ndim(input)
+    along = range(n) if axes is None else [settled(i) for i in each(axes, 1)]
+    x = input
+    for axis, k, m, o in zip(along, each(size, n), each(mode, n), each(origin, n)):
+        if settled(k) > 1:
+            x = uniform_filter1d(x, k, axis, output, m, cval, o)
+    return x
+
+
+def gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
+    """Samples of a normal density, or of its derivative, as a correlation needs them."""
+    t = np.arange(-radius, radius + 1)
+    phi = np.exp(-0.5 / (sigma * sigma) * t**2)
+    phi = phi / np.sum(phi)
+    before, hermite = 0.0, 1.0  # phi's derivatives are -(t/sigma^2) of the one before, and so on
+    for k in range(order):
+        before, hermite = hermite, -(t * hermite + k * before) / (sigma * sigma)
+    return (hermite * phi)[::-1]
+
+
+@like(ndimage.gaussian_filter1d)
+def gaussian_filter1d(
+    input,
+    sigma,
+    axis=-1,
+    order=0,
+    output=None,
+    mode="reflect",
+    cval=0.0,
+    truncate=4.0,
+    *,
+    radius=None,
+):
+    reach = int(truncate * float(sigma) + 0.5) if radius is None else settled(radius)
+    w = gaussian_weights(sigma, settled(order), reach)
+    return correlate1d(input, w, axis, output, mode, cval, 0)
+
+
+@like(ndimage.gaussian_filter)
+def gaussian_filter(
+    input,
+    sigma,
+    order=0,
+    output=None,
+    mode="reflect",
+    cval=0.0,
+    truncate=4.0,
+    *,
+    radius=None,
+    axes=None,
+):
+    n = np.ndim(input)
+    along = range(n) if axes is None else [settled(i) for i in each(axes, 1)]
+    x = input
+    for axis, s, k, m, r in zip(
+        along, each(sigma, n), each(order, n), each(mode, n), each(radius, n)
+    ):
+        if s > 1e-15:
+            x = gaussian_filter1d(x, s, axis, k, output, m, cval, truncate, radius=r)
+    return x

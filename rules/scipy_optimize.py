@@ -1,0 +1,231 @@
+"""Roots and fixed points, by the implicit function theorem.
+
+Where f(x, p) = 0, dx = -(df/dx)^-1 (df/dp) dp: the way in which the root was found does not matter, nor where
+the search began. What is differentiated is the function at the root, with respect to ``args`` and to what it
+has captured in its closure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from . import equivalents
+from .broadcasting import is_sequence
+from .registry import caller, rrule
+
+
+class Search:
+    """How a root is looked for, given a function of one argument; remembers what it found for which captures."""
+
+    momentary = True  # made anew in each run, so that no expansion is kept for it
+
+    def __init__(self, solver: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.solver, self.args, self.options = solver, args, options
+        self.found: Any = None
+        self.captures: tuple[Any, ...] = ()
+        self.whole: Any = None  # what the solver returned
+
+    def __call__(self, closed: Any, captures: tuple[Any, ...]) -> Any:
+        if self.found is None or not all(map(np.array_equal, self.captures, captures)):
+            f = lambda x: closed.value(x, *captures)
+            self.whole = self.solver(f, *self.args, **self.options)
+            whole = self.whole
+            self.found = (
+                whole.x if hasattr(whole, "x") else whole[0] if type(whole) is tuple else whole
+            )
+            self.captures = captures
+        return self.found
+
+    def converged(self) -> None:
+        """Raise an error where there is no root to differentiate."""
+        report = self.whole[1] if type(self.whole) is tuple else self.whole
+        good = getattr(report, "success", getattr(report, "converged", True))
+        if not good or (type(self.whole) is tuple and len(self.whole) == 4 and self.whole[2] != 1):
+            raise NotImplementedError(
+                f"{self.solver.__name__} found no root, so that there is no derivative of it"
+            )
+
+
+def root(closed: Any, search: Search, *captures: Any) -> Any:
+    """The root that a search finds."""
+    return search(closed, captures)
+
+
+class Residuals:
+    """A function of which a root is looked for; what it returns as a list is an array."""
+
+    def __init__(self, closed: Any) -> None:
+        self.closed = closed
+        self.__name__ = closed.__name__
+
+    def __call__(self, x: Any, *captures: Any) -> Any:
+        y = self.closed(x, *captures)
+        return np.asarray(y) if is_sequence(y) else y
+
+
+class Displacement(Residuals):
+    """f(x) - x, of which a fixed point is a root."""
+
+    def __call__(self, x: Any, *captures: Any) -> Any:
+        return self.closed(x, *captures) - x
+
+
+def fixed(closed: Any, search: Search, *captures: Any) -> Any:
+    """The fixed point that a search finds."""
+    return search(closed, captures)
+
+
+def implicit(kind: Any, closed: Any, search: Search, x: Any, captures: Any) -> Any:
+    """The pullback of what makes ``kind(closed)`` zero."""
+
+    def pullback(dx):
+        search.converged()
+        y, back = equivalents.pullback(kind(closed), x, *captures)
+        if np.ndim(y) == 0:
+            slope = back(1.0)[0]
+            if np.ndim(slope):
+                slope = np.sum(slope)
+            seed = -dx / slope if np.ndim(dx) == 0 else np.sum(-dx / slope)
+        else:
+            rows = []
+            n = np.size(y)
+            for i in range(n):
+                unit = np.zeros(n)
+                unit[i] = 1.0
+                rows.append(np.reshape(back(np.reshape(unit, np.shape(y)))[0], -1))
+            solution = np.linalg.solve(np.transpose(np.stack(rows)), np.reshape(dx, -1))
+            seed = -np.reshape(solution, np.shape(y))
+        return (None, None, *back(seed)[1:])
+
+    return pullback
+
+
+@rrule(root)
+def _root(closed, search, *captures):
+    x = root(closed, search, *captures)
+    return x, implicit(Residuals, closed, search, x, captures)
+
+
+@rrule(fixed)
+def _fixed(closed, search, *captures):
+    x = fixed(closed, search, *captures)
+    return x, implicit(Displacement, closed, search, x, captures)
+
+
+def solved(engine: Any, solver: Any, f: Any, start: Any, args: Any, options: dict[str, Any]) -> Any:
+    """The root of ``f`` as a traced value, and what the solver returned."""
+    closed, captures = engine.close(f, args)
+    plain = {k: engine.plain(x) for k, x in options.items()}
+    search = Search(solver, tuple(engine.plain(x) for x in start), plain)
+    x = engine.record(root, closed, search, *captures)
+    engine.check(f, (search.found,), args, captures)
+    return x, search.whole
+
+
+def scalar(solver: Any, fixed: int) -> None:
+    """Enter a root finder of one variable, which has ``fixed`` positional arguments before its options."""
+
+    @caller(solver)
+    def rule(engine, f, *given, args=(), full_output=False, disp=True, **options):
+        start, rest = given[:fixed], given[fixed:]
+        if rest:
+            raise NotImplementedError(f"give the options of {solver.__name__} by name")
+        x, whole = solved(
+            engine, solver, f, start, args, {**options, "full_output": full_output, "disp": disp}
+        )
+        if not full_output:
+            return x
+        if hasattr(whole[1], "root"):
+            whole[1].root = x
+        return (x, *whole[1:])
+
+
+for solver in (
+    optimize.brentq,
+    optimize.brenth,
+    optimize.bisect,
+    optimize.ridder,
+    optimize.toms748,
+):
+    scalar(solver, 2)
+
+
+@caller(optimize.newton)
+def newton(
+    engine,
+    func,
+    x0,
+    fprime=None,
+    args=(),
+    tol=1.48e-8,
+    maxiter=50,
+    fprime2=None,
+    x1=None,
+    rtol=0.0,
+    full_output=False,
+    disp=True,
+):
+    options = {
+        "fprime": None if fprime is None else with_args(fprime, args),
+        "tol": tol,
+        "maxiter": maxiter,
+    }
+    options |= {
+        "fprime2": None if fprime2 is None else with_args(fprime2, args),
+        "x1": x1,
+        "rtol": rtol,
+    }
+    x, whole = solved(
+        engine,
+        optimize.newton,
+        func,
+        (x0,),
+        args,
+        {**options, "full_output": full_output, "disp": disp},
+    )
+    if not full_output:
+        return x
+    if hasattr(whole[1], "root"):
+        whole[1].root = x
+    return (x, *whole[1:])
+
+
+def with_args(f: Any, args: Any) -> Any:
+    """``f(x, *args)`` as a function of ``x``."""
+    args = args if isinstance(args, tuple) else (args,)
+    return f if not args or not callable(f) else lambda x: f(x, *args)
+
+
+@caller(optimize.fixed_point)
+def fixed_point(engine, func, x0, args=(), xtol=1e-8, maxiter=500, method="del2"):
+    closed, captures = engine.close(func, args)
+    options = {"xtol": xtol, "maxiter": maxiter, "method": method}
+    search = Search(optimize.fixed_point, (engine.plain(x0),), options)
+    x = engine.record(fixed, closed, search, *captures)
+    engine.check(func, (search.found,), args, captures)
+    return x
+
+
+@caller(optimize.root)
+def root_(engine, fun, x0, args=(), method="hybr", jac=None, **options):
+    if callable(jac):
+        jac = with_args(jac, args)
+    elif jac:
+        raise NotImplementedError("give root() the Jacobian as a function of its own")
+    x, whole = solved(
+        engine, optimize.root, fun, (x0,), args, {"method": method, "jac": jac, **options}
+    )
+    whole.x = x
+    return whole
+
+
+@caller(optimize.fsolve)
+def fsolve(engine, func, x0, args=(), fprime=None, full_output=0, **options):
+    given = {"fprime": None if fprime is None else with_args(fprime, args), **options}
+    x, whole = solved(
+        engine, optimize.fsolve, func, (x0,), args, {**given, "full_output": full_output}
+    )
+    return (x, *whole[1:]) if full_output else x

@@ -1,0 +1,108 @@
+"""Convolutions and linear filters of scipy.signal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import signal
+
+from .broadcasting import settled, unbroadcast
+from .equivalents import like
+from .registry import rrule
+from .zeros import conj
+
+
+def to_full(d: Any, n: tuple[int, ...], m: tuple[int, ...], mode: str) -> Any:
+    """The cotangent of a part of a convolution as that of the whole, zero elsewhere."""
+    if mode == "full":
+        return d
+    for axis in range(len(n)):
+        size = n[axis] + m[axis] - 1
+        start = (size - n[axis]) // 2 if mode == "same" else min(n[axis], m[axis]) - 1
+        before = np.zeros((*np.shape(d)[:axis], start, *np.shape(d)[axis + 1 :]))
+        rest = size - start - np.shape(d)[axis]
+        after = np.zeros((*np.shape(d)[:axis], rest, *np.shape(d)[axis + 1 :]))
+        d = np.concatenate((before, d, after), axis=axis)
+    return d
+
+
+def convolution(primitive: Any, in1: Any, in2: Any, mode: str, **options: Any) -> Any:
+    """The value and the pullback of a convolution, however it is computed."""
+
+    def pullback(dz):
+        d = to_full(dz, np.shape(in1), np.shape(in2), mode)
+        d1 = signal.convolve(d, np.flip(in2), mode="valid")
+        d2 = signal.convolve(d, np.flip(in1), mode="valid")
+        return unbroadcast(d1, in1), unbroadcast(d2, in2)
+
+    return primitive(in1, in2, mode=mode, **options), pullback
+
+
+@rrule(signal.convolve)
+def convolve(in1, in2, mode="full", method="auto"):
+    return convolution(signal.convolve, in1, in2, mode, method=method)
+
+
+@like(signal.fftconvolve, signal.oaconvolve)
+def fftconvolve(in1, in2, mode="full", axes=None):
+    if axes is not None:
+        raise NotImplementedError("the derivative is not known for a convolution along some axes")
+    return signal.convolve(in1, in2, mode)
+
+
+@like(signal.correlate)
+def correlate(in1, in2, mode="full", method="auto"):
+    return signal.convolve(in1, conj(np.flip(in2)), mode)
+
+
+def zeros_outside(boundary: Any, fillvalue: Any) -> None:
+    if boundary not in ("fill", 0) or fillvalue != 0:
+        raise NotImplementedError("the derivative is for zeros outside of the arrays")
+
+
+@like(signal.convolve2d)
+def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+    zeros_outside(boundary, fillvalue)
+    return signal.convolve(in1, in2, mode)
+
+
+@like(signal.correlate2d)
+def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+    zeros_outside(boundary, fillvalue)
+    z = signal.convolve(in1, conj(np.flip(in2)), "full" if mode == "same" else mode)
+    if mode != "same":
+        return z
+    (n, m), (k, l) = np.shape(in1), np.shape(in2)
+    return z[k // 2 : k // 2 + n, l // 2 : l // 2 + m]  # where the middle is, for even sizes
+
+
+@rrule(signal.lfilter)
+def lfilter(b, a, x, axis=-1, zi=None):
+    y = signal.lfilter(b, a, x, axis, zi)
+
+    def pullback(dy):
+        if zi is not None:
+            raise NotImplementedError(
+                "the derivative of lfilter is not known with initial conditions zi="
+            )
+        along = settled(axis)
+        p, q = np.atleast_1d(b), np.atleast_1d(a)
+        backward = lambda p, d: np.flip(signal.lfilter(p, q, np.flip(d, along), axis=along), along)
+        dx = backward(p, dy)
+        one = np.ones(1)
+        # y = b/a x: along b it changes by x/a, along a by -y/a, both delayed.
+        by_b, by_a = signal.lfilter(one, q, x, axis=along), signal.lfilter(one, q, y, axis=along)
+        db = delayed_products(dy, by_b, np.size(b), along)
+        da = -delayed_products(dy, by_a, np.size(a), along)
+        shaped = lambda d, like: unbroadcast(np.reshape(d, np.shape(like)), like)
+        return shaped(db, b), shaped(da, a), unbroadcast(dx, x)
+
+    return y, pullback
+
+
+def delayed_products(d: Any, u: Any, count: int, axis: int) -> Any:
+    """The inner products of ``d`` with ``u``, delayed by 0, 1, ... steps."""
+    d, u = np.moveaxis(d, axis, -1), np.moveaxis(u, axis, -1)
+    n = np.shape(u)[-1]
+    return np.stack([np.sum(d[..., k:] * u[..., : max(n - k, 0)]) for k in range(count)])

@@ -1,0 +1,95 @@
+"""Integrals and differential equations."""
+
+import numpy as np
+import pytest
+from checker import Table, check_first, check_second
+
+from wengert import WengertError, grad, pullback
+
+integrate = pytest.importorskip("scipy.integrate")
+
+case = Table()
+
+V = np.array([0.5, -1.2, 2.0, 0.7, 0.3])
+X = np.array([0.0, 0.4, 1.1, 1.7, 2.6])
+TIMES = np.linspace(0.0, 1.5, 4)
+FIRST = {"second": False, "tol": 1e-5}
+
+case(lambda a, b: integrate.quad(lambda t: np.sin(a * t) * b, 0.0, 1.3)[0], 0.7, 1.2)
+case(lambda a, b: integrate.quad(lambda t, a: np.exp(-a * t), a, b, args=(a,))[0], 0.3, 1.9)
+case(lambda a: integrate.quad(lambda t: np.exp(-a * t * t), -np.inf, np.inf)[0], 0.8)
+case(lambda a: integrate.quad(lambda t: np.exp(-a * t), 0, np.inf)[0], 0.8)
+case(lambda v: integrate.quad(lambda t: np.sum(v * t ** np.arange(5)), -0.5, v[0])[0], V)
+case(
+    lambda a: integrate.quad(lambda t: t if t < a else a, 0.0, 1.0, points=[0.5])[0],
+    0.5,
+    case={"second": False, "tol": 1e-3},
+)
+case(lambda a: integrate.quad(np.cos, 0.0, a)[0], 0.8)
+case(lambda y: integrate.trapezoid(y, X), V)
+case(integrate.trapezoid, V, X)
+case(integrate.cumulative_trapezoid, V, X)
+case(integrate.cumulative_trapezoid, V, dx=0.5, initial=0)
+case(lambda y: integrate.simpson(y, x=X), V)
+case(lambda y: integrate.simpson(y, dx=0.3), V)
+case(lambda y: integrate.simpson(y[:4], dx=0.3), V)
+case(lambda a: integrate.fixed_quad(lambda t: np.exp(-a * t), 0.0, 1.0, n=6)[0], 0.8)
+case(lambda a: integrate.romb(np.exp(-a * np.linspace(0, 1, 5)), dx=0.25), 0.8)
+
+TIGHT = {"rtol": 1e-11, "atol": 1e-11}
+
+
+def pendulum(y, t, k, c):
+    return [y[1], -k * np.sin(y[0]) - c * y[1]]
+
+
+case(
+    lambda y0, k, c: integrate.odeint(pendulum, y0, TIMES, args=(k, c), **TIGHT),
+    np.array([1.0, 0.2]),
+    1.3,
+    0.4,
+    case=FIRST,
+)
+case(
+    lambda y0, t: integrate.odeint(pendulum, y0, t, args=(1.3, 0.4), **TIGHT),
+    np.array([1.0, 0.2]),
+    TIMES,
+    case=FIRST,
+)
+case(
+    lambda k: integrate.odeint(lambda t, y: -k * y * t, 1.0, TIMES, tfirst=True, **TIGHT),
+    0.7,
+    case={"tol": 1e-5},
+)
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+@pytest.mark.parametrize("method", ["Radau", "BDF", "LSODA"])
+def test_implicit_methods_are_right_or_refused(method):
+    def f(k):
+        return integrate.solve_ivp(
+            lambda t, y: -k * y, (0.0, 1.0), [1.0], method=method, rtol=1e-8, atol=1e-10
+        ).y[0, -1]
+
+    try:
+        slope = grad(f)(0.7)
+    except WengertError as error:
+        assert "test_scipy_integrate.py" in str(error)
+        return
+    assert slope == pytest.approx(-np.exp(-0.7), rel=1e-5)
+
+
+def test_weights_are_refused():
+    with pytest.raises(NotImplementedError, match="weight"):
+        pullback(
+            lambda a: integrate.quad(lambda t: a * t, 0.0, 1.0, weight="cos", wvar=2.0)[0], 1.0
+        )

@@ -1,0 +1,67 @@
+"""Splines and linear interpolation."""
+
+import numpy as np
+import pytest
+from checker import Table, check_first, check_second
+
+from wengert import NoRuleError, grad
+
+interpolate = pytest.importorskip("scipy.interpolate")
+
+case = Table()
+
+X = np.array([0.0, 0.7, 1.5, 2.1, 3.0, 3.8])
+Y = np.array([0.3, 1.2, -0.4, 0.9, 1.6, 0.2])
+YY = np.stack([Y, np.cos(Y)], axis=1)
+XP = np.array([0.2, 1.15, 2.6, 3.3])
+OUT = np.array([-0.4, 1.1, 4.3])
+SINGLE = {"tol": 1e-5}
+
+for bc in ("not-a-knot", "natural", "clamped"):
+    case(
+        lambda x, y, xp, bc=bc: interpolate.CubicSpline(x, y, bc_type=bc)(xp),
+        X,
+        Y,
+        XP,
+        case={"name": bc, **SINGLE},
+    )
+case(lambda y, xp: interpolate.CubicSpline(X, y)(xp), YY, XP, case=SINGLE)
+case(lambda y, xp: interpolate.CubicSpline(X, y)(xp), Y, OUT, case=SINGLE)
+case(lambda y, xp: interpolate.CubicSpline(X, y)(xp, 1), Y, XP, case=SINGLE)
+case(lambda xp: interpolate.CubicSpline(X, Y)(xp), 1.3)
+case(interpolate.CubicSpline(X, Y), XP)
+case(
+    lambda x, y, xp: interpolate.PchipInterpolator(x, y)(xp),
+    X,
+    Y,
+    XP,
+    case={"second": False, **SINGLE},
+)
+for k in (1, 2, 3):
+    case(
+        lambda y, xp, k=k: interpolate.make_interp_spline(X, y, k=k)(xp),
+        Y,
+        XP,
+        case={"name": f"k={k}", **SINGLE},
+    )
+case(lambda y, xp: interpolate.make_interp_spline(X, y)(xp), YY, XP, case=SINGLE)
+case(lambda y: interpolate.make_interp_spline(X, y, bc_type="natural")(XP, 1), Y, case=SINGLE)
+case(lambda c, xp: interpolate.BSpline(np.arange(10.0) / 3, c, 3)(xp), Y, XP / 3 + 1.0, case=SINGLE)
+case(lambda y, xp: interpolate.interp1d(X, y)(xp), Y, XP)
+case(lambda y, xp: interpolate.interp1d(X, y, kind="cubic")(xp), Y, XP, case=SINGLE)
+case(lambda xp: interpolate.interp1d(X, YY, axis=0)(xp), XP)
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+def test_places_of_the_data_of_a_b_spline_are_named():
+    with pytest.raises(NoRuleError, match="places of the data"):
+        grad(lambda x: interpolate.make_interp_spline(x, Y)(0.4))(X)

@@ -1,0 +1,80 @@
+"""Convolutions and filters: scipy.signal and scipy.ndimage."""
+
+import numpy as np
+import pytest
+from checker import Table, check_first, check_second, check_single
+
+from wengert import NoRuleError, TraceError, grad
+
+signal = pytest.importorskip("scipy.signal")
+ndimage = pytest.importorskip("scipy.ndimage")
+
+case = Table()
+
+V = np.array([0.5, -1.2, 2.0, 0.7, 0.3, -0.9])
+W = np.array([0.4, -0.3, 1.1])
+M = np.array([[0.5, -1.2, 2.0, 0.1], [0.7, 0.1, -0.6, 0.9], [1.5, 0.4, 0.9, -0.2]])
+K = np.array([[0.2, 0.7], [-0.4, 0.5]])
+
+for mode in ("full", "same", "valid"):
+    for f in (signal.convolve, signal.correlate, signal.fftconvolve):
+        case(f, V, W, mode=mode)
+        case(f, W, V, mode=mode)
+        case(f, M, K, mode=mode)
+        case(f, V + 0.3j, W - 0.2j, mode=mode)
+    case(signal.convolve2d, M, K, mode=mode)
+    case(signal.correlate2d, M, K, mode=mode)
+case(signal.convolve, V, W, method="direct")
+case(signal.convolve, V, W, "same", "fft")
+case(signal.lfilter, W, np.array([1.3, -0.4]), V)
+case(signal.lfilter, W, np.array([1.0]), V)
+case(signal.lfilter, W[:1], np.array([1.3, -0.4, 0.2]), M)
+case(signal.lfilter, W, np.array([1.3, -0.4]), M, axis=0)
+
+for mode in ("reflect", "mirror", "nearest", "wrap", "constant"):
+    case(ndimage.correlate1d, V, W, mode=mode)
+    case(ndimage.convolve1d, V, W, mode=mode, origin=1)
+    case(ndimage.correlate, M, K, mode=mode, cval=0.4)
+    case(ndimage.convolve, M, K, mode=mode)
+    case(ndimage.gaussian_filter1d, V, 0.9, mode=mode)
+    case(ndimage.uniform_filter1d, V, 3, mode=mode)
+    case(ndimage.uniform_filter, M, 3, mode=mode)
+    case(ndimage.gaussian_filter, M, 0.8, mode=mode)
+case(ndimage.correlate1d, M, W, axis=0)
+case(ndimage.convolve1d, M, W[:2], axis=0)
+case(ndimage.correlate, M, K, origin=(-1, 0))
+case(ndimage.gaussian_filter1d, V, 0.9, order=1)
+case(ndimage.gaussian_filter1d, V, 0.9, order=2)
+case(ndimage.gaussian_filter1d, V, 0.9, order=3)
+case(ndimage.gaussian_filter, M, (0.8, 1.1), order=(0, 1))
+case(ndimage.uniform_filter, M, (2, 3))
+
+
+@case.each
+def test_gradient(case):
+    check_first(case)
+
+
+@case.second
+def test_second_order(case):
+    check_second(case)
+
+
+@case.single
+def test_single_precision(case):
+    check_single(case)
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(NoRuleError, match="zeros outside"):
+        grad(lambda m: signal.convolve2d(m, K, boundary="wrap").sum())(M)
+    with pytest.raises(NoRuleError, match="zi="):
+        grad(lambda v: signal.lfilter(W, [1.0], v, zi=np.zeros(2))[0].sum())(V)
+
+    def f(v):
+        out = np.zeros_like(v)
+        ndimage.correlate1d(v, W, output=out)
+        return out.sum()
+
+    with pytest.raises(TraceError, match="output="):
+        grad(f)(V)
