@@ -11,7 +11,7 @@ from .broadcasting import settled
 from .equivalents import like
 from .registry import query
 
-MODES = {
+MODES: dict[str, Any] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
 }  # fmt: skip

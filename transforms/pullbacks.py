@@ -146,18 +146,3 @@ def revived(program: Program, inputs: tuple[Any, ...], drawn: Any) -> Run:
 
     with np.errstate(all="ignore"):
         return copied(program.skeleton, value)[0]
-
-
-vjp = pullback
-
-
-@intrinsic
-def traced_pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
-    """`pullback` for rules, of which no program is kept."""
-    if active.tracer is not None:
-        return inner_pullback(active.tracer, f, args, {}, False)
-    done = run(f, args, {})
-    return done.value, Pullback(done)
-
-
-equivalents.pullback = traced_pullback
