@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from .numpy_random import FAMILIES, Family
-from .registry import MUTATOR, NONDIFF, QUERY, RRULE, lookup
+from .registry import CALLER, MUTATOR, NONDIFF, QUERY, RRULE, lookup
 
-STATUS = {RRULE: "rule", NONDIFF: "nondiff", QUERY: "query", MUTATOR: "writes"}
+STATUS = {RRULE: "rule", CALLER: "rule", NONDIFF: "nondiff", QUERY: "query", MUTATOR: "writes"}
 MEANING = {
     "rule": "has a rule",
     "traced": "is traced through its Python body, or by the tracer itself; tested",
