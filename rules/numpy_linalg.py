@@ -406,8 +406,14 @@ def svdvals(x, **options):
     return np.linalg.svd(x, compute_uv=False), pullback
 
 
-if hasattr(np.linalg, "svdvals"):  # new in NumPy 2, where np.linalg.cond calls the inner one
-    rrule(np.linalg.svdvals, np.linalg._umath_linalg.svd)(svdvals)
+# New in NumPy 2, whose later releases have np.linalg.cond call the inner one.
+SVDVALS = tuple(
+    getattr(space, name)
+    for space, name in ((np.linalg, "svdvals"), (np.linalg._umath_linalg, "svd"))
+    if hasattr(space, name)
+)
+if SVDVALS:
+    rrule(*SVDVALS)(svdvals)
 
 
 @rrule(np.linalg.qr)

@@ -13,7 +13,17 @@ import numpy as np
 
 from .broadcasting import is_complex, is_sequence
 from .elementwise import filled
-from .numpy_linalg import DEFICIENT, SQUARE, _array, _h, _is_vector, _t, cofactors, invertible
+from .numpy_linalg import (
+    DEFICIENT,
+    SQUARE,
+    SVDVALS,
+    _array,
+    _h,
+    _is_vector,
+    _t,
+    cofactors,
+    invertible,
+)
 from .registry import Missing, frule
 from .zeros import ratio
 
@@ -162,7 +172,7 @@ def singular(x: Any, d: Any) -> Any:
 
 if hasattr(np.linalg, "svdvals"):
 
-    @frule(np.linalg.svdvals, np.linalg._umath_linalg.svd)
+    @frule(*SVDVALS)
     def svdvals(primals, tangents, **options):
         (a,), (da,) = primals, tangents
         return np.linalg.svd(a, compute_uv=False), singular(_array(a), direction(da, a))
