@@ -25,6 +25,7 @@ def like(*primitives: Callable[..., Any]) -> Callable[[F], F]:
 
     As in a rule, parameters without a default are operands, the others options.
 
+    >>> import numpy as np
     >>> @like(np.hypot)
     ... def hypot(x, y):
     ...     return np.sqrt(x * x + y * y)

@@ -174,7 +174,7 @@ class Loops:
     def forget(self, start: int) -> None:
         """Ops from ``start`` on are about to be folded into one: loops among them are gone."""
         self.done[:] = [passage for passage in self.done if passage.stop <= start]
-        self.open[:] = [passage for passage in self.open if passage.heads[0] <= start]
+        self.open[:] = [x for x in self.open if not x.heads or x.heads[0] <= start]
         for passage in self.open:
             self.keep(passage)
 
