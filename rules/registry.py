@@ -71,11 +71,13 @@ class Rules(dict[Hashable, Rule]):
         super().__init__()
         self.listeners: list[Callable[[], None]] = []
         self.loading: int | None = None  # the thread that is loading awaited rules
+        self.before: frozenset[Hashable] = frozenset()  # what had rules when it began to
 
     def __setitem__(self, primitive: Hashable, rule: Rule) -> None:
         if self.loading == threading.get_ident():
             # Nobody has asked for these before, so nothing that was made is out of date; and a user's own rule stays.
-            self.setdefault(primitive, rule)
+            if primitive not in self.before:
+                super().__setitem__(primitive, rule)
             return
         super().__setitem__(primitive, rule)
         self.changed()
@@ -137,6 +139,8 @@ def load(package: str) -> bool:
         return False
     with lock:
         before, rules.loading = rules.loading, threading.get_ident()
+        if before is None:
+            rules.before = frozenset(rules)
         try:
             importlib.import_module(awaited[package])
         finally:

@@ -15,7 +15,7 @@ from scipy import linalg
 from .broadcasting import is_complex, is_sequence, settled, unbroadcast
 from .equivalents import like
 from .numpy_linalg import _pinv_pullback, _svd_pullback, largest, triangle_read
-from .registry import Operand, nondiff, query, rrule
+from .registry import Operand, caller, frule, nondiff, query, rrule
 from .zeros import conj, ratio
 
 
@@ -370,9 +370,21 @@ def solve_toeplitz(c_or_cr, b, check_finite=True):
     return np.linalg.solve(matrix, b)
 
 
-@like(linalg.norm)
-def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+def norm_of(a: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
+    """SciPy's norm."""
+    return linalg.norm(a, ord, axis, keepdims)
+
+
+@like(norm_of)
+def _norm_of(a, ord=None, axis=None, keepdims=False):
     return np.linalg.norm(a, ord, axis, keepdims)
+
+
+@caller(linalg.norm)
+def norm(engine, a, ord=None, axis=None, keepdims=False, check_finite=True):
+    # Which formula holds is decided by the value of ord.
+    ord, axis = engine.constant(ord, "ord"), engine.plain(axis)
+    return engine.record(norm_of, a, ord, axis, engine.plain(keepdims))
 
 
 @like(linalg.det)
@@ -702,6 +714,18 @@ def logm(A, **options):
         return (unbroadcast(corner(linalg.logm, t(array(A)), dz), A),)
 
     return z, pullback
+
+
+@frule(linalg.expm)
+def expm_forward(primals, tangents):
+    (a,), (da,) = primals, tangents
+    return linalg.expm(a), corner(linalg.expm, array(a), array(da))
+
+
+@frule(linalg.logm)
+def logm_forward(primals, tangents):
+    (a,), (da,) = primals, tangents
+    return linalg.logm(a), corner(linalg.logm, array(a), array(da))
 
 
 @rrule(linalg.sqrtm)

@@ -215,10 +215,22 @@ class Engine:
         """An attribute as the traced function sees it."""
         return calls.special[getattr](self.tracer, self.site, (obj, name), {})
 
+    def constant(self, value: Any, what: str) -> Any:
+        """The plain value of an option; an error, where a derivative may be asked in it."""
+        if type(value) in BOXES and isinstance(value.value, float):
+            given = isinstance(value.op, Input) and value.op.role == "outside"
+            if not given and abs(value.value) != float("inf"):
+                raise TraceError(
+                    f"{blame(self.site)}: {self.name} has no formula for its derivative in {what}; give a constant"
+                )
+        return lower(self.tracer, value)
+
     def record(self, primitive: Any, *operands: Any) -> Any:
         """Put the call of a primitive on the tape."""
         if self.tracer.reads is not None:
-            self.tracer.reads.problem(f"{self.name} calls back a function", self.site)
+            self.tracer.reads.problem(
+                f"{self.name} depends on more than numbers and arrays", self.site
+            )
         return record(self.tracer, self.site, primitive, operands, {})
 
     def check(self, f: Any, xs: tuple[Any, ...], args: Any, captures: list[Any]) -> None:

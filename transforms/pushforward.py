@@ -208,6 +208,7 @@ def transposed(
     tape.result = typed(tape, joined(tangent), op.value)
     drawn, decided = looked(machine, stage.inputs)
     momentary = momentary or bool(machine.momentary) or decided
+    momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
     return Pushforward(pruned(simplified(tape)), momentary), stage.drawn | drawn
 
 

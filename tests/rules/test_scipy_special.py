@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from checker import Table, check_first, check_second, check_single
+from checker import Table, check_first, check_forward, check_second, check_single
 
 from wengert import NoRuleError, grad, pullback
 
@@ -177,6 +177,11 @@ case(lambda x: special.legendre(3)(x), UNIT)
 @case.each
 def test_gradient(case):
     check_first(case)
+
+
+@case.each
+def test_forward(case):
+    check_forward(case)
 
 
 @case.second
