@@ -178,7 +178,7 @@ def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
-    if type(fn) is FunctionType:
+    if type(fn) is FunctionType and rule.kind != registry.CALLER:
         must_be_closed(tracer, site, fn, args, kwargs)
     if (
         kwargs
