@@ -15,7 +15,7 @@ from scipy import integrate
 
 from . import equivalents
 from .broadcasting import is_sequence, unbroadcast
-from .registry import caller, rrule
+from .registry import caller, query, rrule
 
 
 def flat(parts: Any) -> Any:
@@ -95,6 +95,12 @@ class Componentwise:
         )
 
 
+@query
+def componentwise(how: Any) -> Componentwise:
+    """How the derivative of an integral is computed."""
+    return Componentwise(how.options)
+
+
 def somewhere(a: float, b: float) -> float:
     """A number between two limits."""
     if np.isfinite(a + b):
@@ -120,7 +126,7 @@ def _integral(f, how, a, b, *captures):
         da, db = at_limit(f, a, dy, captures, -1), at_limit(f, b, dy, captures, 1)
         if not captures:
             return None, None, da, db
-        d = integral(Against(f), Componentwise(how.options), a, b, dy, *captures)
+        d = integral(Against(f), componentwise(how), a, b, dy, *captures)
         return None, None, da, db, *unflat(d, captures)
 
     return integral(f, how, a, b, *captures), pullback
@@ -183,11 +189,12 @@ class Solver:
             self.rest = tuple(rest)
         return z
 
-    def plainly(self) -> Solver:
-        """The same for another equation: only what holds for it as well."""
-        return Solver(
-            {k: x for k, x in self.options.items() if k in ("rtol", "atol", "mxstep", "hmax")}, {}
-        )
+
+@query
+def plainly(how: Solver) -> Solver:
+    """The same for another equation: only what holds for it as well."""
+    kept = ("rtol", "atol", "mxstep", "hmax")
+    return Solver({k: x for k, x in how.options.items() if k in kept}, {})
 
 
 def ode(f: Any, how: Any, y0: Any, t: Any, *captures: Any) -> Any:
@@ -209,7 +216,7 @@ def _ode(f, how, y0, t, *captures):
             dt[i] = np.sum(dz[i] * f(z[i], t[i], *captures))
             state = np.concatenate([z[i], d + dz[i], rest])
             times = np.stack([t[i], t[i - 1]])
-            before = ode(adjoint, how.plainly(), state, times, *captures)[1]
+            before = ode(adjoint, plainly(how), state, times, *captures)[1]
             d, rest = before[n : 2 * n], before[2 * n :]
         dt[0] = -np.sum(d * f(z[0], t[0], *captures))
         dy0 = unbroadcast(np.reshape(d + dz[0], np.shape(y0)), y0)
