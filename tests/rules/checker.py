@@ -362,7 +362,9 @@ def assert_kind(dx, x):
         if isinstance(x, np.ndarray):
             assert dx.dtype == x.dtype and dx.shape == x.shape
     elif isinstance(x, np.integer):
-        assert dx is None or type(dx) is float  # of an index; of an integer that depends on a Python int
+        assert (
+            dx is None or type(dx) is float
+        )  # of an index; of an integer that depends on a Python int
     elif not isinstance(x, int):
         assert dx is None
 
