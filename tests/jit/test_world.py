@@ -93,12 +93,18 @@ def stories(name):
 SOME = ("value_and_grad", "pullback", "turns")
 
 
+def share(story, ways):
+    """The first way, and at every other story one of the others, which one depends on the CPython too."""
+    turn, other = divmod(story.number + sys.version_info[1], 2)
+    return (ways[0], ways[1 + turn % (len(ways) - 1)]) if other else ways[:1]
+
+
 def told_in(name, ways=("value_and_grad", "pullback")):
-    if "WENGERT_WORLDS" in os.environ:  # there is time
-        ways = tuple(WAYS)
+    whole = "WENGERT_WORLDS" in os.environ  # there is time
+    ways = tuple(WAYS if whole else ways)
     cases = []
     for story in stories(name):
-        for way in ways:
+        for way in ways if whole else share(story, ways):
             known = [reason for reason in story.known if way in reason or ": " not in reason]
             marks = [pytest.mark.xfail(reason=reason) for reason in known]
             cases.append(pytest.param(story, way, marks=marks, id=f"{story}-{way}"))

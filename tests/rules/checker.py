@@ -21,6 +21,8 @@ Re(sum(dx * v)).
 import copy
 import functools
 import operator
+import os
+import sys
 import zlib
 
 import numpy as np
@@ -32,6 +34,10 @@ from wengert.rules.zeros import product
 from wengert.tracer.tape import Op, fn_name, ops_in
 
 FLOATS = (float, complex, np.inexact)
+# The rules are the same Python on every CPython: one of them goes through the whole of each table, and each of the
+# others through a third, not all through the same one.
+VERSION = sys.version_info[1]
+WHOLE = VERSION == 13 or "WENGERT_WORLDS" in os.environ
 
 
 class Case:
@@ -69,6 +75,7 @@ class Table:
         return self._parametrize([c for c in self.cases if c.single and has_arrays(c.args)])
 
     def _parametrize(self, cases):
+        cases = cases if WHOLE else cases[VERSION % 3 :: 3]
         return pytest.mark.parametrize("case", cases, ids=[c.name for c in cases])
 
 

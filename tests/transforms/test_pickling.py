@@ -215,6 +215,9 @@ def test_functions_come_back_as_themselves():
     assert all(id(fn) in known for fn in found if fn != np.add.reduce)  # which is new at each look
 
 
+@pytest.mark.filterwarnings(
+    "ignore:numpy.core is deprecated"
+)  # pickle looks for a name in every module there is
 def test_every_differentiable_primitive_can_be_sent():
     for fn, rule in list(rules.items()):
         if rule.kind == "rrule" and rule.function.__module__.startswith("wengert"):
