@@ -165,6 +165,14 @@ class Loops:
         for passage in self.open:
             self.keep(passage)
 
+    def pin(self, start: int, why: str) -> None:
+        """Another count of iterations is another path, for passages that began at ``start`` or later."""
+        for passage in reversed(self.done):
+            if passage.stop < start:
+                break
+            if passage.heads[0] >= start:
+                passage.rigid = passage.rigid or why
+
     def keep(self, passage: Passage) -> None:
         """From now on, all iterations of a passage are kept."""
         passage.watch = None

@@ -7,6 +7,7 @@ import math
 import operator
 import re
 import sys
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,11 @@ INFIX = {
 }  # fmt: skip
 PREFIX = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 BUILTINS = vars(sys.modules["builtins"])
+# What compiled source calls `np` and `math`: as they were imported, whoever may patch them later.
+AS_IMPORTED: dict[str, Any] = {
+    "np": types.SimpleNamespace(**{**vars(np), "linalg": types.SimpleNamespace(**vars(np.linalg))}),
+    "math": types.SimpleNamespace(**vars(math)),
+}
 
 
 class Text:
@@ -217,8 +223,9 @@ class Writer(Text):
 
     def run(self, source: str, name: str) -> Any:
         """The function of that name which the source defines."""
-        exec(compile(source, f"<{name}>", "exec"), self.namespace)
-        return self.namespace[name]
+        namespace = {**self.namespace, **AS_IMPORTED}
+        exec(compile(source, f"<{name}>", "exec"), namespace)
+        return namespace[name]
 
 
 def source_of(tape: Tape, name: str | None = None) -> str:

@@ -224,6 +224,8 @@ def inner_run(
         named[name], done.kwargs[name] = as_variables(tracer, x, seen)
     start = len(tracer.tape.ops)
     done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
+    if tracer.loops is not None:
+        tracer.loops.pin(start, "its derivative is taken inside the function")
     seen.settle()
     done.result = result_tree(tracer, done.value)
     return done, start, len(tracer.tape.ops)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
-from ..tracer.source import BUILTINS, INFIX, Text
+from ..tracer.source import AS_IMPORTED, BUILTINS, INFIX, Text
 from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
     FLOATS,
@@ -69,8 +69,8 @@ class Assembly(Text):
     """
 
     def __init__(self, namespace: dict[str, Any], taken: Iterable[str] = ()) -> None:
-        namespace.setdefault("np", np)
-        namespace.setdefault("math", math)
+        for name, module in AS_IMPORTED.items():
+            namespace.setdefault(name, module)
         super().__init__(namespace, taken)
         self.spare: list[str] = []  # names given back, the last one on top
         self.bound: set[Op] = set()  # their names are somebody else's
@@ -138,8 +138,6 @@ class Assembly(Text):
     def function(self, fn: Any) -> str:
         """A callable by a name of its own: a look-up of ``np.add.reduce`` would cost as much as a small sum."""
         name = getattr(fn, "__name__", type(fn).__name__)
-        if getattr(math, name, None) is fn:
-            return f"math.{name}"
         owner = getattr(fn, "__self__", None)
         if isinstance(owner, np.ufunc):
             fn = self.methods.setdefault((owner, name), fn)  # made anew each time it is asked for

@@ -230,3 +230,34 @@ def test_a_pullback_has_rolled_loops():
             known = pullback(f, 1.3 * scale, v * scale)[1](2.0)
         np.testing.assert_allclose(flat(gradients), flat(known), rtol=1e-12)
     assert "1 loop rolled" in explain(f, 1.3, v)
+
+
+def test_a_derivative_inside_fixes_the_number_of_iterations():
+    """What the inner sweep does, it does as often as the loop has run."""
+
+    def f(x, y):
+        last = x
+        while last < 10:
+            last *= y
+        return last
+
+    second = grad(grad(f), argnums=(0, 1))
+    for args, n in (((0.5, 1.5), 8), ((0.5, 2.5), 4), ((0.5, 1.5), 8), ((0.1, 2.5), 6)):
+        for _ in range(3):
+            got = second(*args)  # of y**n, by x and by y
+        assert got[0] == 0.0
+        assert math.isclose(got[1], n * args[1] ** (n - 1), rel_tol=1e-12)
+
+
+def test_patched_modules_leave_kept_derivatives_alone(monkeypatch):
+    """The rule of `math.sin` means the cosine that there was when it was written."""
+    clear_cache()
+    for _ in range(2):
+        step = grad(lambda x: math.sin(x) * x)
+        known = [step(1.2) for _ in range(3)]
+        assert len(set(known)) == 1
+        with monkeypatch.context() as patch:
+            patch.setattr(math, "cos", lambda x: 7.0)
+            assert [step(1.2) for _ in range(3)] == known
+            clear_cache()
+            assert [step(1.2) for _ in range(3)] == known
