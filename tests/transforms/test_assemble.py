@@ -298,7 +298,7 @@ def test_linear_in_length():
 
 
 def test_guards_stand_where_the_decision_is_made():
-    tape = trace(lambda x: log(x) if x > 1.0 else x * 2.0, 3.0)
+    tape = trace(lambda x: math.log(x) if x > 1.0 else x * 2.0, 3.0)
     assert source_of(tape, "f", {}).splitlines() == [
         "def f(x):",
         "    t1 = x > 1.0",
