@@ -286,9 +286,15 @@ def record_sweep(
     seeds = [(op, operand(d, [])) for op, d in seeds]
     machine = Recorded(tracer.tape, site)
     found: dict[Op | None, Any] = dict(zip(wrt, sweep(ops, wrt, seeds, machine), strict=True))
-    tracer.tape.ops += decisions(machine.looked, tracer.tape)
-
+    note_decisions(tracer, machine)
     return arranged(done, lambda leaf: handed(tracer, leaf, found.get(leaf.op), site))
+
+
+def note_decisions(tracer: Tracer, machine: Any) -> None:
+    """Guard what a sweep on the active tape has depended on beside the values that are on the tape."""
+    tracer.tape.ops += decisions(machine.looked, tracer.tape)
+    if machine.momentary and tracer.reads is not None:
+        tracer.reads.problem(f"the rule of {machine.momentary} depends on more than its arguments")
 
 
 def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:

@@ -22,12 +22,12 @@ from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Input, Op, Tape, append, primal
-from .api import box_of, inner_run
+from .api import box_of, inner_run, note_decisions
 from .batch import Batch
 from .dispatch import written
 from .forward import Pusher
 from .gradients import check_argument, checked_argnums, grad, name_of
-from .reverse import Recorded, decisions, sweep
+from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Once, Pushed, Transform, Whole, check_sequences
 
@@ -93,8 +93,9 @@ class Blocks:
         self.check_complex()
         self.units = self.layout(self.ins if self.forward else self.outs)
         self.looked: dict[Op, None] = {}
+        self.momentary = ""
         self.found = self.computed()
-        tracer.tape.ops += decisions(self.looked, tracer.tape)
+        note_decisions(tracer, self)
 
     def check_complex(self) -> None:
         """A derivative of complex numbers by complex numbers is one number only where it is declared so."""
@@ -167,6 +168,7 @@ class Blocks:
             machine = Recorded(tape, self.site)
             found = sweep(self.ops, wanted, seeds, machine)
         self.looked.update(machine.looked)
+        self.momentary = self.momentary or machine.momentary
         return found, machine.momentary
 
     def unit_vectors(self, leaf: Leaf, unit: Op | None) -> Op:

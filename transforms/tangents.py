@@ -26,7 +26,7 @@ from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
-from .api import handed, inner_run
+from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
 from .cotangents import seeds_of, shaped
 from .dispatch import Caller, Dispatcher, traced_run, written
@@ -34,7 +34,6 @@ from .forward import Pusher
 from .gradients import state_at
 from .pickling import place_of
 from .programs import Builder, Program
-from .reverse import decisions
 from .simplify import pruned, simplified
 
 
@@ -192,7 +191,7 @@ def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
     wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
     pusher = Pusher(tracer.tape, site)
     found = dict(zip(wanted, pusher.sweep(ops, seeds, wanted), strict=True))
-    tracer.tape.ops += decisions(pusher.looked, tracer.tape)
+    note_decisions(tracer, pusher)
 
     def tangent(leaf: Leaf) -> Any:
         t = None if leaf.op is None else found[leaf.op]
