@@ -71,8 +71,8 @@ class Passage:
     """
 
     __slots__ = (
-        "before", "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look", "numbers",
-        "rigid", "start", "states", "stop", "watch", "writes",
+        "array", "before", "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look",
+        "numbers", "rigid", "start", "states", "stop", "watch", "writes",
     )  # fmt: skip
 
     def __init__(self, loop: Loop, frame: FrameType | None, writes: int) -> None:
@@ -91,6 +91,9 @@ class Passage:
         self.columns: dict[tuple[int, int], dict[int, Any]] = {}
         self.start = 0  # the first head from which iterations may be rolled
         self.watch: Any = None  # what drops iterations while the loop runs
+        self.array = (
+            False  # whether it goes through the rows of a traced array, which are ops like others
+        )
         self.before = 0  # iterations that were not marked
         self.next_look = 0  # at which iteration to see whether any may be dropped
 
@@ -156,6 +159,7 @@ class Loops:
         part.dropped, passage.dropped = passage.dropped, 0
         part.columns, passage.columns = passage.columns, {}
         part.start, passage.start = passage.start, 0
+        part.array = passage.array
         passage.watch = None
         self.done.append(part)
 
@@ -211,6 +215,7 @@ class Loops:
                 passage.length = len(source)
             elif type(source) is ArrayBox and source.value.ndim:
                 passage.length = len(source.value)
+                passage.array = True
             elif type(source) not in (zip, enumerate, reversed) or self.tainted:
                 passage.rigid = passage.rigid or "what it iterates over may depend on what it does"
         self.open.append(passage)

@@ -580,7 +580,8 @@ class Group:
         if short or max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
             raise Unrolled("it is short")
         self.fill_in()
-        if len(self.ends) > 1 and self.passages[0].loop.indexed and self.partial():
+        numbered = self.passages[0].loop.indexed and not all(x.passage.array for x in self.passages)
+        if len(self.ends) > 1 and numbered and self.partial():
             why = "what its iterations do depends on their number, and on decisions"
             if not thinned:
                 raise Unrolled(why)

@@ -181,6 +181,25 @@ def test_branches_inside():
     agrees(g, (v, 0.5), (v[::-1].copy(), 0.95), (v + 3, 0.1))
 
 
+def test_branches_by_the_rows_of_an_array():
+    def f(xs, a):
+        s = np.zeros(3)
+        count = 0
+        for x in xs:
+            if x[0] > 0.5:
+                continue
+            if x[1] > 0:
+                s = s * a + x
+                count += 1
+            else:
+                t = s - x
+                s = t * t * 0.1 + np.sin(t) * count
+        return np.sum(s)
+
+    rng = np.random.default_rng(5)
+    agrees(f, *[(rng.normal(size=(30, 3)), 0.2 * i) for i in range(1, 5)], (M * 0.1 - 1, 0.5))
+
+
 def test_what_a_loop_carries_is_not_written_into():
     def f(x):
         first = x * 1.0
