@@ -104,7 +104,8 @@ class World:
 
 def put_back(items, before):
     for key in set(items) - set(before):
-        del items[key]
+        if items is not sys.modules or items[key].__spec__ is None:  # what was imported stays imported
+            del items[key]
     items.update(before)
 
 
