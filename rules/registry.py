@@ -139,10 +139,15 @@ def load(package: str) -> bool:
         return False
     with lock:
         before, rules.loading = rules.loading, threading.get_ident()
+        known = frozenset(rules)
         if before is None:
-            rules.before = frozenset(rules)
+            rules.before = known
         try:
             importlib.import_module(awaited[package])
+        except BaseException:  # all of them, or none
+            for fn in rules.keys() - known:
+                del rules[fn]
+            raise
         finally:
             rules.loading = before
         awaited.pop(package, None)

@@ -457,6 +457,7 @@ def test_reloaded_module(w):
     w.patch(sys, "dont_write_bytecode", True)
     path = Path(folder) / "module_of_test.py"
     path.write_text("k = 2.0\ndef g(x): return x * k\n")
+    w.undo.callback(sys.modules.pop, "module_of_test", None)
     import module_of_test
 
     def f(x):

@@ -104,7 +104,8 @@ class World:
 
 def put_back(items, before):
     for key in set(items) - set(before):
-        if items is not sys.modules or items[key].__spec__ is None:  # what was imported stays imported
+        imported = items is sys.modules and items[key].__spec__ is not None
+        if not imported:  # an extension cannot be imported twice
             del items[key]
     items.update(before)
 

@@ -221,6 +221,10 @@ def test_functions_come_back_as_themselves():
 def test_every_differentiable_primitive_can_be_sent():
     for fn, rule in list(rules.items()):
         if rule.kind == "rrule" and getattr(rule.function, "__module__", "").startswith("wengert"):
+            if (getattr(fn, "__module__", None) or "").startswith("wengert.rules") and (
+                getattr(sys.modules[fn.__module__], fn.__name__, fn) is not fn
+            ):
+                continue  # of a module that a test has loaded again
             again = pickle.loads(pickle.dumps(fn))
             assert again == fn and rules[again] is rule
 
