@@ -118,7 +118,7 @@ class Writing:
 
     def __enter__(self) -> Op:
         op = current(self.box)
-        op.tape.written = True
+        op.tape.written += 1
         if op.tape.overwritten is not None:
             op.tape.overwritten.append(op)
         memory = self.box.memory

@@ -21,18 +21,21 @@ ALWAYS_JUMP = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 # The interpreter itself steps over these when an iterator is exhausted.
 AFTER_ITERATION = {"END_FOR", "POP_ITER"}
 COLLECTING = {"LIST_APPEND", "SET_ADD", "MAP_ADD"}
+WRITING = {"STORE_SUBSCR", "STORE_SLICE"}
 
 
 class Loop:
     """A loop of a code object.
 
-    ``carried`` are the variables that the head's hook takes and gives back, by number, ``exits`` the instructions
+    ``carried`` are the variables that the head's hook takes and gives back, by number: the first ``stored`` of them
+    change from turn to turn, the others may hold arrays that are written to. ``exits`` are the instructions
     to which the loop is left, and ``rigid`` says why its iterations may depend on more than these variables.
-    ``counted`` tells whether it is a ``for`` loop, and ``indexed`` whether its body looks at what is iterated over.
+    ``counted`` tells whether it is a ``for`` loop, ``indexed`` whether its body looks at what is iterated over, and
+    ``followed`` whether that may be traced: what is looked at after the loop must be carried.
     """
 
     __slots__ = (
-        "body", "carried", "code", "counted", "exits", "head", "indexed", "rigid", "site",
+        "body", "carried", "code", "counted", "exits", "followed", "head", "indexed", "rigid", "site", "stored",
     )  # fmt: skip
 
     def __init__(self, code: CodeType, head: int, body: set[int], site: Site) -> None:
@@ -42,9 +45,11 @@ class Loop:
         self.site = site
         self.exits: set[int] = set()
         self.carried: tuple[int, ...] = ()
+        self.stored = 0
         self.rigid: str | None = None
         self.counted = False
         self.indexed = False
+        self.followed = False
 
     def __repr__(self) -> str:
         return f"<loop at {self.site}>"
@@ -84,10 +89,13 @@ def find_loops(code: CodeType, source: list[Instr], regions: list[Region]) -> li
 def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     """Find out what a loop carries and where it is left."""
     loop.counted = source[loop.head].name == "FOR_ITER"
-    stored = 0
+    stored = loaded = 0
+    writes = False
     for i in loop.body:
         stored |= flow.stores[i]
+        loaded |= flow.loads[i]
         name = source[i].name
+        writes |= name in WRITING
         if name in COLLECTING:
             loop.rigid = "it builds a list, set or dict"
         elif name == "STORE_DEREF" or name == "DELETE_FAST":
@@ -102,8 +110,11 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     bound = flow.bound()[loop.head]
     live = flow.live()[loop.head]
     inside = flow.live(loop.body)[loop.head]
-    loop.carried = tuple(bits(live & stored & bound & ~flow.cleared))
-    unknown = inside & stored & ~(bound & ~flow.cleared)
+    known = bound & ~flow.cleared
+    carried = [*bits(live & stored & known)]
+    loop.stored = len(carried)
+    loop.carried = (*carried, *bits(loaded & ~stored & known if writes else 0))
+    unknown = inside & stored & ~known
     if unknown:
         name = flow.code.co_varnames[next(bits(unknown))]
         loop.rigid = f"the variable {name!r} may not have a value yet when it begins"
@@ -112,6 +123,10 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
         target = flow.stores[first]
         after = flow.live()[first + 1] if first + 1 < len(source) else 0
         loop.indexed = not target or bool(target & (after | flow.loads[first]))
+        left = 0
+        for j in loop.exits:
+            left |= flow.live()[j]
+        loop.followed = loop.indexed and not stored & left & ~known
 
 
 def bits(number: int) -> Iterator[int]:

@@ -256,9 +256,15 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
 
     refresh(tracer, args, made)
+    boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if value is None:
         keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
         if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
+            if all(map(is_integer, boxes)):  # a seed
+                draw_all(tracer, boxes)
+                if tracer.reads is not None:
+                    tracer.reads.problem(f"{fn_name(fn)} changes an object", site)
+                return None
             if type(keeper).__module__ not in ("_io", "io"):
                 raise TraceError(
                     f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
@@ -279,7 +285,6 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return result
     if tracer.reads is not None:
         tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
-    boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
         draw_all(tracer, boxes)
         return value

@@ -431,9 +431,8 @@ def iter(site: Site) -> Hook:
             return builtins.iter(obj)
         if tracer.reads is not None and method_of(obj, "__iter__") is None:
             tracer.reads.looked_into(obj, site)
-        if tracer.loops is not None:
-            tracer.loops.iterate(obj)
-        return builtins.iter(protocols.iterate_object(tracer, site, obj))
+        iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
+        return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook
 

@@ -5,6 +5,8 @@ Words
 loop       a loop of the bytecode, found before the program runs (see ``cycles``).
 head       where an iteration begins: the twin calls a hook there, with the variables that the loop carries.
 passage    one run through a loop: where on the tape each of its iterations begins, and where the last one ends.
+item       what a loop gets from what it iterates over; where the body looks at it, its numbers are followed as well.
+fixed      what was computed from items that are plain numbers, and nothing else: the same whenever the loop runs.
 state      what the carried variables hold at a head, apart from the numbers: types, structure, bools and strings.
 rigid      why a passage may only be rolled as it went: with the count of iterations and the decisions it had.
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -25,9 +27,11 @@ from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .session import Tracer
+from .source import INFIX, PREFIX
 from .tape import NOWHERE, Op
 
 FRESH = frozenset((zip, enumerate, reversed))
+FOLLOWED = frozenset((range, list, tuple, *FRESH))  # whose items are followed
 HARMLESS = frozenset(
     (
         range, len, abs, isinstance, issubclass, callable, type, id, bool, int, float, complex, str, repr, hash,
@@ -40,21 +44,41 @@ DEEPEST_STATE = 4  # lists and tuples in one another
 
 
 class Carry:
-    """The identity: what a variable holds when an iteration begins."""
+    """The identity: what a variable holds when an iteration begins, or what an iteration is given."""
 
-    __name__ = "carry"
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
 
     def __call__(self, value: Any) -> Any:
         return value
 
     def __reduce__(self) -> str:
-        return "carry"
+        return self.__name__
 
 
-carry = Carry()
+carry, item = Carry("carry"), Carry("item")
 
 
-@rrule(carry)
+class Pick(Carry):
+    """An element of a list or tuple, at an index that is fixed: ``pick(element, index)`` is the element.
+
+    ``items`` are all that stood there, before the list was written to for the ``writes``-th time.
+    """
+
+    def __init__(self, items: Any, writes: int) -> None:
+        super().__init__("pick")
+        self.source = items
+        self.items = list(items)
+        self.writes = writes
+
+    def __call__(self, value: Any, index: Any = None) -> Any:
+        return value
+
+    def __reduce__(self) -> Any:
+        return Pick, ((), 0)
+
+
+@rrule(carry, item)
 def _carry(value):  # type: ignore[no-untyped-def]
     def pullback(dz):  # type: ignore[no-untyped-def]
         return (dz,)
@@ -71,8 +95,9 @@ class Passage:
     """
 
     __slots__ = (
-        "array", "before", "columns", "dropped", "frame", "given", "heads", "inner", "length", "loop", "next_look",
-        "numbers", "rigid", "start", "states", "stop", "watch", "writes",
+        "array", "before", "columns", "drawn", "dropped", "follows", "frame", "given", "heads", "inner", "length",
+        "loop", "next_look", "numbers", "range", "rigid", "saved", "start", "states", "stop", "watch", "writes",
+        "written",
     )  # fmt: skip
 
     def __init__(self, loop: Loop, frame: FrameType | None, writes: int) -> None:
@@ -86,6 +111,9 @@ class Passage:
         self.stop = -1
         self.rigid = loop.rigid
         self.writes = writes
+        self.written = (
+            0  # how often arrays were written to: before it, and when it has ended, in it
+        )
         self.inner = False  # whether other loops run inside
         self.dropped = 0
         self.columns: dict[tuple[int, int], dict[int, Any]] = {}
@@ -94,6 +122,10 @@ class Passage:
         self.array = (
             False  # whether it goes through the rows of a traced array, which are ops like others
         )
+        self.saved: set[Op] = set()  # arrays from before it whose values survive later writes
+        self.range: range | None = None  # what it goes through
+        self.follows = False  # whether the numbers that an iteration is given are followed
+        self.drawn = False  # whether an item was looked at otherwise
         self.before = 0  # iterations that were not marked
         self.next_look = 0  # at which iteration to see whether any may be dropped
 
@@ -116,6 +148,8 @@ class Loops:
         self.done: list[Passage] = []
         self.traced: set[Loop] = set()  # loops that work on traced values
         self.source: Any = None  # what the latest iterator was made from
+        self.items: Items | None = None  # that iterator
+        self.picks: dict[int, Pick] = {}  # by the list
         self.tainted = False  # whether iterators were made from iterators
         self.writes = 0  # how often something other than a variable or an array was written to
 
@@ -141,13 +175,48 @@ class Loops:
             passage.watch = self.watch(self, passage)
         count = len(self.tape.ops)
         state: list[Any] = []
-        carrying = Carrying(self, state, loop in self.traced)
-        values = tuple([carrying.value(x) for x in values])
+        carrying = Carrying(self, state, loop in self.traced, len(values) > loop.stored)
+        carried = [carrying.value(x) for x in values[: loop.stored]]
+        carried += [carrying.value(x) if type(x) is ArrayBox else x for x in values[loop.stored :]]
         if carrying.rigid is not None:
             passage.rigid = passage.rigid or carrying.rigid
         passage.given = len(self.tape.ops) - count
-        passage.states.append((passage.given, *state))
-        return values
+        passage.follows = loop.followed and loop in self.traced
+        passage.states.append((passage.given, passage.follows, *state))
+        return tuple(carried)
+
+    def item(self, x: Any) -> Any:
+        """What an iteration is given: its numbers get ops of their own."""
+        kind = type(x)
+        if kind is tuple:
+            return tuple([self.item(y) for y in x])
+        if kind is Box or kind is int or kind is float:
+            value = x.value if kind is Box else x
+            op = Op(item, (x.op if kind is Box else x,), value, NOWHERE, self.tape)
+            self.tape.ops.append(op)
+            return Box(value, op)
+        self.draw()
+        return x
+
+    def pick(self, items: Any, index: Box) -> Any:
+        """The element of a list or tuple at an index that is fixed."""
+        x = items[index.value]
+        kind = type(x)
+        if kind is not Box and kind is not int and kind is not float:
+            self.draw()
+            return x
+        pick = self.picks.get(id(items))
+        if pick is None or pick.writes != self.writes:
+            pick = self.picks[id(items)] = Pick(items, self.writes)
+        value = x.value if kind is Box else x
+        op = Op(pick, (x.op if kind is Box else x, index.op), value, NOWHERE, self.tape)
+        self.tape.ops.append(op)
+        return Box(value, op)
+
+    def draw(self) -> None:
+        """What the running iterations do depends on their items in a way that is not followed."""
+        for passage in self.open:
+            passage.drawn = True
 
     def split(self, passage: Passage, at: int) -> None:
         """End a passage at one of its heads, by its index: what follows is a passage of its own."""
@@ -159,7 +228,9 @@ class Loops:
         part.dropped, passage.dropped = passage.dropped, 0
         part.columns, passage.columns = passage.columns, {}
         part.start, passage.start = passage.start, 0
-        part.array = passage.array
+        part.array, part.range, part.drawn = passage.array, passage.range, passage.drawn
+        part.saved, passage.saved = passage.saved, set()
+        part.written = self.tape.written - passage.written
         passage.watch = None
         self.done.append(part)
 
@@ -203,6 +274,7 @@ class Loops:
                 del self.open[i + 1 :]  # loops that an exception has left
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
+        passage.written = self.tape.written
         passage.next_look = MARKED if self.patience else FIRST_LOOK
         for outer in self.open:
             outer.inner = True
@@ -211,6 +283,10 @@ class Loops:
             self.traced.add(loop)
         if loop.counted:
             source, self.source = self.source, None
+            if self.items is not None:
+                self.items.passage, self.items = passage, None
+            if type(source) is range:
+                passage.range = source
             if type(source) in (range, list, tuple, dict, str):
                 passage.length = len(source)
             elif type(source) is ArrayBox and source.value.ndim:
@@ -221,11 +297,15 @@ class Loops:
         self.open.append(passage)
         return passage
 
-    def iterate(self, source: Any) -> None:
-        """An iterator is made from an object."""
-        self.source = source
+    def iterate(self, source: Any, iterator: Iterator[Any]) -> Iterator[Any]:
+        """An iterator is made from an object: the one to take instead."""
+        self.source, self.items = source, None
+        if type(source) in FOLLOWED:
+            self.items = Items(iterator, self)
+            return self.items
         if hasattr(type(source), "__next__") and type(source) not in FRESH:
             self.writes += 1
+        return iterator
 
     def call(self, fn: Any, rule: Any, args: tuple[Any, ...]) -> None:
         """Note calls that may write to something, or step an iterator."""
@@ -248,12 +328,46 @@ class Loops:
                 if passage.frame is frame and passage.loop is loop:
                     del self.open[i:]
                     passage.stop = len(self.tape.ops)
+                    passage.written = self.tape.written - passage.written
                     passage.frame = None
                     if self.writes != passage.writes:
                         passage.rigid = passage.rigid or "it writes to lists, dicts or objects"
                     if passage.heads:
                         self.done.append(passage)
                     break
+
+
+class Items:
+    """The items of a loop, followed where the loop works on traced values."""
+
+    __slots__ = ("iterator", "loops", "passage")
+
+    def __init__(self, iterator: Iterator[Any], loops: Loops) -> None:
+        self.iterator = iterator
+        self.loops = loops
+        self.passage: Passage | None = None
+
+    def __iter__(self) -> Items:
+        return self
+
+    def __next__(self) -> Any:
+        x = next(self.iterator)
+        return self.loops.item(x) if self.passage is not None and self.passage.follows else x
+
+
+def handed_on(op: Op) -> Op:
+    """What an op stands for that may only have been carried from one iteration to the next."""
+    while isinstance(op.fn, Carry) and isinstance(op.args[0], Op):
+        op = op.args[0]
+    return op
+
+
+def is_fixed(op: Op) -> bool:
+    """Whether a value is the same whenever the loops run through the iterations that it belongs to."""
+    fn = op.fn
+    if fn is not item and fn not in INFIX and fn not in PREFIX and type(fn) is not Pick:
+        return False
+    return all(not isinstance(x, Op) or is_fixed(x) for x in op.args)
 
 
 def is_traced(value: Any) -> bool:
@@ -268,10 +382,11 @@ def is_traced(value: Any) -> bool:
 class Carrying:
     """Gives the numbers in the values of carried variables ops of their own."""
 
-    __slots__ = ("loops", "numbers", "rigid", "seen", "state")
+    __slots__ = ("loops", "numbers", "rigid", "seen", "state", "written")
 
-    def __init__(self, loops: Loops, state: list[Any], numbers: bool) -> None:
+    def __init__(self, loops: Loops, state: list[Any], numbers: bool, written: bool) -> None:
         self.loops = loops
+        self.written = written  # whether the loop may write to arrays
         self.numbers = numbers  # whether plain numbers are followed: not before something is traced
         self.state = state
         self.seen: set[int] | None = None
@@ -296,7 +411,9 @@ class Carrying:
         if kind is ArrayBox:
             memory = x.memory
             self.once(x)
-            if x.view is not None or memory.boxes:
+            # An array from outside is carried only where it may be written to, with all the variables that hold it.
+            outside = any(other is not x or not self.written for other in memory.boxes)
+            if x.view is not None or outside or not x.value.dtype.isnative:
                 self.state.append(("shared array", x.value.dtype, x.value.shape))
                 return x
             op = Op(carry, (current(x),), x.value, NOWHERE, tape)

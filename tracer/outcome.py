@@ -17,6 +17,7 @@ import numpy as np
 from .arrays import current, is_traced_array
 from .border import ATOMS, callable_only, is_iterator
 from .box import BOXES, ArrayBox, Box
+from .loops import handed_on
 from .reads import Place
 from .session import Tracer
 from .structure import attributes, is_container
@@ -69,7 +70,7 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
     reader = Reader(tracer)
     for box, op in tracer.inputs:
         last = current(box)
-        if last is not op:
+        if handed_on(last) is not op:
             if op.place is None:
                 reader.problem("an array is written to, and nobody knows where it comes from")
             else:

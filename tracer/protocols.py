@@ -28,6 +28,7 @@ from .arrays import write_item as write_array_item
 from .border import ATOMS, External, enter, is_iterator, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .loops import is_fixed
 from .places import blame, user_site
 from .reads import HEAP_TYPE, static
 from .record import decide, effect, has_box, operand, record
@@ -399,6 +400,8 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
 
 def pick_item(tracer: Tracer, site: Site, items: Any, key: Box) -> Any:
     """An item of a list or tuple: with a guard on the index, unless it has changed too often for that."""
+    if tracer.loops is not None and is_fixed(key.op):
+        return tracer.loops.pick(items, key)
     reads = tracer.reads
     if reads is None or ("decision", site) not in reads.dynamic or not uniform(items):
         return items[plain_key(key)]

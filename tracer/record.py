@@ -17,6 +17,7 @@ import numpy as np
 from .arrays import LINEAR, VALUE_FREE, box_array, current, is_traced_array, save
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .loops import is_fixed
 from .session import Tracer
 from .tape import Effect, Guard, Op, Site, append, element, primal
 
@@ -217,6 +218,9 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
     ops = tracer.tape.ops
     last = ops[-1]
     if last.kind == "guard" and last.args[0] is op:
+        return
+    if tracer.loops is not None and type(value) is not bool and is_fixed(op):
+        tracer.loops.draw()
         return
     site = op.site
     if last is not op:  # decided later than made

@@ -199,7 +199,7 @@ class Tape:
         self.callers: dict[
             Op, str
         ] = {}  # of calls without a rule: where the user's program made them
-        self.written = False  # whether an array was written to
+        self.written = 0  # how often an array was written to
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )

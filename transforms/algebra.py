@@ -39,6 +39,7 @@ from ..tracer.tape import (
 from .equal import ARITHMETIC, float_key, is_factor, is_real, key_of, plain, signatures
 from .kernels import hashable, is_array, is_fresh
 from .rescue import rescued, swallowed
+from .reverse import OWN
 from .simplify import pruned
 
 TERMS = 4  # a sum of more cores is computed: each of them keeps an array alive
@@ -265,7 +266,10 @@ class Algebra:
                 self.register(op, found)
                 return
         args, kwargs = substitute(op.args, self.value), substitute(op.kwargs, self.value)
-        self.made[op] = self.apply(op.fn, *args, **kwargs)
+        if type(op.fn) in OWN:  # as good as any other value that a loop could have
+            self.made[op] = append(self.out, op.fn, args, kwargs, op.value, op.site)
+        else:
+            self.made[op] = self.apply(op.fn, *args, **kwargs)
 
     def finished(self, op: Op) -> Any:
         """A leaf of the result that the sweep has computed; if it is an array, it is nobody else's."""

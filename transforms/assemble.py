@@ -76,6 +76,7 @@ class Assembly(Text):
         self.bound: set[Op] = set()  # their names are somebody else's
         self.storage: dict[Op, Storage] = {}
         self.elements: dict[Op, list[str]] = {}  # of values that lie in several variables
+        self.anew: dict[Op, Collection[int]] = {}  # which of them lie in memory of their own
         self.methods: dict[Any, Any] = {}  # of ufuncs, by ufunc and name
         self.checked: list[Op] = []  # the op of each statement that may miss, in order
         self.scalars: dict[Any, str] = {}  # numbers as arrays, by dtype and number
@@ -97,6 +98,7 @@ class Assembly(Text):
         branch.asked = self.asked
         branch.checked = self.checked
         branch.elements = {twin.get(op, op): names for op, names in self.elements.items()}
+        branch.anew = {twin.get(op, op): slots for op, slots in self.anew.items()}
         branch.names = {twin.get(op, op): name for op, name in self.names.items()}
         branch.spare = self.spare.copy()
         branch.bound = {twin.get(op, op) for op in self.bound}
@@ -215,7 +217,8 @@ class Assembly(Text):
             return
         if op.fn is element and op.args[0] in self.elements:
             self.names[op] = self.elements[op.args[0]][op.args[1]]
-            self.storage[op] = Storage(None, False)
+            anew = op.args[1] in self.anew.get(op.args[0], ())
+            self.storage[op] = Storage(op if anew else None, anew)
             return
         target = self.target(op, dying)
         if target is not None:

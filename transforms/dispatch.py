@@ -166,16 +166,19 @@ def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: A
     done = run(f, args, kwargs, reads=reads, marks=watch, patience=patience, **options)
     passages = done.tape.passages
     if passages and (reads is None or any(passage.dropped for passage in passages)):
-        roll_loops(done, {}, 0)
+        # The sweep will run the loops again, from values that writes to arrays may have changed since.
+        roll_loops(done, {}, 0, needed_only=done.tape.written > 0)
     return done
 
 
-def roll_loops(done: Run, reasons: dict[str, str], shortest: int) -> None:
+def roll_loops(
+    done: Run, reasons: dict[str, str], shortest: int, needed_only: bool = False
+) -> None:
     """Roll the loops of a run."""
     keep = [leaf.op for leaf in leaves(done.result) if leaf.op is not None]
     if done.outcome is not None and done.reads is not None:
         keep += [*done.outcome.ops(), *done.reads.impure]
-    roll(done.tape, reasons, keep, shortest)
+    roll(done.tape, reasons, keep, shortest, needed_only)
     done.tape.passages = []
 
 

@@ -103,7 +103,8 @@ SHAPES_BY_VALUE = frozenset(
 )
 
 
-STEADY: set[Any] = set()  # further functions whose values are always of one type
+# Further functions whose values are of one type for operands of one type.
+STEADY: set[Any] = {zeros.product, zeros.quotient, zeros.ratio}
 
 
 def is_steady(op: Op) -> bool:
@@ -124,6 +125,8 @@ def is_steady(op: Op) -> bool:
         return True
     if fn is element:
         return isinstance(args[0], Op) and is_steady(args[0])
+    if fn is mutation.setitem or fn is mutation.scatter_add:
+        return is_array(args[0])
     if fn is operator.getitem:
         return steady_index(args[0], args[1])
     if isinstance(fn, np.ufunc) or getattr(math, getattr(fn, "__name__", ""), None) is fn:

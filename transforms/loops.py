@@ -23,23 +23,25 @@ often as one likes. What must be collected for that is found out when it is firs
 from __future__ import annotations
 
 import cmath
+import contextlib
 import linecache
 import math
 import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
-from ..tracer.loops import Carry
+from ..tracer.loops import Carry, Pick
 from ..tracer.source import Text, Writer
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, ops_in, primal
-from .assemble import WRITES, Assembly
+from .assemble import WRITES, Assembly, Storage
 from .columns import AddColumns, Column
 from .expand import expansion_of, leaves_of, looked_at
 from .kernels import is_array, is_steady
+from .owned import owned_slots
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
 from .rewrites import rewritten_part
 from .simplify import pruned, simplified
@@ -122,6 +124,7 @@ class Family:
         self.site = site
         self.capped = capped  # whether a `while` may take no more than a given number of iterations
         self.count = len(variants[0].carried)
+        self.told = form == STEPS  # the variants that its iterations take
         self.members: dict[int, LoopFunction] = {}
         self.reverses: dict[Any, Reverse] = {}
         self.plain: Family | None = None
@@ -201,6 +204,19 @@ class LoopFunction:
             for v in self.family.variants
         )
 
+    def sample(self, path: Sequence[int]) -> tuple[Any, ...]:
+        """Results such as a call gives whose iterations take the variants of ``path``: the values are any."""
+        family = self.family
+        found = [example(x) for x in family.variants[0].following]
+        for of, items in family.collected[: self.size]:
+            if of is not None:
+                found.append(Column([example(items[of])] * list(path).count(of)))
+            elif items.get(None) == "steps":
+                found.append(Column(path) if len(family.variants) > 1 else len(path))
+            else:
+                found.append(Column([example(items[number]) for number in path]))
+        return tuple(found)
+
     def compile(self) -> None:
         plain = self.plain
         if plain is None:
@@ -272,7 +288,10 @@ class LoopWriter(Writer):
         self.namespace, self.names = self.assembly.namespace, self.assembly.names
         self.taken, self.known = self.assembly.taken, self.assembly.known
         self.arrays = any(is_array(op) for v in self.family.variants for op in v.ops)
-        self.written: set[Op] = set()  # by the assembly, which may use their names again
+        self.owned = sorted(owned_slots(loop, asked)) if self.arrays else []
+        self.written: set[Op] = {
+            v.carried[j] for j in self.owned for v in self.family.variants
+        }  # by the assembly, which may use their names again
         self.outs = [
             (i, column)
             for i, column in enumerate(self.family.collected[: loop.size])
@@ -355,22 +374,28 @@ class LoopWriter(Writer):
         columns = [self.fresh(f"column{i + 1}") for i in range(len(self.family.columns))]
         carried = self.carry()
         starts = carried if careful is None else [self.fresh(f"{x}_0") for x in carried]
-        given = ", ".join([steps, *starts, *invariants, *columns])
+        arguments = ", ".join([steps, *starts, *invariants, *columns])
         results = [*carried, *self.outputs()]
-        lines = [f"def {name}({given}):"]
+        lines = [f"def {name}({arguments}):"]
         column = self.named(Column, "Column") if self.out else ""
-        if starts is not carried and starts:
-            lines.append(f"    {', '.join(carried)} = {', '.join(starts)}")
+        given = self.own(starts)
+        if given != carried:
+            lines.append(f"    {', '.join(carried)} = {', '.join(given)}")
         lines += self.body(steps, columns)
         if careful is not None:
-            asked = f"{self.named(careful, 'careful')}({given})"
+            asked = f"{self.named(careful, 'careful')}({arguments})"
             lines.append(f"    if not ({self.finite(results)}): return {asked}")
         results = [f"{column}({x})" if x in self.lists else x for x in results]
         lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         return "\n".join(lines) + "\n"
 
-    def inline(self, op: Op, outer: Text, careful: Any = None) -> tuple[list[str], list[str]]:
-        """The loop as statements among those of ``outer``, and the names of its results."""
+    def inline(
+        self, op: Op, outer: Text, careful: Any = None, free: Collection[int] = ()
+    ) -> tuple[list[str], list[str]]:
+        """The loop as statements among those of ``outer``, and the names of its results.
+
+        It need not copy the arrays that it gets in the slots that are ``free``.
+        """
         steps, starts, invariants, columns = self.loop.split(op.args)
         lines = []
 
@@ -390,7 +415,7 @@ class LoopWriter(Writer):
         count, given = outer.argument(steps), [outer.argument(x) for x in starts]
         carried = self.carry()
         if carried:
-            lines.append(f"    {', '.join(carried)} = {', '.join(given)}")
+            lines.append(f"    {', '.join(carried)} = {', '.join(self.own(given, free))}")
         results = [*carried, *self.outputs()]
         lines += self.body(count, columns)
         if careful is not None:
@@ -410,7 +435,23 @@ class LoopWriter(Writer):
     def carry(self) -> list[str]:
         """Names for what is carried."""
         self.carried = self.shared([v.carried for v in self.family.variants], "c")
+        for op in self.written:
+            self.assembly.storage[op] = Storage(op, True)
         return self.carried
+
+    def own(self, starts: list[str], free: Collection[int] = ()) -> list[str]:
+        """What the first iteration gets, in memory of the loop's own where it may write into that."""
+        found = []
+        for j, x in enumerate(starts):
+            value = self.family.variants[0].carried[j].value
+            if j in self.owned and j not in free:
+                x = f"{x}.copy('K')"
+            elif (
+                self.family.told and type(value) is np.float64
+            ):  # the first cotangent may be a float
+                x = f"{self.named(np.float64, 'float64')}({x})"
+            found.append(x)
+        return found
 
     def outputs(self) -> list[str]:
         """Names for the columns that are collected."""
@@ -532,7 +573,8 @@ class LoopWriter(Writer):
                 if family.columns[i] == number:
                     name = self.names[v.columns[i]] = self.fresh("x")
                     body.append(f"            {name} = {reader}()")
-            body += self.calls(v.ops, self.wanted(number), 3) + self.leaf(number, 3)
+            with self.apart():
+                body += self.calls(v.ops, self.wanted(number), 3) + self.leaf(number, 3)
             lines += body or ["            pass"]
         return lines
 
@@ -547,7 +589,9 @@ class LoopWriter(Writer):
             return self.wanted(choice.variant)
         wanted = {*ops_in(choice.subject)}
         for _, then in choice.branches:
-            if then != EXIT:
+            if then == EXIT:
+                wanted.update(self.family.variants[0].carried)
+            else:
                 wanted |= self.wanted_after(then).union(*[op.operands() for op in then.ops])
         return wanted
 
@@ -595,13 +639,18 @@ class LoopWriter(Writer):
         return lines
 
     def branch(self, then: Any, depth: int) -> list[str]:
-        """The lines of one branch; what it does with names is not the business of the others."""
+        """The lines of one branch of a choice."""
+        with self.apart():
+            return self.choice(then, depth)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Write a branch: what it does with names is not the business of the others."""
         before = self.assembly
         self.assembly = before.fork()
         self.names = self.assembly.names
-        lines = self.choice(then, depth)
+        yield
         self.assembly, self.names = before, before.names
-        return lines
 
     def test(self, subject: str, value: Any, equal: bool) -> str:
         if value is True or value is False:
@@ -799,7 +848,7 @@ class Reverser:
                     used_invariants.add([x is op for x in v.invariants].index(True))
                     continue
                 place = [c for c, x in v.columns.items() if x is op]
-                if place:
+                if place and family.form != WHILE:  # which may end before its columns do
                     used_columns.add(place[0])
                 else:
                     trails.append((number, op))
@@ -962,22 +1011,31 @@ def same_kind(x: Any, y: Any) -> bool:
     return type(x) is not np.ndarray or (x.dtype == y.dtype and x.shape == y.shape)
 
 
-def write_loop(self: Any, op: Op, pad: str, lines: list[str]) -> None:
-    """A loop in the midst of other statements."""
+def write_loop(self: Any, op: Op, pad: str, lines: list[str], dying: Sequence[Op] = ()) -> None:
+    """A loop in the midst of other statements; nobody needs the operands that are ``dying`` after it."""
     fn = op.fn
     assembly = self.assembly if isinstance(self, LoopWriter) else self
     writer = LoopWriter(fn.plain or fn, self, assembly.asked.get(op))
     careful = None if fn.plain is None else fn.careful
-    text, results = writer.inline(op, self, careful)
+    _, starts, *others = fn.split(op.args)
+    free = [
+        j
+        for j in writer.owned
+        if careful is None
+        and assembly.disposable(starts[j], dying)
+        and starts[j] not in ops_in(others)
+    ]
+    text, results = writer.inline(op, self, careful, free)
     lines += [pad[4:] + line for line in text]
     assembly.elements[op] = results
+    assembly.anew[op] = owned_slots(fn).intersection(writer.owned)
     assembly.names[op] = f"({', '.join('None' if x == '_' else x for x in results)},)"
 
 
 def write_loop_in_program(
     self: Assembly, op: Op, dying: Sequence[Op], pad: str, lines: list[str]
 ) -> None:
-    write_loop(self, op, pad, lines)
+    write_loop(self, op, pad, lines, dying)
     self.release([x for x in dying if x is not op], pad, lines)
 
 
@@ -993,6 +1051,13 @@ def one_like(value: Any) -> Any:
     return (
         1.0 if type(value) is float else value if type(value) is tuple else np.ones_like(value)[()]
     )
+
+
+def sample_path(family: Family, columns: Sequence[Any]) -> list[int]:
+    """Each of the variants, as often as there are cotangents to be told apart."""
+    count = len(family.variants)
+    most = max([len(x) for x in columns if type(x) is tuple], default=0)
+    return [*range(count), *[0] * (most - count)]
 
 
 def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
@@ -1011,9 +1076,13 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
         {i for i, d in enumerate(parts) if d is not None},
     )
     numeric = isinstance(machine, Numeric)
+    path = sample_path(family, columns)  # where values are of no interest, only their types
     if loop.size < len(family.collected):
         op.fn = loop = family.member()
-        op.value = loop(*primal(op.args))
+        if numeric:
+            op.value = loop(*primal(op.args))
+        else:
+            op.value = (*op.value[: family.count], *loop.sample(path)[family.count :])
         if isinstance(machine, Body):
             machine.family.changed()
     count = family.count
@@ -1039,11 +1108,11 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
         *[result(count + i) for i in reverse.trail],
     ]
     backward = reverse.family.member()
-    values = backward(*primal(tuple(args)))
     taken: Any
     if numeric:
-        taken = values
+        taken = backward(*primal(tuple(args)))
     else:
+        values = backward.sample(path)
         made = append(machine.tape, backward, tuple(args), {}, values, op.site)  # type: ignore[attr-defined]
         taken = [
             append(machine.tape, element, (made, i), {}, x, op.site)  # type: ignore[attr-defined]
@@ -1085,6 +1154,6 @@ def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
         machine.accumulate(op.args[0], dz)
 
 
-OWN[Carry] = pull_carry
+OWN[Carry] = OWN[Pick] = pull_carry
 OWN[LoopFunction] = pull_loop
 OWN[AddColumns] = pull_sum

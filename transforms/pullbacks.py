@@ -85,7 +85,10 @@ class Forward(Caller):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
-        return (done.value, Pullback(done)), done
+        own = done
+        if done.tape.passages:  # the loops of the other one will be rolled, which needs no values
+            own, _ = copied(done, lambda old, new: old.value)
+        return (done.value, Pullback(own)), done
 
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")

@@ -16,15 +16,18 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..rules.registry import lookup
+from ..tracer.box import Box
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.loops import Passage, carry
+from ..tracer.loops import Carry, Passage, Pick, carry, item
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import (
     FloatOp,
@@ -58,18 +61,47 @@ MOST_VARIANTS = 32
 
 
 def roll(
-    tape: Tape, reasons: dict[str, str] | None = None, keep: Iterable[Op] = (), shortest: int = 0
+    tape: Tape,
+    reasons: dict[str, str] | None = None,
+    keep: Iterable[Op] = (),
+    shortest: int = 0,
+    needed_only: bool = False,
 ) -> Tape:
-    """Roll the loops of a tape, inner ones first, and return it.
+    """Roll the loops of a tape, inner ones first, and return it; maybe only those of which iterations were dropped.
 
     The tape must have been recorded with marks (``run(..., marks=True)``). Ops in ``keep`` and in the tape's result
     stay on the tape: whoever refers to other ops of the tape from elsewhere must name them. Why a loop was left as
     it is, is noted in ``reasons`` by its place. Loops that are counted stay if they are shorter than ``shortest``.
     """
     roller = Roller(tape, {} if reasons is None else reasons, {*keep, *ops_in(tape.result)})
-    roller.shortest = shortest
+    roller.shortest, roller.needed_only = shortest, needed_only
     roller.roll()
     return tape
+
+
+class Numbers:
+    """What a loop is given by number: a mapping, by passage and iteration, that takes no memory for its items."""
+
+    def __init__(self, ranges: list[range]) -> None:
+        self.ranges = ranges
+
+    def get(self, at: tuple[int, int]) -> int | None:
+        r, k = at
+        return self.ranges[r][k] if k < len(self.ranges[r]) else None
+
+    def __contains__(self, at: tuple[int, int]) -> bool:
+        return at[1] < len(self.ranges[at[0]])
+
+    def __setitem__(self, at: tuple[int, int], value: Any) -> None:
+        """Nothing is to be noted."""
+
+    setdefault = __setitem__
+
+    def values(self) -> Iterator[int]:
+        return itertools.chain(*self.ranges)
+
+    def items(self) -> list[Any]:
+        return [((r, 0), x) for r, x in enumerate(self.ranges)]
 
 
 class Spot:
@@ -84,7 +116,7 @@ class Spot:
     def __init__(self, local: int) -> None:
         self.local = local
         self.same: dict[int, Any] = {}
-        self.changing: dict[tuple[int, int], Any] | None = None
+        self.changing: Any = None  # a dict, or Numbers
 
 
 class Step:
@@ -101,7 +133,7 @@ class Step:
 class Pattern:
     """Steps up to a decision, with a branch for each of its values; or up to the end of the iteration."""
 
-    __slots__ = ("branches", "end", "exits", "guard", "start", "steps", "visits")
+    __slots__ = ("branches", "end", "exits", "guard", "left", "start", "steps", "visits")
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -111,6 +143,14 @@ class Pattern:
         self.exits: list[Any] = []
         self.end: list[Spot] | None = None
         self.visits: list[tuple[int, int]] = []  # passages and iterations
+        self.left: list[tuple[int, int]] = []  # those that were left before their end
+
+    @property
+    def weight(self) -> float:
+        """The operations of an iteration; a loop in it is more than any number of them."""
+        if any(type(step.op.fn) is LoopFunction for step in self.steps):
+            return math.inf
+        return len(self.steps) + max([x.weight for _, x in self.branches], default=0)
 
 
 MISSING = object()
@@ -122,6 +162,7 @@ class Roller:
     def __init__(self, tape: Tape, reasons: dict[str, str], keep: set[Op]) -> None:
         self.tape = tape
         self.shortest = 0
+        self.needed_only = False
         self.keep = keep
         self.reasons = reasons
         self.ops = tape.ops
@@ -141,6 +182,8 @@ class Roller:
             self.look()
         for loop, passages in groups.items():
             stretches = [self.stretch(passage) for passage in innermost(passages)]
+            if self.needed_only:
+                stretches = [x for x in stretches if x.dropped]
             thinned = [x for x in stretches if x.dropped]
             try:
                 self.roll_group(stretches)
@@ -252,12 +295,15 @@ class Roller:
     def roll_alike(self, passages: list[Stretch]) -> None:
         group = Group(self, passages)
         group.compare()
+        group.fill_in()
         # What is iterated over is untraced: where it is looked at, another count of iterations is another path.
-        told = passages[0].loop.counted and passages[0].loop.indexed
+        indexed = passages[0].loop.counted and passages[0].loop.indexed
         free = [
             r
-            for r in range(len(passages))
-            if group.exits[r] and group.rigid[r] is None and not told
+            for r, passage in enumerate(passages)
+            if group.exits[r]
+            and group.rigid[r] is None
+            and not (indexed and not group.is_known(r, passage.counter))
         ]
         fixed = [r for r in range(len(passages)) if r not in free]
         if free and fixed:
@@ -277,7 +323,7 @@ class Roller:
 
         ops: list[Op] = []
         for op in self.final():
-            if op.fn is carry and op not in self.keep:
+            if isinstance(op.fn, Carry) and op not in self.keep:
                 known[op] = now(op.args[0]) if isinstance(op.args[0], Op) else op.args[0]
                 continue
             if known and not known.keys().isdisjoint(op.operands()):
@@ -352,6 +398,24 @@ class Stretch:
         self.states = passage.states[start : end + 1]
         self.numbers = passage.numbers[start : end + 1]
         self.stop = passage.stop if whole else self.heads[-1]
+
+    @property
+    def given(self) -> range | None:
+        """What the iterations are given, if that are numbers which are followed."""
+        return self.passage.range if self.states[-1][1] else None
+
+    @property
+    def counter(self) -> range | None:
+        """The same, if iterations depend on it in no other way than that which is followed."""
+        return None if self.passage.drawn else self.given
+
+    @property
+    def numbered(self) -> bool:
+        """Whether iterations may do something else because of what they are given, not only because of decisions."""
+        passage = self.passage
+        if passage.array or not self.loop.indexed:
+            return False
+        return passage.drawn or not self.states[-1][1]
 
 
 class Group:
@@ -473,6 +537,7 @@ class Group:
         pattern, i = self.root, 0
         try:
             while True:
+                pattern.left.append((r, k))
                 for step in pattern.steps:
                     if i == len(segment):
                         return False
@@ -517,8 +582,11 @@ class Group:
             raise Unrolled(
                 f"an iteration uses what an earlier one computed ({op.site}), but no variable holds it"
             )
-        if isinstance(op.value, np.ndarray) and self.roller.tape.written:
+        if isinstance(op.value, np.ndarray) and passage.passage.written:
             raise Unrolled("arrays are written to")
+        if isinstance(op.value, np.ndarray) and passage.dropped and self.roller.tape.written:
+            if op.kind != "input" and op not in passage.passage.saved:
+                raise Unrolled("arrays are written to")
 
     def check(self, step: Step, op: Op, at: dict[Op, int], r: int, k: int) -> None:
         """Compare an op with a step."""
@@ -552,6 +620,8 @@ class Group:
         if spot.local >= 0:
             raise Unrolled("its iterations use different values")
         if spot.changing is not None:
+            if isinstance(x, Op):
+                self.check_outside(x, r)
             spot.changing[r, k] = x
             return
         known = spot.same.get(r, MISSING)
@@ -575,47 +645,110 @@ class Group:
                 raise Unrolled(rigid)
             self.roller.tape.once = rigid
         counts = [p.numbers[-1] - k for p, k in zip(self.passages, self.begin, strict=True)]
-        size = max(len(path) and sum(len(x.steps) for x in path) for path in self.paths)
-        short = form != WHILE and size < self.roller.shortest and not thinned
+        branches = (
+            len(self.ends) > 1
+        )  # of which there would be any number of ways through all iterations
+        longest = max(map(len, self.paths))
+        size = longest and longest * self.root.weight
+        short = form != WHILE and size < self.roller.shortest and not (thinned or branches)
         if short or max(counts) < (SHORTEST_WHILE if form == WHILE else SHORTEST_COUNT):
             raise Unrolled("it is short")
-        self.fill_in()
-        numbered = self.passages[0].loop.indexed and not all(x.passage.array for x in self.passages)
+        numbered = any(x.numbered for x in self.passages)
         if len(self.ends) > 1 and numbered and self.partial():
             why = "what its iterations do depends on their number, and on decisions"
             if not thinned:
                 raise Unrolled(why)
             self.roller.tape.once = why
-        if len(self.ends) > 1 and any(
-            spot.changing is not None
-            for pattern in patterns(self.root)
-            if len(pattern.visits) < len(self.root.visits)
-            for spot in spots(pattern)
-        ):
+        if not self.is_complete():
             raise Unrolled("what its iterations use changes, and not all of them use it")
         builder = Builder(self, form)
         family = builder.family()
         for r in range(len(self.passages)):
             self.place(builder, family, r, form)
 
-    def partial(self) -> bool:
-        """Whether operands from outside appear in what only some of the iterations do."""
-        total = len(self.root.visits)
-        return any(
-            spot.local < 0
+    def numbers(self) -> Iterator[tuple[int, int]]:
+        """All iterations: passages and numbers, with those that are known to follow where others could."""
+        for r, passage in enumerate(self.passages):
+            last = max(passage.numbers[-1], len(passage.counter or ()))
+            yield from ((r, k) for k in range(self.begin[r], last))
+
+    def is_known(self, r: int, counter: range | None) -> bool:
+        """Whether it is known of all that changes what it would be at further iterations, those of ``counter``."""
+        return counter is not None and all(
+            (r, k) in spot.changing and not isinstance(spot.changing[r, k], Op)
             for pattern in patterns(self.root)
-            if len(pattern.visits) < total
             for spot in spots(pattern)
+            if spot.changing is not None and type(spot.changing) is not Numbers
+            for k in range(self.begin[r], len(counter))
         )
 
     def fill_in(self) -> None:
-        """Give spots that change a value for each iteration, those before the first change included."""
-        for pattern in patterns(self.root):
-            for spot in spots(pattern):
-                if spot.changing is not None:
-                    for r, known in spot.same.items():
-                        for k in range(self.begin[r], self.passages[r].numbers[-1] + 1):
-                            spot.changing.setdefault((r, k), known)
+        """Give spots that change a value for each iteration, as far as it is known.
+
+        That is what stood there before it changed for the first time; what a loop is given by number, and what it picks
+        by that; and anything for an iteration that does not come there for certain.
+        """
+        ranges = [x.given for x in self.passages if x.given is not None]
+        numbered = len(ranges) == len(self.passages)
+        for at in walk(self.root):
+            for step in at.pattern.steps:
+                if step.op.fn is item and step is at.first(self.given) and numbered:
+                    if step.spots[0].changing is not None:
+                        step.spots[0].changing = Numbers(ranges)
+                elif type(step.op.fn) is Pick:
+                    self.fill_pick(at, step)
+            changing = [x for x in spots(at.pattern) if type(x.changing) is dict]
+            visits: Iterable[tuple[int, int]] = [*at.pattern.visits, *at.pattern.left]
+            if at.pattern is self.root and changing:
+                visits = [
+                    (r, k)
+                    for r, x in enumerate(self.passages)
+                    for k in range(self.begin[r], x.numbers[-1] + 1)
+                ]
+            missing = [x for x in self.numbers() if at.misses(*x)] if changing else []
+            for spot in changing:
+                for r, k in visits:
+                    if r in spot.same:
+                        spot.changing.setdefault((r, k), spot.same[r])
+                anything = next(iter(spot.changing.values()), None)
+                for r, k in missing:
+                    spot.changing.setdefault((r, k), anything)
+
+    def fill_pick(self, at: Reached, step: Step) -> None:
+        """Find out what the iterations would pick that have not picked anything."""
+        spot = step.spots[0]
+        visits = {*at.pattern.visits, *at.pattern.left}
+        others = {x: at.picked(step, *x) for x in self.numbers() if x not in visits}
+        if spot.changing is None:
+            if all(x is not None and alike(spot.same.get(r), x) for (r, _), x in others.items()):
+                return
+            spot.changing = {}
+        for place, x in others.items():
+            if x is not None:
+                spot.changing.setdefault(place, x)
+
+    def partial(self) -> bool:
+        """Whether operands from outside appear in what some iterations do, and others might do at another time."""
+        every = len(self.root.visits)
+        return any(
+            any(spot.local < 0 for spot in spots(at.pattern))
+            and not all(x in visits or at.misses(*x) for x in self.numbers())
+            for at in walk(self.root)
+            if len(visits := set(at.pattern.visits)) < every
+        )
+
+    def is_complete(self) -> bool:
+        """Whether it is known of all that changes what it would be in each iteration."""
+        every = len(self.root.visits)
+        return all(
+            (r, k) in spot.changing
+            for pattern in patterns(self.root)
+            if len(pattern.visits) < every
+            for spot in spots(pattern)
+            if spot.changing is not None
+            for r, x in enumerate(self.passages)
+            for k in range(self.begin[r], x.numbers[-1])
+        )
 
     def place(self, builder: Builder, family: Family, r: int, form: str) -> None:
         """Put the loop on the tape in the place of one passage."""
@@ -629,9 +762,12 @@ class Group:
             steps = None
             if passage.loop.counted:
                 steps = count + 1
-                if not passage.loop.indexed and passage.length is not None:
+                if passage.length is not None:
                     steps = passage.length - self.begin[r]
-        args = builder.arguments(r, steps, [x.args[0] for x in begin], count, form)
+        # What another part of the same run has computed stands where this part begins, and is needed once more.
+        known = [x for x in begin if x.fn is element]
+        given = [x if x.fn is element else x.args[0] for x in begin]
+        args = builder.arguments(r, steps, given, count, form)
         value = tuple([end[j].value for j in builder.slots])
         made = Op(family.member(0), args, value, passage.loop.site, roller.tape)
         active = roller.active
@@ -643,9 +779,9 @@ class Group:
             end[j].site = passage.loop.site
         for j, x in builder.steady.items():
             del x
-            end[j].args = (begin[j].args[0],)
+            end[j].args = (given[j],)
         roller.index[made] = start
-        roller.spans[start] = (stop, [made])
+        roller.spans[start] = (stop, [*known, made])
 
     def check_reverse(self, made: Op, end: list[Op], builder: Builder) -> None:
         """Make sure that the loop can be differentiated, for what the tape wants."""
@@ -666,7 +802,9 @@ class Group:
 
 def is_known(fn: Any) -> bool:
     """Whether a callable gives the same result for the same arguments."""
-    return fn is carry or fn is element or type(fn) is LoopFunction or lookup(fn) is not None
+    return (
+        isinstance(fn, Carry) or fn is element or type(fn) is LoopFunction or lookup(fn) is not None
+    )
 
 
 def patterns(root: Pattern) -> Iterator[Pattern]:
@@ -676,6 +814,70 @@ def patterns(root: Pattern) -> Iterator[Pattern]:
         pattern = todo.pop()
         yield pattern
         todo += [branch for _, branch in pattern.branches]
+
+
+class Reached:
+    """A node of a pattern, with the steps on the way to it by their number and the decisions that lead there."""
+
+    def __init__(
+        self, pattern: Pattern, before: list[Step | None], decisions: list[tuple[Spot, Any]]
+    ) -> None:
+        self.pattern = pattern
+        self.steps = [*before, *pattern.steps]
+        self.decisions = decisions
+
+    def first(self, number: int) -> Step | None:
+        return self.steps[number] if number < len(self.steps) else None
+
+    def picked(self, step: Step, r: int, k: int) -> Any:
+        """What a step picks at an iteration that does not come there, if that is known."""
+        items, index = step.op.fn.items, self.computed(step.spots[1], r, k)
+        if type(index) is not int or not -len(items) <= index < len(items):
+            return None
+        x = items[index]
+        return x.op if isinstance(x, Box) else x
+
+    def misses(self, r: int, k: int) -> bool:
+        """Whether an iteration does not come here, as follows from what it is given alone."""
+        for spot, value in self.decisions:
+            found = self.computed(spot, r, k)
+            if found is not None and not alike(found, value):
+                return True
+        return False
+
+    def computed(self, spot: Spot, r: int, k: int) -> Any:
+        """What stands in a spot at an iteration, if it follows from what the iteration is given; None if not."""
+        if spot.local < 0:
+            x = spot.same.get(r) if spot.changing is None else spot.changing.get((r, k))
+            return None if isinstance(x, Op) else x
+        step = self.steps[spot.local]
+        if step is None:
+            return None
+        fn = step.op.fn
+        if type(fn) is Pick:
+            x = self.picked(step, r, k)
+            return None if isinstance(x, Op) else x
+        if fn is not item and fn not in INFIX and fn not in PREFIX:
+            return None
+        found = [self.computed(x, r, k) for x in step.spots]
+        try:
+            return None if None in found else fn(*found)
+        except Exception:
+            return None
+
+
+def walk(root: Pattern) -> Iterator[Reached]:
+    """The nodes of a pattern, each after those that lead to it."""
+    todo = [Reached(root, [], [])]
+    while todo:
+        at = todo.pop()
+        yield at
+        guard = at.pattern.guard
+        for value, branch in at.pattern.branches:
+            assert guard is not None
+            todo.append(
+                Reached(branch, [*at.steps, None], [*at.decisions, (guard.spots[0], value)])
+            )
 
 
 def spots(pattern: Pattern) -> Iterator[Spot]:
@@ -756,7 +958,7 @@ def alike(x: Any, y: Any) -> bool:
         return True
     if type(x) is not type(y) or isinstance(x, Op):
         return False
-    if type(x) in (int, bool, str, bytes):
+    if type(x) in (int, bool, str, bytes, range):
         return bool(x == y)
     if type(x) in (float, complex):
         return repr(x) == repr(y)
@@ -829,7 +1031,7 @@ class Builder:
         )
 
     def node(
-        self, pattern: Pattern, made: dict[int, Op], ops: list[Op], outside: dict[Any, Op]
+        self, pattern: Pattern, made: dict[int, Any], ops: list[Op], outside: dict[Any, Op]
     ) -> Any:
         """The choice that a pattern comes to; ``made`` are the ops so far by their number in the segment."""
         made, ops, outside = dict(made), list(ops), dict(outside)
@@ -837,12 +1039,14 @@ class Builder:
         i = pattern.start
         for step in pattern.steps:
             op = step.op
+            leaves = [self.leaf(spot, made, outside) for spot in step.spots]
             if i < self.group.given and op.fn is carry:
                 made[i] = Input(f"c{i + 1}", op.value, TAPE)
-            elif op.fn is carry:
-                made[i] = self.leaf(step.spots[0], made, outside)
+            elif isinstance(op.fn, Carry):
+                made[i] = leaves[0]
+            elif is_constant(op.fn, leaves) and type(op.value) in (int, float, bool):
+                made[i] = op.value
             else:
-                leaves = [self.leaf(spot, made, outside) for spot in step.spots]
                 new = copied(op, leaves)
                 made[i] = new
                 own.append(new)
@@ -864,7 +1068,7 @@ class Builder:
     def finish(
         self,
         pattern: Pattern,
-        made: dict[int, Op],
+        made: dict[int, Any],
         ops: list[Op],
         outside: dict[Any, Op],
         own: list[Op],
@@ -886,7 +1090,7 @@ class Builder:
         choice.ops, choice.variant = own, len(self.variants) - 1
         return choice
 
-    def leaf(self, spot: Spot, made: dict[int, Op], outside: dict[Any, Op]) -> Any:
+    def leaf(self, spot: Spot, made: dict[int, Any], outside: dict[Any, Op]) -> Any:
         if spot.local >= 0:
             return made[spot.local]
         place = self.place_of.get(id(spot))
@@ -911,11 +1115,16 @@ class Builder:
     ) -> tuple[Any, ...]:
         """What one passage gives to the loop function."""
         first = self.group.begin[r]
+        length = count + (form == WHILE)
+        if form == WHILE and self.group.passages[r].counter is not None:
+            length = steps  # whichever of them is the last
         invariants = [begin[x] if isinstance(x, int) else x.same.get(r) for x in self.invariants]
         columns: list[Any] = []
         for spot in self.columns:
-            assert spot.changing is not None
-            values = [spot.changing.get((r, first + k)) for k in range(count + (form == WHILE))]
+            if type(spot.changing) is Numbers:
+                columns.append(spot.changing.ranges[r][first : first + length])
+                continue
+            values = [spot.changing.get((r, first + k)) for k in range(length)]
             ops = any(isinstance(x, Op) for x in values)
             columns.append(tuple(values) if ops else Column(values))
         return (steps, *[begin[j] for j in self.slots], *invariants, *columns)

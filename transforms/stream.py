@@ -16,11 +16,25 @@ import sys
 from collections import Counter
 from typing import Any
 
+from ..tracer.box import ArrayBox
 from ..tracer.errors import WengertError
 from ..tracer.loops import Carry, Loops, Passage, carry
 from ..tracer.tape import FloatOp, Guard, Op
 from .loops import COUNT, Unrolled, is_smooth, reverse_of
-from .roll import Builder, Group, Pattern, Roller, Stretch, alike, frame, kind_of, operands
+from .roll import (
+    Builder,
+    Group,
+    Numbers,
+    Pattern,
+    Roller,
+    Stretch,
+    alike,
+    frame,
+    kind_of,
+    operands,
+    patterns,
+    spots,
+)
 
 MOST_VARIANTS = 8
 
@@ -72,7 +86,21 @@ class Watcher:
         self.root = stretch.states[-1]
         self.given = self.root[0]
         self.check()
+        self.save(passage, stretch.heads[0])
         passage.start = first
+
+    def save(self, passage: Passage, start: int) -> None:
+        """Let the arrays that the loop starts from survive writes to come: it will be run from there once more."""
+        assert passage.frame is not None
+        boxes = [x for x in passage.frame.f_locals.values() if type(x) is ArrayBox]
+        memories = {id(box.value): box.memory for box in boxes}
+        ops = [x for op in self.ops[start : start + self.given] for x in (op, *op.operands())]
+        ops += [x for p in patterns(self.group.root) for s in spots(p) for x in s.same.values()]
+        for op in ops:
+            memory = memories.get(id(op.value)) if isinstance(op, Op) else None
+            if memory is not None:
+                memory.saved.append(op)
+                passage.saved.add(op)
 
     def stable(self, passage: Passage) -> int:
         """The first head from which on what is carried keeps its types, and nothing else holds the iterations."""
@@ -90,9 +118,12 @@ class Watcher:
         group.rigid = [None]
         group.fill_in()
         if len(group.ends) > 1 and any(
-            s.changing is not None for p in all_of(group.root) for s in p
+            s.changing is not None
+            for p in patterns(group.root)
+            if p is not group.root
+            for s in spots(p)
         ):
-            raise Unrolled("what its iterations use changes")
+            raise Unrolled("what its iterations use changes, and not all of them use it")
         builder = Builder(group, COUNT)
         family = builder.family()
         first = family.variants[0]
@@ -170,13 +201,6 @@ class Watcher:
         group.visit([x for x in segment if x.kind != "input"], 0, number, following)
         group.passages[0].numbers[-1] = number + 1
         self.check()
-
-
-def all_of(pattern: Pattern) -> Any:
-    """The spots of each node of a pattern."""
-    from .roll import patterns, spots
-
-    return [list(spots(p)) for p in patterns(pattern)]
 
 
 def is_flat(args: tuple[Any, ...]) -> bool:
@@ -282,7 +306,8 @@ class Matcher:
                 lines.append(f"{pad}return NO")
             lines.append(f"{pad}if isinstance({name}, Op) and {name}.kind != 'input': return NO")
             lines.append(f"{pad}if type({name}) in NESTED: return NO")
-            lines.append(f"{pad}values.append(({place}, {name}))")
+            if type(spot.changing) is not Numbers:
+                lines.append(f"{pad}values.append(({place}, {name}))")
         else:
             known = next(iter(spot.same.values()))
             text = self.name(known)
