@@ -33,7 +33,7 @@ VALUE_FREE = LINEAR | {operator.getitem, setitem, scatter, scatter_add, write_th
 class Memory:
     """The storage that one or several array boxes share."""
 
-    __slots__ = ("boxes", "owner", "saved", "viewed", "writes")
+    __slots__ = ("__weakref__", "boxes", "owner", "saved", "viewed", "writes")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
@@ -86,7 +86,8 @@ def box_array(op: Op, operands: list[ArrayBox], fresh: bool) -> ArrayBox:
                 simple = bool(op.args) and op.args[0] is parent.op
                 view = (parent, op.fn, op.args[1:], op.kwargs) if simple else None
                 return ArrayBox(value, op, parent.memory, view)
-    memory = Memory(owner_of(value))
+    owner = owner_of(value)
+    memory = op.tape.memories[id(owner)] = Memory(owner)
     if not fresh:
         memory.saved.append(op)
     return ArrayBox(value, op, memory)

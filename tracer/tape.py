@@ -20,6 +20,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -200,6 +201,7 @@ class Tape:
             Op, str
         ] = {}  # of calls without a rule: where the user's program made them
         self.written = 0  # how often an array was written to
+        self.memories: WeakValueDictionary[int, Any] = WeakValueDictionary()  # of its own arrays
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )

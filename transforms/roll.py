@@ -764,10 +764,8 @@ class Group:
                 steps = count + 1
                 if passage.length is not None:
                     steps = passage.length - self.begin[r]
-        # What another part of the same run has computed stands where this part begins, and is needed once more.
-        known = [x for x in begin if x.fn is element]
-        given = [x if x.fn is element else x.args[0] for x in begin]
-        args = builder.arguments(r, steps, given, count, form)
+        # What it begins with stays: it may be what another part of the same run has handed on.
+        args = builder.arguments(r, steps, begin, count, form)
         value = tuple([end[j].value for j in builder.slots])
         made = Op(family.member(0), args, value, passage.loop.site, roller.tape)
         active = roller.active
@@ -779,9 +777,9 @@ class Group:
             end[j].site = passage.loop.site
         for j, x in builder.steady.items():
             del x
-            end[j].args = (given[j],)
+            end[j].args = (begin[j],)
         roller.index[made] = start
-        roller.spans[start] = (stop, [*known, made])
+        roller.spans[start] = (stop, [*begin, made])
 
     def check_reverse(self, made: Op, end: list[Op], builder: Builder) -> None:
         """Make sure that the loop can be differentiated, for what the tape wants."""

@@ -16,7 +16,9 @@ import sys
 from collections import Counter
 from typing import Any
 
-from ..tracer.box import ArrayBox
+import numpy as np
+
+from ..tracer.arrays import owner_of
 from ..tracer.errors import WengertError
 from ..tracer.loops import Carry, Loops, Passage, carry
 from ..tracer.tape import FloatOp, Guard, Op
@@ -91,13 +93,12 @@ class Watcher:
 
     def save(self, passage: Passage, start: int) -> None:
         """Let the arrays that the loop starts from survive writes to come: it will be run from there once more."""
-        assert passage.frame is not None
-        boxes = [x for x in passage.frame.f_locals.values() if type(x) is ArrayBox]
-        memories = {id(box.value): box.memory for box in boxes}
         ops = [x for op in self.ops[start : start + self.given] for x in (op, *op.operands())]
         ops += [x for p in patterns(self.group.root) for s in spots(p) for x in s.same.values()]
         for op in ops:
-            memory = memories.get(id(op.value)) if isinstance(op, Op) else None
+            if not isinstance(op, Op) or not isinstance(op.value, np.ndarray):
+                continue
+            memory = self.tape.memories.get(id(owner_of(op.value)))
             if memory is not None:
                 memory.saved.append(op)
                 passage.saved.add(op)

@@ -1,6 +1,7 @@
 """Loops that use their counter, list elements or array elements, with decisions: kept once for all ways through."""
 
 import math
+import os
 import tracemalloc
 
 import numpy as np
@@ -334,7 +335,15 @@ def test_arrays_that_are_written_to_around_a_long_loop():
         y[0] = 5.0
         return s * y.sum()
 
-    for f in (before_and_after, late):
+    def own(x):
+        y = x * 2
+        s = 0.1
+        for _ in range(6000):
+            s = 0.5 * s + y[1] * y[0]
+        y[1] = s
+        return s * y.sum()
+
+    for f in (before_and_after, late, own):
         cached = value_and_grad(f)
         for number in range(3):
             x = np.array([1.0, 0.2 + number, 0.3])
@@ -388,7 +397,7 @@ def bodies(draw, depth=0):
     return lines
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=int(os.environ.get("LOOPS", 60)), deadline=None)
 @given(bodies(), bodies(), st.integers(0, 1000))
 def test_any_counted_loop(first, second, seed):
     text = ["def f(x, w):", "    n, k, y = len(x), 0, 0.4", "    z = np.zeros(n)"]

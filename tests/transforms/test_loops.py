@@ -12,7 +12,7 @@ from wengert.tracer.source import compiled
 from wengert.transforms.api import reverse
 from wengert.transforms.loops import LoopFunction, Miss
 from wengert.transforms.roll import roll
-from wengert.transforms.stream import watch
+from wengert.transforms.stream import Watcher, watch
 
 
 def marked(f, *args):
@@ -492,6 +492,29 @@ def test_a_long_loop_that_changes_its_way_late():
         return x
 
     streamed(f, 0.3, 2.9)
+
+
+def test_parts_of_a_long_loop_follow_one_another(monkeypatch):
+    """Where something else holds what iterations compute, those before and after it are loops of their own."""
+    held = []
+
+    class Holding(Watcher):
+        def __call__(self, passage):
+            if len(held) < 5 and passage.numbers[-1] % 100 == 0:
+                held.append([*self.ops[passage.heads[-3] : passage.heads[-2]]])
+            super().__call__(passage)
+
+    monkeypatch.setattr("wengert.transforms.stream.Watcher", Holding)
+
+    def f(x, r):
+        n = 0
+        while n < 2000:
+            n += 1
+            x = r * x * (1 - x)
+        return x * n
+
+    tape, _, _ = streamed(f, 0.3, 2.7)
+    assert len(held) == 5 and len(loops(tape)) >= 3
 
 
 def test_a_gradient_inside_a_long_loop():
