@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_complex, is_sequence, unbroadcast
+from .numpy_fft import fitted
 from .numpy_ufuncs import NUMPY2
 from .registry import nondiff, query, rrule
-from .zeros import conj, ratio
+from .zeros import conj, plus, ratio
 
 
 def _array(x: Any) -> Any:
@@ -378,24 +379,24 @@ def _svd_pullback(a: Any, u: Any, s: Any, vh: Any, du: Any, ds: Any, dvh: Any) -
     row, column = s[..., None, :], s[..., :, None]
     gaps = ratio(1.0, (row - column) * (row + column))
     inverse = ratio(1.0, row)
-    middle: Any = 0.0 if ds is None else ds[..., None, :] * np.eye(k)
-    rest: Any = 0.0
+    middle = None if ds is None else ds[..., None, :] * np.eye(k)
+    rest = None
     if du is not None:
         g = np.conjugate(du)
         uu = gaps * (ut @ g)
-        middle = middle + (uu + _h(uu)) * row
+        middle = plus(middle, (uu + _h(uu)) * row)
         if np.shape(u)[-2] > k:
-            rest = rest + (g - u @ (ut @ g)) * inverse @ vh
+            rest = (g - u @ (ut @ g)) * inverse @ vh
         if is_complex(a):
             diagonal = np.eye(k) * (ut @ g)
             middle = middle + 0.5 * (diagonal - _h(diagonal)) * inverse
     if dvh is not None:
         g = _t(dvh)
         vv = gaps * (vh @ g)
-        middle = middle + column * (vv + _h(vv))
+        middle = plus(middle, column * (vv + _h(vv)))
         if np.shape(v)[-2] > k:
-            rest = rest + u * inverse @ _h(g - v @ (vh @ g))
-    return np.conjugate(u @ middle @ vh + rest)
+            rest = plus(rest, u * inverse @ _h(g - v @ (vh @ g)))
+    return np.conjugate(plus(u @ middle @ vh, rest))
 
 
 def svdvals(x, **options):
@@ -433,14 +434,17 @@ def qr(a, mode="reduced"):
             if dq is not None:
                 dq = dq[..., :, :k] + unused(dq[..., :, k:])
             q, r, dr = q[..., :, :k], r[..., :k, :], None if dr is None else dr[..., :k, :]
-        gq = 0.0 * q if dq is None else np.conjugate(dq)
-        gr = 0.0 * r if dr is None else np.conjugate(dr)
+        gq = None if dq is None else np.conjugate(dq)
+        gr = None if dr is None else np.conjugate(dr)
         if n == k:
             return (unbroadcast(np.conjugate(_qr_pullback(q, r, gq, gr)), a),)
         # D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for
         # square, wide, and deep matrices" (2020): with A = [X Y], R = [U V], X = QU and V = Q^H Y.
+        if gr is None:
+            left = _qr_pullback(q, r[..., :, :k], gq, None)
+            return (unbroadcast(np.conjugate(fitted(left, n, -1)), a),)
         first, rest = gr[..., :, :k], gr[..., :, k:]
-        gq = gq + x[..., :, k:] @ _h(rest)
+        gq = plus(gq, x[..., :, k:] @ _h(rest))
         left = _qr_pullback(q, r[..., :, :k], gq, first)
         return (unbroadcast(np.conjugate(np.concatenate([left, q @ rest], axis=-1)), a),)
 
@@ -449,12 +453,12 @@ def qr(a, mode="reduced"):
 
 def _qr_pullback(q: Any, r: Any, gq: Any, gr: Any) -> Any:
     """S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in
-    optimum experimental design" (2010), for a square ``r``; the cotangents are conjugated."""
+    optimum experimental design" (2010), for a square ``r``; the cotangents are conjugated, and either may be None."""
     r = r + invertible(r, DEFICIENT)
-    m = r @ _h(gr) - _h(gq) @ q
+    m = plus(None if gr is None else r @ _h(gr), None if gq is None else -(_h(gq) @ q))
     low = np.tril(m, -1)
     both = low + _h(low) + np.eye(np.shape(r)[-1]) * np.real(m)
-    return _h(np.linalg.solve(r, _h(gq + q @ both)))
+    return _h(np.linalg.solve(r, _h(plus(gq, q @ both))))
 
 
 nondiff(np.linalg.matrix_rank)

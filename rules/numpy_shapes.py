@@ -128,8 +128,10 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
         order = [1, 0, *range(2, len(xi))] if indexing == "xy" and len(xi) > 1 else range(len(xi))
         parts = []
         for d, own, x in zip(dz, order, xi):
-            others = tuple(i for i in range(len(xi)) if i != own)
-            parts.append(unbroadcast(np.reshape(np.add.reduce(d, axis=others), np.shape(x)), x))
+            if d is not None:
+                d = np.add.reduce(d, axis=tuple(i for i in range(len(xi)) if i != own))
+                d = unbroadcast(np.reshape(d, np.shape(x)), x)
+            parts.append(d)
         return tuple(parts)
 
     return np.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing), pullback

@@ -74,7 +74,7 @@ def spread(d, z, items):
 def gathered(parts, z, items):
     """The transpose of ``spread``: the mean of the ``parts`` that belong to items as large as ``z``."""
     chosen = [part for part, x in zip(parts, items) if x == z]
-    return sum(chosen) / max(len(chosen), 1)
+    return sum([part for part in chosen if part is not None]) / max(len(chosen), 1)
 
 
 @rrule(spread)
@@ -133,6 +133,6 @@ def _pick(items, index):
 @rrule(put_back)
 def _put_back(d, index, count=0):
     def pullback(ds):
-        return pick(list(ds), index), None
+        return pick([d * 0 if part is None else part for part in ds], index), None
 
     return put_back(d, index, count), pullback

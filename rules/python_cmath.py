@@ -8,7 +8,7 @@ import math
 from .broadcasting import unbroadcast
 from .elementwise import elementwise, over
 from .registry import nondiff, rrule
-from .zeros import ratio
+from .zeros import plus, ratio
 
 elementwise(cmath.sin, lambda x, z: cmath.cos(x))
 elementwise(cmath.cos, lambda x, z: -cmath.sin(x))
@@ -58,7 +58,10 @@ def polar(x):
     def pullback(dz):
         # r = |x| and phi, the imaginary part of log(x)
         dr, dphi = dz
-        d = ratio(dr * complex(x).conjugate(), z[0]) + ratio(-1j * dphi, x)
+        d = plus(
+            None if dr is None else ratio(dr * complex(x).conjugate(), z[0]),
+            None if dphi is None else ratio(-1j * dphi, x),
+        )
         return (unbroadcast(d, x),)
 
     return z, pullback

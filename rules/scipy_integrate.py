@@ -208,18 +208,19 @@ def _ode(f, how, y0, t, *captures):
 
     def pullback(dz):
         n = np.shape(z)[1]
-        d = np.zeros(n)
+        d = dz[-1]
         rest = np.zeros(sum([np.size(c) for c in captures]))
         dt = [0.0] * len(t)
         adjoint = Adjoint(f)
         for i in range(len(t) - 1, 0, -1):
             dt[i] = np.sum(dz[i] * f(z[i], t[i], *captures))
-            state = np.concatenate([z[i], d + dz[i], rest])
+            state = np.concatenate([z[i], d, rest])
             times = np.stack([t[i], t[i - 1]])
             before = ode(adjoint, plainly(how), state, times, *captures)[1]
-            d, rest = before[n : 2 * n], before[2 * n :]
-        dt[0] = -np.sum(d * f(z[0], t[0], *captures))
-        dy0 = unbroadcast(np.reshape(d + dz[0], np.shape(y0)), y0)
+            inner, rest = before[n : 2 * n], before[2 * n :]
+            d = inner + dz[i - 1]
+        dt[0] = -np.sum(inner * f(z[0], t[0], *captures)) if len(t) > 1 else 0.0
+        dy0 = unbroadcast(np.reshape(d, np.shape(y0)), y0)
         return None, None, dy0, unbroadcast(np.stack(dt), t), *unflat(rest, captures)
 
     return z, pullback

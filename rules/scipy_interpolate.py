@@ -41,10 +41,12 @@ def ppoly_by_powers(c, x, xp, nu=0, extrapolate=True):
     i, moved = interval(x, xp, extrapolate == "periodic")
     s = xp + moved - x[i]
     s = np.reshape(s, (*np.shape(s), *[1] * (np.ndim(c) - 2)))
-    k = np.shape(c)[0]
-    total = np.zeros((*np.shape(xp), *np.shape(c)[2:]))
-    for power in range(nu, k):
-        total = total + math.perm(power, nu) * c[k - 1 - power][i] * s ** (power - nu)
+    terms = [math.perm(power, nu) * c[-1 - power][i] for power in range(nu, np.shape(c)[0])]
+    if not terms:
+        return np.zeros((*np.shape(xp), *np.shape(c)[2:]))
+    total = terms.pop()
+    while terms:
+        total = total * s + terms.pop()
     return total
 
 

@@ -14,9 +14,10 @@ from scipy import linalg
 
 from .broadcasting import is_complex, is_sequence, settled, unbroadcast
 from .equivalents import like
+from .numpy_fft import fitted
 from .numpy_linalg import _pinv_pullback, _svd_pullback, largest, triangle_read
 from .registry import Operand, caller, frule, nondiff, query, rrule
-from .zeros import conj, ratio
+from .zeros import conj, plus, ratio
 
 
 def array(x: Any) -> Any:
@@ -459,24 +460,29 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
 
 
 def lu_cotangent(low: Any, up: Any, dlow: Any, dup: Any) -> Any:
-    """The cotangent of the matrix ``low @ up`` with rows in their final order, from those of its factors."""
+    """The cotangent of the matrix ``low @ up`` with rows in their final order, from those of its factors.
+
+    Either of these may be None.
+    """
     m, k = np.shape(low)[-2:]
     n = np.shape(up)[-1]
     l1, u1 = low[..., :k, :], up[..., :, :k]
-    dl1, du1 = np.tril(dlow[..., :k, :], -1), np.triu(dup[..., :, :k])
-    if n > k:
+    dl1 = None if dlow is None else np.tril(dlow[..., :k, :], -1)
+    du1 = None if dup is None else np.triu(dup[..., :, :k])
+    right = bottom = None
+    if n > k and dup is not None:
         right = np.linalg.solve(t(l1), dup[..., :, k:])
-        dl1 = dl1 - np.tril(right @ t(up[..., :, k:]), -1)
-    if m > k:
+        dl1 = plus(dl1, -np.tril(right @ t(up[..., :, k:]), -1))
+    if m > k and dlow is not None:
         bottom = t(np.linalg.solve(u1, t(dlow[..., k:, :])))
-        du1 = du1 - np.triu(t(low[..., k:, :]) @ bottom)
-    inner = np.tril(t(l1) @ dl1, -1) + np.triu(du1 @ t(u1))
+        du1 = plus(du1, -np.triu(t(low[..., k:, :]) @ bottom))
+    inner = plus(
+        None if dl1 is None else np.tril(t(l1) @ dl1, -1),
+        None if du1 is None else np.triu(du1 @ t(u1)),
+    )
     d = np.linalg.solve(t(l1), t(np.linalg.solve(u1, t(inner))))
-    if n > k:
-        d = np.concatenate((d, right), axis=-1)
-    if m > k:
-        d = np.concatenate((d, bottom), axis=-2)
-    return d
+    d = fitted(d, n, -1) if right is None else np.concatenate((d, right), axis=-1)
+    return fitted(d, m, -2) if bottom is None else np.concatenate((d, bottom), axis=-2)
 
 
 @rrule(linalg.lu)
@@ -489,11 +495,9 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
         x = array(a)
         p, low, up = linalg.lu(x)
         dlow, dup = dz[-2:]
-        if dlow is None:
-            dlow = np.zeros_like(low)
-        elif permute_l:
+        if permute_l and dlow is not None:
             dlow = t(p) @ dlow
-        d = lu_cotangent(low, up, dlow, np.zeros_like(up) if dup is None else dup)
+        d = lu_cotangent(low, up, dlow, dup)
         return (unbroadcast(p @ d, a),)
 
     return z, pullback
@@ -519,17 +523,19 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
 def qr_cotangent(q: Any, r: Any, gq: Any, gr: Any) -> Any:
     """S. F. Walter and L. Lehmann (2010), as in `numpy_linalg.qr`; for a wide matrix, by its first columns.
 
-    ``gq`` and ``gr`` are conjugated cotangents, and so is the result.
+    ``gq`` and ``gr`` are conjugated cotangents, either of which may be None, and so is the result.
     """
     k, n = np.shape(r)[-2:]
-    r1, gr1 = r[..., :k], gr[..., :k]
-    if n > k:
-        gq = gq + q @ (r[..., k:] @ h(gr[..., k:]))
-    m = r1 @ h(gr1) - h(gq) @ q
+    r1, gr1 = r[..., :k], None if gr is None else gr[..., :k]
+    if n > k and gr is not None:
+        gq = plus(gq, q @ (r[..., k:] @ h(gr[..., k:])))
+    m = plus(None if gr1 is None else r1 @ h(gr1), None if gq is None else -(h(gq) @ q))
     low = np.tril(m, -1)
     both = low + h(low) + np.eye(k) * np.real(m)
-    g = h(np.linalg.solve(r1, h(gq + q @ both)))
-    return np.concatenate((g, q @ gr[..., k:]), axis=-1) if n > k else g
+    g = h(np.linalg.solve(r1, h(plus(gq, q @ both))))
+    if n == k:
+        return g
+    return fitted(g, n, -1) if gr is None else np.concatenate((g, q @ gr[..., k:]), axis=-1)
 
 
 @rrule(linalg.qr)
@@ -547,8 +553,8 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         dq, dr = (None, dz[0]) if mode == "r" else (dz[0], dz[1])
         if dq is not None and np.shape(dq)[1] > k:
             dq = dq[:, :k] + spare(dq[:, k:])
-        gq = 0.0 * q if dq is None else np.conjugate(dq)
-        gr = 0.0 * r if dr is None else np.conjugate(dr)[:k]
+        gq = None if dq is None else np.conjugate(dq)
+        gr = None if dr is None else np.conjugate(dr)[:k]
         d = np.conjugate(qr_cotangent(q, r, gq, gr))
         return (unbroadcast(d[:, np.argsort(parts[2])] if pivoting else d, a),)
 
@@ -627,15 +633,15 @@ def eigh(
         refuse(
             dv is not None and np.shape(v)[-1] < np.shape(v)[-2], "for a part of the eigenvectors"
         )
-        middle = 0.0 if dw is None else np.expand_dims(dw, -2) * np.eye(np.shape(w)[-1])
-        overlap: Any = 0.0
-        if dv is not None:
-            overlap = h(v) @ np.conjugate(dv)
-            middle = middle + ratio(1.0, np.expand_dims(w, -2) - np.expand_dims(w, -1)) * overlap
+        row, one = np.expand_dims(w, -2), np.eye(np.shape(w)[-1])
+        middle = None if dw is None else np.expand_dims(dw, -2) * one
+        overlap = None if dv is None else h(v) @ np.conjugate(dv)
+        if overlap is not None:
+            middle = plus(middle, ratio(1.0, row - np.expand_dims(w, -1)) * overlap)
         da = unbroadcast(triangle_read(np.conjugate(v @ middle @ h(v)), lower), a)
         if b is None:
             return (da,)
-        inner = middle * np.expand_dims(w, -2) + 0.5 * overlap * np.eye(np.shape(w)[-1])
+        inner = plus(middle * row, None if overlap is None else 0.5 * overlap * one)
         return da, unbroadcast(triangle_read(-np.conjugate(v @ inner @ h(v)), lower), b)
 
     return z, pullback
@@ -659,7 +665,7 @@ def eig(a, b=None, left=False, right=True, homogeneous_eigvals=False, **options)
             (w, v), (dw, dv) = z, dz
         else:
             (w, v), (dw, dv) = linalg.eig(a), (dz, None)
-        middle: Any = 0.0 if dw is None else dw[None, :] * np.eye(np.shape(w)[-1])
+        middle = None if dw is None else dw[None, :] * np.eye(np.shape(w)[-1])
         if dv is not None:
             s = np.add.reduce(dv * v, axis=-2, keepdims=True)
             d = dv - np.real(s) * conj(v)
@@ -667,7 +673,7 @@ def eig(a, b=None, left=False, right=True, homogeneous_eigvals=False, **options)
                 top = largest(v)
                 length = np.add.reduce(top * np.real(v), axis=-2, keepdims=True)
                 d = d - 1j * top * ratio(np.imag(s), length)
-            middle = middle + ratio(1.0, w[None, :] - w[:, None]) * (t(v) @ d)
+            middle = plus(middle, ratio(1.0, w[None, :] - w[:, None]) * (t(v) @ d))
         return (unbroadcast(np.linalg.solve(t(v), middle @ t(v)), a),)
 
     return z, pullback

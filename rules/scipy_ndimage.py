@@ -125,8 +125,10 @@ def gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
     t = np.arange(-radius, radius + 1)
     phi = np.exp(-0.5 / (sigma * sigma) * t**2)
     phi = phi / np.sum(phi)
-    before, hermite = 0.0, 1.0  # phi's derivatives are -(t/sigma^2) of the one before, and so on
-    for k in range(order):
+    if not order:
+        return phi[::-1]
+    before, hermite = 1.0, -t / (sigma * sigma)  # phi' is hermite times phi, and so on
+    for k in range(1, order):
         before, hermite = hermite, -(t * hermite + k * before) / (sigma * sigma)
     return (hermite * phi)[::-1]
 

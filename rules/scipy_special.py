@@ -309,6 +309,10 @@ def jacobi_slope(n: Any, a: Any, b: Any, x: Any) -> Any:
     return 0.5 * (n + a + b + 1) * below(special.eval_jacobi, n, a + 1, b + 1, x)
 
 
+def legendre_slope(n: Any, x: Any) -> Any:
+    return 0.5 * (n + 1) * below(special.eval_jacobi, n, 1.0, 1.0, x)
+
+
 def below(function: Any, n: Any, *rest: Any) -> Any:
     """``function`` of the next lower degree: zero below degree zero."""
     value = function(np.where(np.equal(n, 0), 0, n - 1)[()], *rest)
@@ -319,8 +323,8 @@ def chebyu_slope(n: Any, x: Any) -> Any:
     return 2 * below(special.eval_gegenbauer, n, 2.0, x)
 
 
-polynomial(special.eval_legendre, lambda n, x, z: jacobi_slope(n, 0.0, 0.0, x))
-polynomial(special.eval_sh_legendre, lambda n, x, z: 2 * jacobi_slope(n, 0.0, 0.0, 2 * x - 1))
+polynomial(special.eval_legendre, lambda n, x, z: legendre_slope(n, x))
+polynomial(special.eval_sh_legendre, lambda n, x, z: 2 * legendre_slope(n, 2 * x - 1))
 polynomial(special.eval_chebyt, lambda n, x, z: n * below(special.eval_chebyu, n, x))
 polynomial(special.eval_chebyu, lambda n, x, z: chebyu_slope(n, x))
 polynomial(special.eval_chebyc, lambda n, x, z: n * below(special.eval_chebyu, n, x / 2))

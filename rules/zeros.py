@@ -89,6 +89,11 @@ def ratio(a: Any, b: Any) -> Any:
     return type(r)(0)
 
 
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two cotangents, each of which may be None."""
+    return b if a is None else a if b is None else a + b
+
+
 def conj(x: Any) -> Any:
     """The complex conjugate: a real number itself, and of Python's kind for Python's numbers."""
     if not is_complex(x):

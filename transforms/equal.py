@@ -8,20 +8,19 @@ real    a real number, or an array of them: what the algebra of a reverse sweep 
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from ..rules.broadcasting import cast, expand
 from ..rules.zeros import product, quotient
 from ..tracer.tape import (
     Op,
     Signature,
 )
 from .kernels import hashable, static
+from .simplify import is_shared
 
 
 def plain(x: Any) -> Any:
@@ -56,7 +55,7 @@ def key_of(fn: Any, args: Any, kwargs: Any) -> Hashable | None:
     if fn in SUMS:
         return sum_key(fn, args, kwargs)
     fn = SAME.get(fn, fn)
-    if fn not in SHARED or kwargs:
+    if kwargs or not is_shared(fn):
         return None
     try:
         parts = tuple([id(x) if isinstance(x, Op) else part_key(x) for x in args])
@@ -115,30 +114,3 @@ SAME = {
 ARITHMETIC = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
 signatures: dict[Any, Signature] = {}
 COMMUTES = frozenset((operator.add, operator.mul))
-SHARED = frozenset(
-    (
-        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
-        *(
-            operator.getitem,
-            operator.matmul,
-            np.array,
-            np.dot,
-            np.transpose,
-            np.reshape,
-            expand,
-            np.eye,
-        ),
-        *(np.sin, np.cos, np.exp, np.log, np.sqrt, np.square, np.tanh, np.log1p, np.cosh, np.sinh),
-        *(
-            np.equal,
-            np.greater,
-            np.less,
-            operator.gt,
-            operator.lt,
-            operator.ge,
-            operator.le,
-            np.abs,
-        ),
-        *(math.sin, math.cos, math.exp, math.log, math.sqrt, float, np.float64, cast),
-    )
-)

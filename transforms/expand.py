@@ -35,7 +35,18 @@ from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
 from ..tracer.source import Writer, compiled
-from ..tracer.tape import NOWHERE, FloatOp, Input, KeywordOp, Op, Tape, fn_name, substitute
+from ..tracer.tape import (
+    NOWHERE,
+    FloatOp,
+    Input,
+    KeywordOp,
+    Op,
+    Tape,
+    append,
+    element,
+    fn_name,
+    substitute,
+)
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -340,8 +351,13 @@ def expand(
 
 
 def is_own(rule: registry.Rule) -> bool:
-    """Whether a rule is one of the package, and so depends on nothing but its arguments."""
-    code = getattr(inspect.unwrap(rule.function), "__code__", None)  # type: ignore[arg-type]
+    """Whether a rule is one of the package.
+
+    Such a rule depends on nothing but its arguments, and takes None for the cotangent of an output that nobody uses.
+    """
+    if rule.function is None:
+        return False
+    code = getattr(inspect.unwrap(rule.function), "__code__", None)
     return code is not None and code.co_filename.startswith(places.OURS)
 
 
@@ -379,11 +395,18 @@ def op_of(value: Any) -> Any:
 
 
 def box_of(tracer: Tracer, name: str, value: Any) -> Any:
-    """An input of an expansion; a tuple of cotangents becomes a tuple of inputs."""
+    """An input of an expansion; a tuple of cotangents becomes a tuple of inputs, None where there is none."""
     if isinstance(value, (tuple, list)):
         op = Input(name, value, tracer.tape)
         tracer.tape.ops.append(op)
-        return box(tracer, op, [])
+        return tuple(
+            [
+                None
+                if part is None
+                else box(tracer, append(tracer.tape, element, (op, i), {}, part, op.site), [])
+                for i, part in enumerate(value)
+            ]
+        )
     return tracer.input(name, value, "argument") if value is not None else None
 
 

@@ -740,9 +740,7 @@ class Body(Recorded):
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
         if isinstance(dz, Parts):
-            dz = tuple(
-                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
-            )
+            dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
             return

@@ -35,7 +35,7 @@ from ..tracer.tape import (
     substitute,
 )
 from .columns import Column, add_columns
-from .expand import Expansion, direct_pull, expansion_of
+from .expand import Expansion, direct_pull, expansion_of, is_own
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -142,6 +142,14 @@ class Machine:
     def add(self, x: Any, y: Any) -> Any:
         raise NotImplementedError
 
+    def whole(self, op: Op, dz: Parts) -> tuple[Any, ...]:
+        """The cotangent of a tuple. Where there is none of a part, the rules of others get zeros."""
+        rule = lookup(op.fn)
+        if rule is not None and is_own(rule):
+            return tuple(dz.parts)
+        given = zip(dz.parts, op.value, strict=True)
+        return tuple([self.zero(v) if d is None else d for d, v in given])
+
     def zero(self, value: Any) -> Any:
         """A zero of the kind of a value, for what asks for a cotangent where there is none."""
         return zero(value)
@@ -191,9 +199,7 @@ class Numeric(Machine):
             pull(dz, op, self.cotangents)
             return
         if isinstance(dz, Parts):
-            dz = tuple(
-                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
-            )
+            dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, dz)
         if expansion is None:
             return
@@ -358,9 +364,7 @@ class Recorded(Machine):
                 self.follow(recipe, op, dz)
                 return
         if isinstance(dz, Parts):
-            dz = tuple(
-                [self.zero(v) if d is None else d for d, v in zip(dz.parts, op.value, strict=True)]
-            )
+            dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, primal(dz))
         if expansion is None:
             return

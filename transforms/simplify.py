@@ -12,36 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from ..rules import registry
+from ..rules.broadcasting import cast, expand
+from ..rules.mutation import scatter, scatter_add
 from ..rules.zeros import product
 from ..tracer.tape import Op, Tape, append, element, ops_in, substitute
 
 NUMBERS = (int, float)
+# What may be computed once for all that need it, beside elementwise functions: see `is_shared`.
 SHARED = frozenset(
     (
-        product,
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.truediv,
-        operator.neg,
-        operator.pow,
-        operator.getitem,
+        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
+        *(operator.gt, operator.lt, operator.ge, operator.le, operator.eq, operator.ne),
+        *(operator.and_, operator.or_, operator.invert, operator.getitem, element, np.sum),
+        *(operator.matmul, np.matmul, np.dot, np.array, np.eye, np.full, np.arange, np.where),
+        *(np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.tril, np.triu),
+        *(cast, expand, scatter, scatter_add, float, int, np.float64, max, min),
     )
-    + (
-        np.sin,
-        np.cos,
-        np.exp,
-        np.log,
-        np.sqrt,
-        np.square,
-        np.multiply,
-        np.add,
-        np.subtract,
-        np.negative,
-        np.conjugate,
-    )
-    + (element, operator.matmul, np.matmul, np.dot, np.swapaxes, np.transpose, np.reshape, np.eye)
-    + (np.arange, max, min)
 )
 
 
@@ -104,16 +91,39 @@ def optimised(tape: Tape, keep: Collection[Op], stay: Collection[Op] = ()) -> Ta
     return pruned(rewritten(tape, keep), keep_guards=True, stay=stay)
 
 
+def is_shared(fn: Any) -> bool:
+    """Whether two calls of a function may be one.
+
+    It is in the list, or its rule says that it is elementwise, or it finds out something for the rules.
+    """
+    if fn in SHARED:
+        return True
+    rule = registry.rules.get(fn)
+    if rule is None:
+        return False
+    if rule.kind == registry.NONDIFF and str(getattr(fn, "__module__", "")).startswith(RULES):
+        return True
+    return rule.partials is not None or isinstance(fn, np.ufunc)
+
+
+RULES = f"{registry.__package__}."
+
+
 def share_key(fn: Any, args: Any) -> Hashable | None:
     """A key by which two equal computations are recognised."""
     try:
-        if fn not in SHARED:
+        if not is_shared(fn):
             return None
-        key = (fn, tuple([(type(x), x) if not isinstance(x, Op) else x for x in args]))
+        key = (fn, tuple([x if isinstance(x, Op) else (type(x), constant(x)) for x in args]))
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def constant(x: Any) -> Any:
+    """A number, by which -0.0 is told from 0.0."""
+    return repr(x) if type(x) is float else x
 
 
 def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:

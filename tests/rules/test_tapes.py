@@ -11,12 +11,6 @@ from wengert.rules.registry import rules
 
 MODULES = sorted(p.stem for p in Path(__file__).parent.glob("test_*.py") if p != Path(__file__))
 
-# The tables whose rules are free of it; the others are to follow.
-CLEAN = [
-    *("test_numpy_indexing", "test_numpy_products", "test_numpy_reductions", "test_numpy_shapes"),
-    *("test_numpy_ufuncs", "test_python"),
-]
-
 
 def cases_of(module):
     """The cases in the table of a test module; none where it is skipped, for want of SciPy."""
@@ -27,7 +21,7 @@ def cases_of(module):
     return table.cases if isinstance(table, Table) else []
 
 
-@pytest.mark.parametrize("module", CLEAN)
+@pytest.mark.parametrize("module", MODULES)
 def test_no_work_in_vain(module):
     failed = []
     for case in cases_of(module):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, calls, names
-from wengert import WengertError, grad, pullback, reverse, trace, value_and_grad
+from wengert import WengertError, grad, pullback, reverse, rrule, trace, value_and_grad
+from wengert.rules.registry import rules
 
 
 def body(tape):
@@ -204,6 +205,50 @@ def test_common_parts_are_computed_once():
     text = body(reverse(trace(f, 0.5)))
     assert text.count("exp") <= 2
     assert text.count("cos") == 1
+
+
+def test_elementwise_functions_are_computed_once():
+    special = pytest.importorskip("scipy.special")
+    tape = reverse(trace(special.betaln, 2.3, 1.4))
+    assert names(tape).count("psi") == 3
+
+
+def test_zeros_are_told_apart():
+    """By their sign: copysign(x, 0.0) and copysign(x, -0.0) are not the same."""
+
+    def f(x):
+        return x
+
+    @rrule(f)
+    def _(x):
+        return x, lambda dy: (np.copysign(dy, 0.0) + 2 * np.copysign(dy, -0.0),)
+
+    try:
+        assert grad(f)(1.0) == -1.0
+        assert [value_and_grad(lambda x: f(x) * 3)(1.0)[1] for _ in range(3)] == [-3.0] * 3
+    finally:
+        del rules[f]
+
+
+def pair(x, y):
+    return x * y, x + y
+
+
+def test_outputs_that_nobody_uses():
+    """They cost nothing; but the rules of others, which need not know that None is a zero, are given zeros."""
+    a = np.array([[2.0, 0.3], [0.3, 1.0]])
+    text = body(reverse(trace(lambda a: np.linalg.eigh(a)[0][0], a)))
+    assert "zeros" not in text and "ratio" not in text
+
+    @rrule(pair)
+    def _(x, y):
+        return pair(x, y), lambda dz: (dz[0] * y + dz[1], dz[0] * x + dz[1])
+
+    try:
+        assert grad(lambda x, y: pair(x, y)[1] ** 2, (0, 1))(2.0, 3.0) == (10.0, 10.0)
+        assert grad(lambda x, y: pair(x, y)[0] ** 2, (0, 1))(2.0, 3.0) == (36.0, 24.0)
+    finally:
+        del rules[pair]
 
 
 def test_rule_uses_the_value_it_has():
