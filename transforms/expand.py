@@ -26,6 +26,7 @@ import numpy as np
 from ..rules import registry
 from ..rules.elementwise import unknown
 from ..rules.mutation import scatter, setitem
+from ..rules.numpy_ufuncs import methods
 from ..tracer import calls, places, protocols
 from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
@@ -170,7 +171,13 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         place = op.tape.callers.get(op)
         raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
-    pattern = tuple([isinstance(x, Op) and x in active_leaves for x in leaves])
+    whole = rounds(op, rule)
+    pattern = tuple(
+        [
+            isinstance(x, Op) and x in active_leaves and (not whole or is_whole(x.value))
+            for x in leaves
+        ]
+    )
     shape = (op.fn, rule, frame, pattern)
     types = tuple([type_key(x.value if isinstance(x, Op) else x) for x in leaves])
     statics = looked_at.get((rule, frame), ())
@@ -359,6 +366,25 @@ def is_own(rule: registry.Rule) -> bool:
         return False
     code = getattr(inspect.unwrap(rule.function), "__code__", None)
     return code is not None and code.co_filename.startswith(places.OURS)
+
+
+def rounds(op: Op, rule: registry.Rule) -> bool:
+    """Whether an op makes whole numbers of what may be others: by these it has the derivative zero, as floor has.
+
+    A rule of somebody else may say otherwise, and a view as integers shows all bits of a number.
+    """
+    return is_whole(op.value) and op.fn not in VIEWS and is_own(rule)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer or an array of integers."""
+    kind = type(value)
+    if kind is int or kind is float:
+        return kind is int
+    return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u")
+
+
+VIEWS = frozenset(methods("view"))
 
 
 def reads_data(reads: Reads | None) -> bool:

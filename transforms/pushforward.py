@@ -29,11 +29,13 @@ from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name
 from .expand import (
     Expansion,
     Stage,
+    is_whole,
     leaves_of,
     operand_count,
     plain,
     pulled_back,
     refill,
+    rounds,
     type_key,
 )
 from .reverse import Parts, Recorded, sweep
@@ -74,6 +76,10 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
         raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
+    if rounds(op, rule):
+        given = [t if is_whole(plain(x)) else None for x, t in zip(leaves, given, strict=True)]
+        if all(t is None for t in given):
+            return None, []
     pattern = tuple([None if t is None else type_key(plain(t)) for t in given])
     inputs = [op, *leaves, *[t for t in given if t is not None]]
     types = tuple([type_key(plain(x)) for x in leaves])

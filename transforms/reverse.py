@@ -35,7 +35,7 @@ from ..tracer.tape import (
     substitute,
 )
 from .columns import Column, add_columns
-from .expand import Expansion, direct_pull, expansion_of, is_own
+from .expand import Expansion, direct_pull, expansion_of, is_own, is_whole, rounds
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -68,6 +68,9 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
             continue
         if getattr(op.value, "dtype", None) == bool:
             continue  # a mask, through which nothing flows
+        if rule is not None and rounds(op, rule):
+            if not any(x in active and is_whole(x.value) for x in op.operands()):
+                continue
         active.add(op)
         steps.append(op)
     return steps, active
