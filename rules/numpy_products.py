@@ -214,7 +214,7 @@ def einsum(*operands, optimize=False, **options):
         labelled = operands
         if not isinstance(operands[0], str):
             labelled = [settled(x) if is_sequence(x) else x for x in operands]
-        terms, result, positions = _einsum_plan(labelled)
+        terms, result, positions = einsum_plan(labelled)
         cotangents: list[Any] = [None] * len(operands)
         arrays = [_array(operands[p]) for p in positions]
         for k, p in enumerate(positions):
@@ -273,7 +273,7 @@ def _cotangent_plan(result: str, others: list[str], term: str, shape: tuple[int,
 
 
 @query
-def _einsum_plan(operands: Any) -> tuple[list[str], str, list[int]]:
+def einsum_plan(operands: Any) -> tuple[list[str], str, list[int]]:
     """The labels of each operand and of the result, in letters and without dots, and where the operands are."""
     if isinstance(operands[0], str):
         inputs, arrow, result = operands[0].replace(" ", "").partition("->")

@@ -19,7 +19,9 @@ import numpy as np
 from ..rules import registry
 from ..rules.broadcasting import cast, expand, kept_shape
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
+from ..rules.numpy_products import cross3, einsum_plan, kept_start, part_of
 from ..rules.numpy_shapes import on_diagonal
+from ..rules.numpy_ufuncs import methods
 from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
 
 Rule = Callable[["Batch", Op], Any]
@@ -285,6 +287,46 @@ def _along(b: Batch, op: Op) -> Any:
     return b.do(op.fn, b.columns[x], *rest[: place - 1], axis=axis)
 
 
+FFT = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft)
+
+
+@batched(np.take, *methods("take"), np.repeat, *methods("repeat"), *FFT)
+def _by_axis(b: Batch, op: Op) -> Any:
+    """What has its axis in the third place, and takes all elements in a row where there is none."""
+    x, *rest = op.args
+    axis = option(op, 2, "axis", -1 if op.fn in FFT else None)
+    if not b.has(x) or not b.only(*rest):
+        return None
+    columns, n = b.columns[x], ndim(x)
+    if axis is None:
+        columns, n, axis = b.shaped(x, (np.size(x.value),)), 1, 0
+    if not are_axes(axis):
+        return None
+    options = {**op.kwargs, "axis": axis % n + 1}
+    if len(rest) > 1:
+        rest[1] = options.pop("axis")
+    return b.do(op.fn, columns, *rest, **options)
+
+
+@batched(np.tile)
+def _tile(b: Batch, op: Op) -> Any:
+    x, reps = op.args[0], option(op, 1, "reps")
+    counts = (reps,) if are_axes(reps) else tuple(reps)
+    if not b.has(x) or not are_axes(*counts):
+        return None
+    rank = max(ndim(x), len(counts))
+    return b.do(np.tile, b.aligned(x, rank), (1, *[1] * (rank - len(counts)), *counts))
+
+
+@batched(part_of)
+def _part_of(b: Batch, op: Op) -> Any:
+    d, start, size = op.args
+    if not are_axes(start, size):
+        return None
+    place = slice(None), slice(start, start + np.size(d.value))
+    return b.do(scatter, b.columns[d], place, (b.count, size), op.value.dtype)
+
+
 @batched(np.diagonal, np.ndarray.diagonal, np.trace, np.ndarray.trace)
 def _diagonal(b: Batch, op: Op) -> Any:
     x = op.args[0]
@@ -431,18 +473,97 @@ def _outer(b: Batch, op: Op) -> Any:
 
 @batched(np.einsum)
 def _einsum(b: Batch, op: Op) -> Any:
-    subscripts, *xs = op.args
-    if not isinstance(subscripts, str) or "->" not in subscripts:
+    terms, result, places = einsum_plan(primal(op.args))
+    if any(True for i, x in enumerate(op.args) if i not in places for _ in ops_in(x)):
         return None
-    free = [
-        c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in subscripts
-    ]
-    if not free:
+    new = next((c for c in LETTERS if c not in "".join(terms)), None)
+    if new is None:
         return None
-    left, right = subscripts.replace(" ", "").split("->")
-    terms = [free[0] + t if b.has(x) else t for t, x in zip(left.split(","), xs, strict=True)]
+    xs = [op.args[i] for i in places]
+    terms = [new + t if b.has(x) else t for t, x in zip(terms, xs, strict=True)]
     args = [b.columns[x] if b.has(x) else x for x in xs]
-    return b.do(np.einsum, f"{','.join(terms)}->{free[0]}{right}", *args, **op.kwargs)
+    return b.do(np.einsum, f"{','.join(terms)}->{new}{result}", *args, **op.kwargs)
+
+
+LETTERS = "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba"
+
+
+@batched(cross3)
+def _cross3(b: Batch, op: Op) -> Any:
+    rank = max(map(ndim, op.args))
+    return b.do(op.fn, *[b.aligned(x, rank) for x in op.args])
+
+
+@batched(np.cross)
+def _cross(b: Batch, op: Op) -> Any:
+    """Of vectors along the last axis."""
+    axes = [*op.args[2:], *op.kwargs.values()]
+    if any(axis is not None and axis != -1 for axis in axes):
+        return None
+    rank = max(map(ndim, op.args[:2]))
+    return b.do(op.fn, *[b.aligned(x, rank) for x in op.args[:2]])
+
+
+@batched(np.inner)
+def _inner(b: Batch, op: Op) -> Any:
+    x, y = op.args
+    if not ndim(x) or not ndim(y) or (b.has(x) and b.has(y)):
+        return None
+    if b.has(x):
+        return b.do(np.inner, b.columns[x], y)
+    return b.do(np.moveaxis, b.do(np.inner, x, b.columns[y]), ndim(x) - 1, 0)
+
+
+@batched(np.multiply.outer, np.add.outer, np.subtract.outer)
+def _of_pairs(b: Batch, op: Op) -> Any:
+    x, y = op.args
+    if op.kwargs or (b.has(x) and b.has(y)):
+        return None
+    if b.has(x):
+        return b.do(op.fn, b.columns[x], y)
+    return b.do(np.moveaxis, b.do(op.fn, x, b.columns[y]), ndim(x), 0)
+
+
+@batched(np.convolve)
+def _convolve(b: Batch, op: Op) -> Any:
+    x, y = op.args[:2]
+    mode = option(op, 2, "mode", "full")
+    if b.has(x) == b.has(y):
+        return None
+    x, y = (x, y) if b.has(x) else (y, x)
+    start = kept_start(np.size(primal(x)), np.size(primal(y)), mode)
+    return in_a_row(b, b.columns[x], y, start, np.size(op.value))
+
+
+@batched(np.correlate)
+def _correlate(b: Batch, op: Op) -> Any:
+    """The convolution with the second operand turned round and conjugated."""
+    x, y = op.args[:2]
+    mode = option(op, 2, "mode", "valid")
+    if b.has(x) == b.has(y):
+        return None
+    n, m, size = np.size(primal(x)), np.size(primal(y)), np.size(op.value)
+    start = kept_start(n, m, mode)
+    start = start if n >= m else n + m - 1 - size - start
+    turned = b.do(np.flip, b.do(np.conjugate, b.columns[y] if b.has(y) else y), -1)
+    if b.has(y):
+        return in_a_row(b, turned, x, start, size)
+    return in_a_row(b, b.columns[x], turned, start, size)
+
+
+def in_a_row(b: Batch, x: Any, y: Any, start: int, size: int) -> Any:
+    """The convolutions of the columns ``x`` with ``y``, ``size`` numbers of each from ``start`` on.
+
+    It is one convolution, of all columns in a row with so many zeros between them that they do not meet.
+    """
+    m, whole = np.size(primal(y)), np.size(x.value[:1]) + np.size(primal(y)) - 1
+    if ndim(y) != 1 or not b.count:
+        return None
+    zeros = b.do(np.zeros, (b.count, m - 1), x.value.dtype)
+    row = b.do(np.reshape, b.do(np.concatenate, [x, zeros], axis=1), (-1,))
+    found = b.do(operator.getitem, b.do(np.convolve, row, y), slice(b.count * whole))
+    found = b.do(np.reshape, found, (b.count, whole))
+    return b.do(operator.getitem, found, (slice(None), slice(start, start + size)))
 
 
 @batched(np.tensordot)
@@ -467,8 +588,11 @@ def _tensordot(b: Batch, op: Op) -> Any:
 def _solve(b: Batch, op: Op) -> Any:
     a, y = op.args
     m, n = ndim(a), ndim(y)
-    if m != 2 or n > 2:
-        return None
+    if m > 2 or n > 2:
+        if n < m:
+            return None  # for some releases of NumPy vectors, for others a matrix
+        right = b.columns[y] if b.has(y) else b.do(np.expand_dims, y, 0)
+        return b.do(np.linalg.solve, b.aligned(a, n), right)
     if b.has(a):
         right = (*shape_of(y), 1) if n == 1 else shape_of(y)
         found = b.do(np.linalg.solve, b.columns[a], b.do(np.reshape, b.full(y), (b.count, *right)))

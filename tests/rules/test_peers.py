@@ -29,6 +29,12 @@ def before(*fixed):
     return lambda f: (lambda x: f(x, *fixed), (0.4,))
 
 
+def decaying(odeint):
+    """The solution of an equation, by where it begins, a parameter and the times."""
+    field, tight = (lambda y, t, k: -k * y * t), {"rtol": 1e-10, "atol": 1e-10}
+    return (lambda y0, k, t: odeint(field, y0, t, args=(k,), **tight)), (P, 0.7, np.cumsum(Q))
+
+
 def on_the_simplex(density):
     """A density of numbers whose sum is 1, as a function of any positive ones."""
     return (lambda x, alpha: density(x / np.sum(x), alpha)), (P, 1 + Q)
@@ -114,6 +120,7 @@ CALLS = {
         "sqrtm": (A @ A.T,),
     },
     "scipy.signal": {"convolve": (A, B)},
+    "scipy.integrate": {"odeint": decaying},
     "scipy.stats.norm": {"cdf logcdf logpdf logsf pdf sf": (0.4, 0.1, 1.2)},
     "scipy.stats.t": {"cdf logcdf": before(3), "logpdf pdf": (0.4, 3.2, 0.1, 1.2)},
     "scipy.stats.beta": {"cdf": before(2, 3), "logpdf pdf": (0.4, 1.2, 2.3)},
