@@ -9,6 +9,7 @@ whole     a transform that is traced together with the function that it works on
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -290,8 +291,42 @@ class Linear:
             op.args = substitute(op.args, fixed)
             if isinstance(op, KeywordOp):
                 op.kwargs = substitute(op.kwargs, fixed)  # type: ignore[misc]
+            a = op.args[0] if op.fn is np.linalg.solve else None
+            if isinstance(a, np.ndarray) and a.ndim == 2:
+                op.fn, op.args = Solver(a), op.args[1:]
         tape.result = substitute(tape.result, fixed)
         return compiled(pruned(simplified(tape)), "f_jvp")
 
 
 intrinsic(Linear.__call__)
+
+
+class Solver:
+    """``np.linalg.solve`` with one matrix: a large one is factorised once, however many systems there are.
+
+    NumPy gives no factorisation away, so this takes SciPy; where that is not installed, each system costs one.
+    """
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+        self.__name__ = "solve"
+
+    def __call__(self, b: Any) -> Any:
+        if self.factors is None or np.ndim(b) > 2:
+            return np.linalg.solve(self.a, b)
+        from scipy.linalg import lu_solve
+
+        return lu_solve(self.factors, b, check_finite=False)
+
+    @functools.cached_property
+    def factors(self) -> Any:
+        if len(self.a) < LARGE:
+            return None
+        try:
+            from scipy.linalg import lu_factor
+        except ImportError:
+            return None
+        return lu_factor(self.a, check_finite=False)
+
+
+LARGE = 50  # rows; below, a factorisation costs less than what is around it

@@ -384,6 +384,25 @@ def test_linearize_answers_for_the_moment_of_its_call():
     np.testing.assert_array_equal(f_jvp(V), 2 * X * V)
 
 
+@pytest.mark.parametrize("of", ["numpy", "scipy"])
+@pytest.mark.parametrize("vector", [True, False])
+def test_tangents_of_a_system_share_a_factorisation(of, vector, monkeypatch):
+    linalg = pytest.importorskip("scipy.linalg")
+    counted, lu_factor = [], linalg.lu_factor
+    monkeypatch.setattr(
+        linalg, "lu_factor", lambda *a, **k: counted.append(1) or lu_factor(*a, **k)
+    )
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(60, 60)) + 20 * np.eye(60), rng.normal(size=(60, 2))
+    b = b[:, 0] if vector else b
+    x, f_jvp = linearize(linalg.solve if of == "scipy" else np.linalg.solve, a, b)
+    for _ in range(4):
+        da, db = rng.normal(size=a.shape), rng.normal(size=b.shape)
+        found = f_jvp(da, db)
+        assert counted == [1]
+        np.testing.assert_allclose(a @ found, db - da @ x, rtol=1e-10, atol=1e-11)
+
+
 def test_linearize_is_differentiated_in_turn():
     assert grad(lambda x: linearize(math.sin, x)[1](2.0))(1.0) == pytest.approx(-2 * math.sin(1.0))
     _, f_jvp = linearize(math.sin, 1.0)
