@@ -26,5 +26,6 @@ from .registry import awaited, frule, lookup, mutates, nondiff, query, rrule
 
 for _name in "integrate interpolate linalg ndimage optimize signal sparse special".split():
     awaited[f"scipy.{_name}"] = f"{__name__}.scipy_{_name}"
+awaited["uarray"] = f"{__name__}.scipy_fft"  # of which the functions of scipy.fft are made
 
 __all__ = ["frule", "lookup", "mutates", "nondiff", "query", "rrule"]
