@@ -4,10 +4,17 @@ The derivative of an integral is the integral of the derivative, and the integra
 adjoint ODE, which runs backward in time (L. S. Pontryagin and others, 1962; as in R. T. Q. Chen and others,
 "Neural Ordinary Differential Equations", 2018), from one of the times that were asked for to the one before.
 Both are written in the primitives themselves, so that there are derivatives of every order.
+
+That the derivative of an integral is the integral of the derivative takes an integrand without jumps at places that
+depend on the parameter: the integral of ``1.0 if t < a else 0.0`` over t has the derivative 1 in a, but that of the
+integrand is 0 on both sides. Put such a place into the limits of two integrals. Where comparisons or roundings of the
+integrand depend on both, and come out differently at two of the places where it was evaluated, the jump is looked for
+between these, and is an error. (A bend, as in ``max(t - a, 0)``, is none, and a jump at a fixed place does no harm.)
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -15,7 +22,7 @@ from scipy import integrate
 
 from . import equivalents
 from .broadcasting import is_sequence, unbroadcast
-from .registry import caller, query, rrule
+from .registry import NONDIFF, caller, lookup, query, rrule
 
 
 def flat(parts: Any) -> Any:
@@ -52,9 +59,76 @@ class Derived:
 class Against(Derived):
     """The derivatives of an integrand in its captures, along a cotangent: a function of t, cotangent, captures."""
 
+    def __init__(self, f: Any) -> None:
+        super().__init__(f)
+        self.steps: dict[float, Any] = {}  # by place
+
     def __call__(self, t: Any, dy: Any, *captures: Any) -> Any:
-        back = equivalents.pullback(self.f, t, *captures)[1]
+        return self.pulled(equivalents.pullback(self.f, t, *captures)[1], dy, captures)
+
+    def pulled(self, back: Any, dy: Any, captures: Any) -> Any:
         return flat([np.zeros_like(c) if d is None else d for c, d in zip(captures, back(dy)[1:])])
+
+    def value(self, t: Any, *given: Any) -> Any:
+        found, self.steps[t] = equivalents.value(self.with_steps, t, *given)
+        return found
+
+    def with_steps(self, t: Any, dy: Any, *captures: Any) -> Any:
+        back = equivalents.pullback(self.f, t, *captures)[1]
+        return self.pulled(back, dy, captures), steps(back.done.tape)
+
+    def refuse_jumps(self, captures: Any) -> None:
+        """An error for an integrand that jumps at a place which depends on the captures."""
+        places = sorted(self.steps)
+        changes = [p for p in itertools.pairwise(places) if self.differ(*p)]
+        if not changes or len(changes) > MANY:
+            return
+        some = places[:: 1 + len(places) // 16]
+        scale = max([np.max(np.abs(self.integrand(t, captures))) for t in some])
+        for low, high in changes:
+            while low < (middle := 0.5 * (low + high)) < high:
+                self.value(middle, *captures)
+                low, high = (low, middle) if self.differ(low, middle) else (middle, high)
+            jump = self.integrand(high, captures) - self.integrand(low, captures)
+            if np.max(np.abs(jump)) > 1e-6 * scale:
+                raise NotImplementedError(
+                    f"the integrand jumps at {low}, a place that depends on a parameter; "
+                    "split the integral there"
+                )
+
+    def differ(self, low: float, high: float) -> bool:
+        return bool(self.steps[low] != self.steps[high])
+
+    def integrand(self, t: float, captures: Any) -> Any:
+        return equivalents.value(self.f, t, *captures[1:])
+
+
+MANY = 8  # changes: more come from iterations inside, whose number is no jump
+
+
+def steps(tape: Any) -> list[Any]:
+    """What came of the comparisons and roundings on a tape that depend on the first argument and on others."""
+    first, *others = [x for x in tape.inputs if x.role == "argument"]
+    by_first, by_others = {first}, set(others)
+    found = []
+    for op in tape.ops:
+        if op.kind == "call":
+            for known in (by_first, by_others):
+                if not known.isdisjoint(op.operands()):
+                    known.add(op)
+            if op in by_first and op in by_others and is_step(op):
+                found.append(np.asarray(op.value).tobytes())
+    return found
+
+
+def is_step(op: Any) -> bool:
+    """Whether the value of an operation is constant but for jumps."""
+    rule = lookup(op.fn)
+    nondiff = rule is not None and rule.kind == NONDIFF
+    return nondiff or op.fn in STEPS or np.asarray(op.value).dtype.kind in "biu"
+
+
+STEPS = (np.sign, np.heaviside)
 
 
 class Quadrature:
@@ -90,9 +164,10 @@ class Componentwise:
 
         n = np.size(f.value(somewhere(a, b), *captures))
         options = {"epsabs": 1e-11, "epsrel": 1e-10, **self.options}
-        return np.array(
-            [integrate.quad(component, a, b, args=(i,), **options)[0] for i in range(n)]
-        )
+        found = [integrate.quad(component, a, b, args=(i,), **options)[0] for i in range(n)]
+        if isinstance(f, Against):
+            f.refuse_jumps(captures)
+        return np.array(found)
 
 
 @query

@@ -1,10 +1,12 @@
 """Integrals and differential equations."""
 
+import warnings
+
 import numpy as np
 import pytest
 from checker import Table, check_first, check_second
 
-from wengert import WengertError, grad, pullback
+from wengert import NoRuleError, WengertError, grad, jacobian, pullback
 
 integrate = pytest.importorskip("scipy.integrate")
 
@@ -93,3 +95,47 @@ def test_weights_are_refused():
         pullback(
             lambda a: integrate.quad(lambda t: a * t, 0.0, 1.0, weight="cos", wvar=2.0)[0], 1.0
         )
+
+
+JUMPS = {
+    "if": lambda t, a: 1.0 if t < a else 0.0,
+    "where": lambda t, a: np.where(t * t < a, t, 0.0),
+    "floor": lambda t, a: np.floor(t / a) * a,
+    "sign": lambda t, a: a * np.sign(t - a),
+    "more than one": lambda t, a: (t > a) + (t > 2 * a) * 1.0,
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_a_jump_that_moves_is_refused(name):
+    """There the integral of the derivative is not the derivative of the integral."""
+    f = lambda a: integrate.quad(JUMPS[name], 0.0, 1.0, args=(a,))[0]
+    with warnings.catch_warnings(action="ignore"):
+        for derivative in (grad(f), jacobian(f, mode="forward")):
+            with pytest.raises(NoRuleError, match="split the integral"):
+                derivative(0.37)
+
+
+HARMLESS = {
+    "a bend": (lambda t, a: t if t < a else a, 1 - 0.37),
+    "a bend of an array": (lambda t, a: np.maximum(t - a, 0.0), 0.37 - 1),
+    "a root": (lambda t, a: np.sqrt(np.where(t > a, t - a, 0.0)), -(0.63**0.5)),
+    "a fixed jump": (lambda t, a: a * a if t < 0.5 else a, 0.37 + 0.5),
+    "a fixed branch": (lambda t, a: a * t if a > 0.1 else t, 0.5),
+    "an iteration": (lambda t, a: newton(a + t), 1.37**0.5 - 0.37**0.5),
+}
+
+
+def newton(x):
+    """The square root."""
+    y = 1.0
+    while abs(y * y - x) > 1e-13:
+        y = 0.5 * (y + x / y)
+    return y
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_does_not_jump_or_does_not_move(name):
+    integrand, expected = HARMLESS[name]
+    f = lambda a: integrate.quad(integrand, 0.0, 1.0, args=(a,), points=[0.37, 0.5])[0]
+    assert grad(f)(0.37) == pytest.approx(expected, rel=1e-7)
