@@ -52,6 +52,7 @@ class Place:
     __slots__ = (
         "check",
         "children",
+        "code",
         "key",
         "key_list",
         "origin",
@@ -71,6 +72,7 @@ class Place:
         self.origin: Place | None = None  # of the check `same`
         self.key_list: list[Any] | None = None  # of the check `keys`
         self.size = 0  # of a container, when it was read
+        self.code: types.CodeType | None = None  # of a function, when it was read
 
     def __str__(self) -> str:
         """How a person would write it."""
@@ -181,6 +183,7 @@ class Reads:
         elif kind is types.FunctionType:
             # A primitive is what it is by itself: others that were decorated alike have the same code.
             place.check = "function" if lookup(value) is None else "is"
+            place.code = escape.code_of(value)
             self.places[id(value)] = place
         elif kind is types.MethodType and isinstance(value.__self__, Intrinsic):
             own = self.note(place, "attribute", "__self__", value.__self__)
@@ -241,3 +244,6 @@ def is_moving(value: Any) -> bool:
         "_io",
         "_csv",
     )
+
+
+from . import escape  # noqa: E402  (escape and this module need each other)

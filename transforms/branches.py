@@ -25,7 +25,7 @@ from ..tracer.border import External
 from ..tracer.reads import Place, Reads
 from ..tracer.tape import Guard, Input, Op
 from .assemble import Assembly, same
-from .guards import GuardWriter, is_same
+from .guards import GuardWriter
 from .loops import LoopFunction
 from .programs import RESERVED, Path, Program, decided
 from .silence import strict
@@ -163,7 +163,7 @@ def same_guard(x: Place, y: Place, known: dict[Place, Place]) -> bool:
     if check == "value":
         return same(a, b)
     if check == "function":
-        return a is b or is_same(a, b, b.__code__)
+        return x.code is y.code and a.__globals__ is b.__globals__
     if check == "same":
         return x.origin in known and known[x.origin] is y.origin
     if check == "array":

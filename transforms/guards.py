@@ -12,7 +12,6 @@ is told by the line on which the program was left.
 
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -98,7 +97,7 @@ class GuardWriter:
             len(place.children)
             + (place.check == "array") * 2
             + (place.check in ("length", "keys")) * 2
-            + (place.check == "function") * (1 if place.parent is None else 2)
+            + (place.check == "function") * 2
         )
         if not named and (uses > 1 or place in self.wanted or place in self.origins):
             if not text.isidentifier():
@@ -161,17 +160,11 @@ class GuardWriter:
                 condition += f" or {v}.flags.writeable is not {writeable}"
             yield condition
         elif check == "function":
-            code = value.__code__
-            if place.parent is None:
-                same = self.constant(functools.partial(is_same, code=code), "is_same")
-                known = self.constant(value, getattr(value, "__name__", "function"))
-                yield f"{v} is not {known} and not {same}({v}, {known})"
-            else:
-                condition = f"{v}.__code__ is not {self.constant(code, 'code')}"
-                if place.step != "constant":
-                    scope = self.constant(value.__globals__, "globals_")
-                    condition += f" or {v}.__globals__ is not {scope}"
-                yield condition
+            condition = f"{v}.__code__ is not {self.constant(place.code, 'code')}"
+            if place.step != "constant":
+                scope = self.constant(value.__globals__, "globals_")
+                condition += f" or {v}.__globals__ is not {scope}"
+            yield condition
         elif check == "missing":
             yield self.present(place, v)
         elif check == "length":
@@ -266,19 +259,6 @@ def name_hint(place: Place) -> str:
     if place.step == "item":
         return f"{name_hint(place.parent)}_{place.key}" if place.parent is not None else "item"
     return str(place.key) if isinstance(place.key, str) else place.step
-
-
-def is_same(fn: Any, known: Any, code: types.CodeType) -> bool:
-    """Whether a function has the same code and globals as the one that was traced.
-
-    To read the code of a function costs 65 ns, and 500 where somebody audits such reads, which is more than the whole
-    of a small program: the function itself is not asked for it as long as it is the same object; those it calls are.
-    """
-    return (
-        type(fn) is types.FunctionType
-        and fn.__code__ is code
-        and fn.__globals__ is known.__globals__
-    )
 
 
 def is_empty(cell: Any) -> bool:

@@ -473,6 +473,55 @@ def test_reloaded_module(w):
 # ------------------------------------------------------------------------------- what no story can tell
 
 
+CHANGES = {
+    "its code": lambda f: setattr(
+        f, "__code__", (lambda x, k=2.0, *, n=3.0: k - x * x * n).__code__
+    ),
+    "a default": lambda f: setattr(f, "__defaults__", (5.0,)),
+    "a default's type": lambda f: setattr(f, "__defaults__", (5,)),
+    "the defaults of keywords": lambda f: setattr(f, "__kwdefaults__", {"n": 7.0}),
+    "an item of these": lambda f: f.__kwdefaults__.update(n=8),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("kind", ("function", "method", "object", "partial", "wrapped"))
+@pytest.mark.parametrize("make", (grad, value_and_grad, wengert.jacobian), ids=lambda g: g.__name__)
+def test_the_function_itself_is_changed(make, kind, change):
+    """What Wengert made of a function notices what is done to it, though its code is the program itself."""
+
+    def f(x, k=2.0, *, n=3.0):
+        return x * k * n * x
+
+    class A:
+        __call__ = method = lambda self, x: f(x)
+
+    given = {
+        "function": f,
+        "method": A().method,
+        "object": A(),
+        "partial": functools.partial(f),
+        "wrapped": lambda x: f(x),
+    }[kind]
+    slope = make(given)
+
+    def ask():
+        value, back = pullback(
+            given, 1.5, wrt_self=True
+        )  # is never kept; the JIT goes on meanwhile
+        fresh = (value, back(1.0)[1]) if make is value_and_grad else back(1.0)[1]
+        for _ in range(3):
+            assert_same(slope(1.5), fresh)
+        return fresh
+
+    before = ask()
+    change(f)
+    assert ask() != before
+    if kind == "method":
+        A.method.__code__ = (lambda self, x: -f(x)).__code__
+        assert ask() != before
+
+
 def test_the_clock_goes_on():
     def f(x):
         return x * 0 + time.perf_counter(), time.time_ns()
