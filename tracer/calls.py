@@ -26,7 +26,7 @@ from . import rewrite
 from .arrays import write_all
 from .arrays import write_item as write_array_item
 from .border import enter
-from .box import BOXES, ArrayBox, Box
+from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import code_of
@@ -39,7 +39,6 @@ from .protocols import (
     INPLACE,
     UNARY,
     apply,
-    draw,
     get_item,
     hashable,
     is_iterable,
@@ -132,7 +131,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     if kind is functools.partial:
         return call_partial(tracer, site, fn, args, kwargs)
     if kind is functools._lru_cache_wrapper:
-        return call_cached(tracer, site, fn, args, kwargs)
+        return cached.call_cached(tracer, site, fn, args, kwargs)
     body = getattr(fn, "_implementation", None)
     if type(body) is FunctionType and kind.__module__.startswith("numpy"):
         if has_box(args) or has_box(kwargs):
@@ -458,27 +457,6 @@ def get_attributes(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def call_cached(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
-    """A function under ``lru_cache``: its cache must not hold boxes, so the run has a cache of its own."""
-    if not (has_box(args) or has_box(kwargs)):
-        if type(fn.__wrapped__) is FunctionType and rewrite.is_twin(fn.__wrapped__.__code__):
-            return fn(*args, **kwargs)
-        key: Any = (fn, args, tuple(kwargs.items()))
-    else:
-        key = (fn, tuple(map(cache_key, args)), tuple((k, cache_key(v)) for k, v in kwargs.items()))
-    if key not in tracer.calls:
-        tracer.calls[key] = call(tracer, site, fn.__wrapped__, args, kwargs)
-    return tracer.calls[key]
-
-
-def cache_key(value: Any) -> Any:
-    if type(value) is Box:
-        return draw(value, operator.index) if isinstance(value.value, int) else value.op
-    if isinstance(value, tuple):
-        return tuple(map(cache_key, value))
-    return value
-
-
 def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """Make an object of a class by the protocol, with the Python parts as twins."""
     meta_call = type(cls).__call__
@@ -525,5 +503,5 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import closing, hooks  # noqa: E402
+from . import cached, closing, hooks  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401

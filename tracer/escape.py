@@ -4,6 +4,7 @@ Words
 -----
 special method   a Python function such as ``__lt__`` or ``__str__`` of a class, which C code may call.
 detour           code that stands in the place of a special method's own meanwhile, and runs its twin.
+visit            a call of a cache, whose function makes a detour as well (see ``tracer.cached``).
 reach            the arguments of a C function whose special methods it may call.
 
 A C function that is handed an object may call Python methods of its class (``sorted`` calls ``__lt__``, ``str``
@@ -260,7 +261,11 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
     def run(*args: Any, **kwargs: Any) -> Any:
         tracer = active.tracer
         if tracer is not None:
-            return twin_of(tracer, method)(*args, **kwargs)
+            twin = twin_of(tracer, method)
+            visits = tracer.visits.get(id(method))
+            if visits and not visits[-1].ran:
+                return visits[-1].run(twin)
+            return twin(*args, **kwargs)
         # a thread that traces nothing has met the detour of another
         plain = types.FunctionType(
             own, method.__globals__, method.__name__, method.__defaults__, method.__closure__

@@ -53,6 +53,7 @@ class Tracer:
         ] = {}  # (id, name): owner, plain, traced
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
+        self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows

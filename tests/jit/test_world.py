@@ -718,6 +718,45 @@ def test_a_call_inside_an_effect_of_a_call():
     assert seen == [3.0 * (i + 1) for i in range(4)]
 
 
+@pytest.mark.parametrize("effect", ("print(x)", "log.append(1)", "global n; n = 1", "k.add(x)"))
+def test_what_lru_cache_would_not_repeat_is_an_error(effect):
+    """For its derivative a function whose value is in the cache has to run again, unless that would show."""
+    m = types.ModuleType("cached")
+    source = f"""
+        import functools
+        log, k = [], {{1.0}}
+        @functools.lru_cache
+        def g(x):
+            {effect}
+            return x * x
+        def f(x): return g(x)
+        """
+    execute(m, source)
+    assert grad(m.f)(1.5) == 3.0
+    message = "g is under lru_cache, .* has an effect"
+    with pytest.raises(wengert.TraceError, match=f":8, in f .*{message} .*:6.; take"):
+        grad(m.f)(1.5)
+    assert grad(m.f)(2.5) == 5.0
+
+
+def test_a_value_in_lru_cache_that_is_no_longer_true_is_an_error():
+    @functools.lru_cache
+    def g(x):
+        return x * k
+
+    k = 2.0
+    assert g(1.5) == 3.0
+    assert grad(g)(1.5) == 2.0
+    k = 5.0
+    with pytest.raises(
+        wengert.TraceError, match="gives something else than the float in the cache"
+    ):
+        grad(lambda x: g(x) * x)(1.5)
+    g.cache_clear()
+    assert grad(g)(1.5) == 5.0
+    assert g.cache_info().currsize == 1
+
+
 def test_every_engine_error_stays_an_error():
     """What the tracer refuses is refused at each call, and does not spoil the calls between."""
 
