@@ -81,6 +81,13 @@ def slot(obj: Any) -> int:
     return id(vars(obj)) if isinstance(obj, (types.ModuleType, Globals)) else id(obj)
 
 
+def lies_outside(tracer: Tracer, obj: Any) -> bool:
+    """Whether somebody outside may look at an object: it was there before the run."""
+    if type(obj) is types.FunctionType:
+        return not calls.rewrite.is_twin(obj.__code__)
+    return id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType, Globals))
+
+
 def owner_place(tracer: Tracer, obj: Any) -> Place | None:
     """The place of what an attribute is read from; None for what was made inside."""
     reads = tracer.reads
@@ -332,7 +339,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
-    if id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType, Globals)):
+    if lies_outside(tracer, obj):
+        if type(obj) is types.FunctionType and name in REMAKES:
+            value = remade(tracer, obj, name, value)
         plain = lower(tracer, value)
         put(obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
@@ -341,6 +350,18 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
         put(obj, name, value)
+
+
+# The attributes of a function that its twin was made of.
+REMAKES = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
+
+
+def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any:
+    """What a function outside is to be made of from now on; it gets a new twin."""
+    tracer.twins.pop(id(fn), None)
+    if tracer.reads is not None:
+        tracer.reads.problem(f"{name} of {fn.__name__} is set")
+    return calls.rewrite.original(value) if name == "__code__" else value
 
 
 def put(obj: Any, name: str, value: Any) -> None:
@@ -360,9 +381,7 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
         calls.call(tracer, site, custom, (obj, name), {})
         return
     tracer.overlay.pop((slot(obj), name), None)
-    if tracer.reads is not None and (
-        id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType))
-    ):
+    if tracer.reads is not None and lies_outside(tracer, obj):
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
     delattr(obj, name)
 

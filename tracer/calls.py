@@ -84,6 +84,7 @@ ELSEWHERE = frozenset(
 # What makes functions out of text, for an object of its own: run as it is.
 AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
 
+SIGNATURE_OF_POW = inspect.signature(pow)
 PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
 
 special: dict[Any, Callable[..., Any]] = {}
@@ -186,6 +187,8 @@ def primitive(
     ):
         # The leave to destroy an argument; a gradient may still ask for it.
         kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
+    if fn is pow:
+        args, kwargs = of_pow(args, kwargs)
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
@@ -227,6 +230,15 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of ``pow``, the one primitive of Python's own whose operands may be named, by their positions."""
+    try:
+        given = SIGNATURE_OF_POW.bind(*args, **kwargs).args
+    except TypeError:  # which pow itself will raise
+        return args, kwargs
+    return given[: 2 if given[2:] == (None,) else 3], {}
 
 
 def by_method(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
@@ -346,13 +358,18 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
         twin.__qualname__ = fn.__qualname__
         twin.__module__ = fn.__module__
-        if fn.__defaults__:
+        set_by_run = [tracer.overlay.get((id(fn), x)) for x in ("__defaults__", "__kwdefaults__")]
+        if set_by_run[0] is not None and set_by_run[0][1] is fn.__defaults__:
+            twin.__defaults__ = set_by_run[0][2]
+        elif fn.__defaults__:
             read(tracer, place, "defaults", None, len(fn.__defaults__))
             twin.__defaults__ = tuple(
                 enter(tracer, x, f"{fn.__name__} default", read(tracer, place, "default", i, x))
                 for i, x in enumerate(fn.__defaults__)
             )
-        if fn.__kwdefaults__:
+        if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
+            twin.__kwdefaults__ = set_by_run[1][2]
+        elif fn.__kwdefaults__:
             read(tracer, place, "kwdefaults", None, tuple(fn.__kwdefaults__))
             twin.__kwdefaults__ = {
                 k: enter(tracer, x, k, read(tracer, place, "kwdefault", k, x))

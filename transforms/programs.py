@@ -863,7 +863,7 @@ def is_plain_effect(op: Op) -> bool:
     """Whether an effect writes to a container, a variable, or an object of a Python class, or prints."""
     if op.fn is setattr:
         return bool(type(op.args[0]).__flags__ & HEAP_TYPE) or isinstance(
-            op.args[0], (type, types.ModuleType)
+            op.args[0], (type, types.ModuleType, types.FunctionType)
         )
     return op.fn is print or (bool(op.args) and isinstance(op.args[0], External))
 
