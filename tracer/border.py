@@ -28,7 +28,7 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .intrinsic import Intrinsic
 from .reads import Place
-from .record import decide
+from .record import decide, has_box
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
 from .tape import Op
@@ -137,9 +137,16 @@ def admit(
     ):
         return value, FIXED
     if role != "argument":
-        tracer.outside[id(value)] = value
+        stay_outside(tracer, value)
         return value, FIXED
     return value, admit_object(tracer, value, name, place)
+
+
+def stay_outside(tracer: Tracer, value: Any) -> None:
+    """An object keeps plain values; a collection of a class of its own does when the run has ended."""
+    tracer.outside[id(value)] = value
+    if isinstance(value, COLLECTIONS):
+        tracer.contents[id(value)] = {id(x): x for _, x in items_of(value)}
 
 
 def callable_only(value: Any) -> bool:
@@ -217,7 +224,7 @@ def admit_object(tracer: Tracer, instance: Any, name: str, place: Place | None =
         return tracer.trees.get(
             id(instance), FIXED
         )  # on a cycle, where it is not known yet, it stands once
-    tracer.outside[id(instance)] = instance
+    stay_outside(tracer, instance)
     parts: dict[Any, Tree] = {}
     reads = tracer.reads
     if reads is not None and place is not None:
@@ -410,9 +417,8 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     memo[id(instance)] = (instance, instance)
     if isinstance(instance, BaseException):
         instance.args = tuple(lower(tracer, x, memo, final) for x in instance.args)
-    if isinstance(instance, (list, dict)) and any(type(x) in BOXES for x in _items(instance)):
-        for key in range(len(instance)) if isinstance(instance, list) else list(instance):
-            instance[key] = lower(tracer, instance[key], memo, final)
+    if final and isinstance(instance, COLLECTIONS):
+        empty_of_boxes(tracer, instance, memo)
     if isinstance(instance, types.ModuleType | np.ndarray | np.generic | float | complex):
         return
     for key, value in attributes(instance).items():
@@ -423,6 +429,39 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
                 tracer.overlay[id(instance), key] = (instance, plain, value)
     if not final:
         tracer.outside[id(instance)] = instance
+
+
+COLLECTIONS = (list, dict, set, deque)
+
+
+def items_of(held: Any) -> list[tuple[Any, Any]]:
+    """The items of a collection, with their keys or indices; none of its own methods is asked."""
+    if isinstance(held, dict):
+        return list(dict.items(held))
+    return list(enumerate(base_of(held).__iter__(held)))
+
+
+def base_of(held: Any) -> Any:
+    return next(base for base in COLLECTIONS if isinstance(held, base))
+
+
+def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
+    """Take boxes out of a collection of a class of its own; says whether it held any.
+
+    While the run goes on it holds them, for there is no shadow of it: C code that looks at them raises.
+    """
+    known = tracer.contents.get(id(held), {})
+    new = [(key, x) for key, x in items_of(held) if id(x) not in known or has_box(x)]
+    plain = [(key, lower(tracer, x, memo, True)) for key, x in new]
+    if all(a is b for (_, a), (_, b) in zip(new, plain, strict=True)):
+        return False
+    if isinstance(held, set):
+        set.difference_update(held, [x for _, x in new])
+        set.update(held, [x for _, x in plain])
+    else:
+        for key, x in plain:
+            base_of(held).__setitem__(held, key, x)
+    return True
 
 
 def _items(container: Any) -> Any:
@@ -475,6 +514,10 @@ def settle(tracer: Tracer) -> None:
         for changed in tracer.changed - effects:
             if (place := tracer.reads.places.get(changed)) is not None:
                 tracer.reads.problem(f"C code changes {place}")
+    for held in list(tracer.outside.values()):
+        if isinstance(held, COLLECTIONS) and empty_of_boxes(tracer, held, memo):
+            if tracer.reads is not None:
+                tracer.reads.problem(f"traced values are put into a {type(held).__name__}")
     forget_effects(tracer, unchanged - tracer.changed)
     for cell, shadow in list(tracer.cells.values()):
         try:

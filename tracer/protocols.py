@@ -25,7 +25,7 @@ from ..rules.python_builtins import pick
 from . import escape
 from .arrays import is_traced_array, save, write_all
 from .arrays import write_item as write_array_item
-from .border import ATOMS, External, enter, is_iterator, lower, siblings
+from .border import ATOMS, COLLECTIONS, External, enter, is_iterator, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .loops import is_fixed
@@ -391,11 +391,14 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         missing = method_of(container, "__missing__")
         if missing is not None and (key := plain_key(key)) not in container:
             return calls.call(tracer, site, missing, (container, key), {})
-    return (
+    item = (
         escape.watched(operator.getitem, (container, key), {}, site)
         if is_object(key)
         else container[key]
     )
+    if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
+        return item if type(item) in BOXES else enter(tracer, item, type(container).__name__)
+    return item
 
 
 def pick_item(tracer: Tracer, site: Site, items: Any, key: Box) -> Any:

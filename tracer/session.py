@@ -52,6 +52,9 @@ class Tracer:
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
+        self.contents: dict[
+            int, dict[int, Any]
+        ] = {}  # id of an outside collection of a class of its own: what it held, by their ids
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
