@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import gc
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from typing import Any
 
 import numpy as np
@@ -159,18 +159,19 @@ def admit_container(
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
     kind = type(value)
+    now = value if isinstance(value, (tuple, frozenset)) else contents(value)
     if place is not None:
         keyed = isinstance(value, (dict, set, frozenset))
-        place.size = len(value)
-        place.key_list = list(value) if keyed else None
+        place.size = len(now)
+        place.key_list = list(now) if keyed else None
         if place.check != "same":
             place.check = "keys" if keyed else "length"
     if kind in (set, frozenset):
-        for x in value:  # numbers in a set are keys, not leaves
+        for x in now:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
                 enter(tracer, x, f"{name}[…]")
         return (
-            value if kind is frozenset else remember(tracer, value, set(value), name, role)
+            value if kind is frozenset else remember(tracer, value, set(now), name, role, now)
         ), FIXED
     if isinstance(value, tuple):
         pairs = [
@@ -190,12 +191,12 @@ def admit_container(
         copy = deque(maxlen=value.maxlen)
     else:
         copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
-    remember(tracer, value, copy, name, role)
+    remember(tracer, value, copy, name, role, now)
     if tracer.reads is not None and place is not None and kind in (deque, defaultdict):
         option = "maxlen" if kind is deque else "default_factory"
         tracer.reads.note(place, "attribute", option, getattr(value, option))
     try:
-        for key, x in list(enumerate(value) if kind in (list, deque) else value.items()):
+        for key, x in enumerate(now) if kind in (list, deque) else now.items():
             inside, parts[key] = admit(
                 tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x)
             )
@@ -207,15 +208,32 @@ def admit_container(
 
 
 def remember(
-    tracer: Tracer, original: Any, shadow: Any, name: str = "", role: str = "outside"
+    tracer: Tracer,
+    original: Any,
+    shadow: Any,
+    name: str = "",
+    role: str = "outside",
+    now: Any = None,
 ) -> Any:
-    """Pair a shadow with its original. What is read from outside is the same object each time it is read."""
+    """Pair a shadow with its original, which holds ``now`` what the shadow was made of.
+
+    What is read from outside is the same object each time it is read.
+    """
     if role == "outside":
         tracer.shadows.setdefault(id(original), (original, shadow))
     tracer.originals[id(shadow)] = (shadow, original)
     tracer.shadows_of.setdefault(id(original), []).append(shadow)
     tracer.names[id(shadow)] = name
+    if now is not None:
+        tracer.before[id(shadow)] = now
     return shadow
+
+
+def contents(container: Any) -> Any:
+    """What a container holds at this moment, whatever another thread does to it in the next one."""
+    if isinstance(container, dict):
+        return dict(container)
+    return set(container) if isinstance(container, set) else list(container)
 
 
 def admit_object(tracer: Tracer, instance: Any, name: str, place: Place | None = None) -> Tree:
@@ -352,39 +370,56 @@ def _empty_like(value: Any) -> Any:
 
 
 def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final: bool) -> bool:
-    """Make an original hold the plain contents of its shadow; says whether it had to be changed."""
-    if isinstance(original, (dict, OrderedDict)):
-        plain = {
+    """Do to an original what was done to its shadow; says whether that was anything."""
+    before = tracer.before.get(id(shadow))
+    if isinstance(original, dict):
+        now: Any = {
             lower(tracer, k, memo, final): lower(tracer, v, memo, final) for k, v in shadow.items()
         }
-        same = len(plain) == len(original) and all(
-            a is b and x is y
-            for (a, x), (b, y) in zip(plain.items(), original.items(), strict=True)
-        )
-        if not same:
-            tracer.changed.add(id(original))
-            original.clear()
-            original.update(plain)
-        return not same
-    contents = [lower(tracer, x, memo, final) for x in shadow]
-    if isinstance(original, set):
-        if (
-            original is not shadow
-            and len(contents) == len(original)
-            and all(x in original for x in contents)
-        ):
-            return False
-        tracer.changed.add(id(original))
-        original.clear()
-        original.update(contents)
-        return True
-    if len(contents) == len(original) and all(
-        a is b for a, b in zip(contents, original, strict=True)
-    ):
+    else:
+        now = [lower(tracer, x, memo, final) for x in shadow]
+        now = set(now) if isinstance(original, set) else now
+    if is_held(contents(original) if before is None else before, now):
         return False
     tracer.changed.add(id(original))
-    original.clear()
-    original.extend(contents)
+    if before is None or not merge(original, before, now):
+        original.clear()
+        original.update(now) if isinstance(original, (dict, set)) else original.extend(now)
+    for x in tracer.shadows_of.get(id(original), ()):
+        tracer.before[id(x)] = now
+    return True
+
+
+def is_held(container: Any, now: Any) -> bool:
+    """Whether a container holds these very objects, in this order."""
+    if len(container) != len(now):
+        return False
+    if isinstance(container, dict):
+        pairs = zip(container.items(), now.items(), strict=True)
+        return all(a is b and x is y for (a, x), (b, y) in pairs)
+    if isinstance(container, set):
+        return {*map(id, container)} == {*map(id, now)}
+    return all(a is b for a, b in zip(container, now, strict=True))
+
+
+def merge(original: Any, before: Any, now: Any) -> bool:
+    """Add to a container what was added since ``before``: another thread may have added to it meanwhile.
+
+    Returns False where that is not all that was done.
+    """
+    if isinstance(original, set):
+        original.difference_update(before - now)
+        original.update(now - before)
+        return True
+    size = len(before)
+    if not is_held(list(before), list(now)[:size]):
+        return False
+    if isinstance(original, dict):
+        original.update({k: x for k, x in now.items() if k not in before or before[k] is not x})
+        return True
+    if not is_held(before, list(original)[:size]) or getattr(original, "maxlen", None) is not None:
+        return False
+    original.extend(now[size:])
     return True
 
 

@@ -84,7 +84,6 @@ ELSEWHERE = frozenset(
 # What makes functions out of text, for an object of its own: run as it is.
 AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
 
-SIGNATURE_OF_POW = inspect.signature(pow)
 PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
 
 special: dict[Any, Callable[..., Any]] = {}
@@ -234,11 +233,14 @@ def primitive(
 
 def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments of ``pow``, the one primitive of Python's own whose operands may be named, by their positions."""
+
+    def given(base: Any, exp: Any, mod: Any = None) -> tuple[Any, ...]:
+        return (base, exp) if mod is None else (base, exp, mod)
+
     try:
-        given = SIGNATURE_OF_POW.bind(*args, **kwargs).args
+        return given(*args, **kwargs), {}
     except TypeError:  # which pow itself will raise
         return args, kwargs
-    return given[: 2 if given[2:] == (None,) else 3], {}
 
 
 def by_method(tracer: Tracer, site: Site, value: Any, name: str) -> Any:

@@ -401,6 +401,7 @@ def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
                 if list(now) != list(shadow) or any(now[k] is not shadow[k] for k in now):
                     shadow.clear()
                     shadow.update(now)
+                    tracer.before[id(shadow)] = dict(original)
             else:
                 new = [traced[id(x)] if id(x) in traced else made(x) for x in original]
                 if len(new) != len(shadow) or any(
@@ -408,6 +409,7 @@ def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
                 ):
                     shadow.clear()
                     shadow.extend(new)
+                    tracer.before[id(shadow)] = list(original)
         refresh(tracer, elements, made)
 
 

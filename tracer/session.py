@@ -59,6 +59,9 @@ class Tracer:
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
+        self.before: dict[
+            int, Any
+        ] = {}  # id of a shadow: what its original held when they were equal
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.specials: dict[

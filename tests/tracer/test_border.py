@@ -11,6 +11,7 @@ import heapq
 import math
 import operator
 import os
+import pickle
 import random
 import sys
 import threading
@@ -23,7 +24,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, assert_plain, assert_same, check, inner, numeric_grad
-from wengert import WengertError, grad, pullback, trace, value_and_grad
+from wengert import EscapeError, WengertError, grad, pullback, trace, value_and_grad
 
 RATE = 2.0
 COUNT = 3
@@ -984,3 +985,33 @@ def test_one_object_at_two_positions_shows_its_whole_gradient_at_each():
         {"w": 18.0},
     )
     assert pullback(lambda a, b: a[0] * b[0] * b[0], *[[3.0]] * 2)[1](1.0) == ([9.0], [18.0])
+
+
+class Sink(list):
+    pass
+
+
+def test_collections_of_other_classes_keep_derivatives_and_plain_values():
+    total, kept = collections.Counter(), types.SimpleNamespace()
+
+    def f(x):
+        kept.sink = sink = Sink([x])
+        total["a"] += x
+        return sink[0] * kept.sink[0] * total["a"]
+
+    for k in range(1, 4):
+        value, back = pullback(f, 3.0)
+        assert_same((value, dict(total), list(kept.sink)), (27.0 * k, {"a": 3.0 * k}, [3.0]))
+        assert_close(back(1.0), (9.0 + 6.0 * 3.0 * k,))
+        assert_plain(dict(total), list(kept.sink))
+
+
+@pytest.mark.parametrize("put", (lambda s: s, lambda s: [s], lambda s: {"a": (s,)}))
+def test_a_collection_of_another_class_is_not_handed_to_c_code_with_traced_values(put):
+    def f(x):
+        sink = Sink([x])
+        pickle.dumps(put(sink))
+        return sink[0] * x
+
+    with pytest.raises(EscapeError, match=r"test_border\.py:\d+, in f"):
+        pullback(f, 3.0)
