@@ -5,8 +5,7 @@ It begins with the source of a module in which there is a function `f`. Then
 
     -- comes before what is executed between calls,
     >> before the arguments of calls, with | between one call and the next; in a story without this line, `f(1.5)` is
-       called four times before the first change and three times after each, the argument moving a little,
-    !! before the reason why the story is known to end badly (in one way of asking, if its name stands before it).
+       called four times before the first change and three times after each, the argument moving a little.
 
 A line that begins with `# ` stands between stories.
 """
@@ -46,17 +45,15 @@ class Story:
 
     def __init__(self, number, lines):
         self.number = number
-        self.known = [line[3:] for line in lines if line.startswith("!! ")]
         self.steps = []  # kind of step and its text
         setup = []
         for line in lines:
             if line.startswith(("-- ", ">> ")):
                 self.steps.append([line[:2], line[3:] + "\n"])
-            elif not line.startswith("!! "):
-                if self.steps:
-                    self.steps[-1][1] += line + "\n"
-                else:
-                    setup.append(line)
+            elif self.steps:
+                self.steps[-1][1] += line + "\n"
+            else:
+                setup.append(line)
         self.setup = PRELUDE + "\n".join(setup) + "\n"
 
     def __str__(self):
@@ -105,9 +102,7 @@ def told_in(name, ways=("value_and_grad", "pullback")):
     cases = []
     for story in stories(name):
         for way in ways if whole else share(story, ways):
-            known = [reason for reason in story.known if way in reason or ": " not in reason]
-            marks = [pytest.mark.xfail(reason=reason) for reason in known]
-            cases.append(pytest.param(story, way, marks=marks, id=f"{story}-{way}"))
+            cases.append(pytest.param(story, way, id=f"{story}-{way}"))
 
     @pytest.mark.parametrize("story, way", cases)
     def test(story, way):

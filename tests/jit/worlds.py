@@ -623,17 +623,12 @@ def same(mine, theirs, what, values):
             assert found is None, f"{place}gradient{found}"
 
 
-def scenario(test=None, ways=tuple(WAYS), known=None):
-    """Make a test of a scenario, asked in each way; `known` says in which of them it ends badly, and why."""
+def scenario(test=None, ways=tuple(WAYS)):
+    """Make a test of a scenario, asked in each way."""
     if test is None:
-        return functools.partial(scenario, ways=ways, known=known)
-    known = known or {}
-    cases = [
-        pytest.param(way, marks=pytest.mark.xfail(reason=known[way]) if way in known else ())
-        for way in ways
-    ]
+        return functools.partial(scenario, ways=ways)
 
-    @pytest.mark.parametrize("way", cases)
+    @pytest.mark.parametrize("way", ways)
     def asked(way):
         compare(test, way)
 
