@@ -524,3 +524,4 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
 from . import cached, closing, hooks  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401
+from . import errstate as _errstate  # noqa: E402, F401

@@ -73,6 +73,9 @@ class Tracer:
         ] = {}  # by id of a module: what it holds for this run
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
+        self.states: dict[
+            int, tuple[Any, Any, Any]
+        ] = {}  # id of an errstate: it, its modes, and the op that entered it
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
 
     def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:

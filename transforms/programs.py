@@ -30,6 +30,7 @@ import numpy as np
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
+from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_pure
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
@@ -63,7 +64,7 @@ LONGEST = (
 LARGEST = 1 << 18  # bytes of its arrays
 RESERVED = "self drawn error errors missed result rest named program".split()  # names in programs
 numbers = itertools.count(1)
-STEADY.add(silent)
+STEADY.update((silent, *CHANGES))
 
 
 class Unfit(Exception):
@@ -187,6 +188,8 @@ class Builder:
             raise Unfit(self.reads.problems[0])
         if self.done.tape.once is not None:
             raise Unfit(self.done.tape.once)
+        if not is_balanced(self.done.tape.ops):
+            raise Unfit("NumPy's error state is changed for good")
         done_before = unknown_before = False
         known = set(self.done.tape.ops)
         for op in self.done.tape.ops:
@@ -852,7 +855,9 @@ MOVES = frozenset(
 
 
 def may_warn(op: Op) -> bool:
-    """Whether NumPy might warn about an operation."""
+    """Whether NumPy might warn about an operation, or it changes whether it does."""
+    if op.fn in CHANGES if hashable(op.fn) else False:
+        return True
     if op.kind != "call" or op.fn is silent or (hashable(op.fn) and op.fn in MOVES):
         return False
     values = op.value if isinstance(op.value, tuple) else (op.value,)
