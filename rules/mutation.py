@@ -160,10 +160,19 @@ def _multiply_at(x, index, factor):
 # ---------------------------------------------------------------------- mutators, by their equivalents
 
 
-@query
 def _resized(index: Any, size: int) -> Any:
-    """The numbers 0 to ``size``, over and over: how `np.put` and `np.place` reuse too few values."""
+    """The numbers 0 to ``size``, over and over."""
     return np.resize(np.arange(size), np.size(index))
+
+
+nondiff(_resized)
+
+
+def reused(values, like):
+    """``values`` in a row, over and over as `np.put` and `np.place` reuse too few, as many as ``like`` has; or one."""
+    values = np.reshape(values, -1)
+    size = np.size(values)
+    return values if size == 1 or size == np.size(like) else values[_resized(like, size)]
 
 
 @mutates(np.ndarray.fill)
@@ -185,8 +194,7 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
 def put(a, indices, values, mode="raise"):
     flat = np.reshape(a, -1)
     index = put_index(indices, np.size(a), mode)
-    values = np.reshape(values, -1)
-    return np.reshape(setitem(flat, index, values[_resized(index, np.size(values))]), np.shape(a))
+    return np.reshape(setitem(flat, index, reused(values, index)), np.shape(a))
 
 
 def put_index(indices: Any, size: int, mode: str) -> Any:
@@ -209,16 +217,15 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 @mutates(np.place)
 def place(arr, mask, vals):
-    vals = np.reshape(vals, -1)
     index = np.flatnonzero(mask)
-    flat = setitem(np.reshape(arr, -1), index, vals[_resized(index, np.size(vals))])
+    flat = setitem(np.reshape(arr, -1), index, reused(vals, index))
     return np.reshape(flat, np.shape(arr))
 
 
 @mutates(np.putmask)
 def putmask(a, mask, values):
-    values = np.reshape(values, -1)
-    every = np.reshape(values[_resized(a, np.size(values))], np.shape(a))
+    every = reused(values, a)
+    every = np.reshape(every, () if np.size(every) == 1 else np.shape(a))
     return np.where(mask, cast(every, a.dtype), a)
 
 
@@ -240,9 +247,7 @@ def multiply_at_(a, indices, b):
 @mutates(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False):
     index = diagonal_numbers(np.shape(a), wrap)
-    values = np.reshape(val, -1)
-    values = values[_resized(index, np.size(values))]
-    return np.reshape(setitem(np.reshape(a, -1), index, values), np.shape(a))
+    return np.reshape(setitem(np.reshape(a, -1), index, reused(val, index)), np.shape(a))
 
 
 def diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:

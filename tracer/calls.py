@@ -389,7 +389,7 @@ def function_place(tracer: Tracer, fn: Any, owner: Any = None) -> Place | None:
     if place is None:
         note_inherited(tracer.reads, fn, owner)
         place = tracer.reads.constant(fn)
-        place.check = "function"
+        place.check, place.code = "function", code_of(fn)
         tracer.reads.places[id(fn)] = place
     return place
 
