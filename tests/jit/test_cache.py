@@ -394,6 +394,109 @@ def test_what_became_dynamic_may_change_its_type(traces):
         assert_same(value_and_grad(f)(2.0, n), expected)
 
 
+def test_a_list_that_is_appended_to_falls_back_with_one_warning(traces):
+    log = []
+
+    def f(x):
+        log.append(x)
+        return x * x
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for i in range(150):
+            assert grad(f)(1.5 + i) == 3.0 + 2 * i
+    assert log == [1.5 + i for i in range(150)]
+    assert [w.filename for w in found] == [__file__] * len(found)
+    assert len(found) <= 1
+
+
+# ----------------------------------------------------------------------------------- what is kept as well
+
+
+def test_an_error_state_of_the_functions_own_is_kept(traces):
+    def f(v, x):
+        with np.errstate(divide="ignore"):
+            y = np.log(v)
+            with np.errstate(invalid="ignore"):
+                z = np.sqrt(v - 1)
+        return (y * z).sum() * x
+
+    before = np.geterr()
+    slope = value_and_grad(f, (0, 1))
+    for v in (np.full(3, 2.0), np.full(3, 3.0)):
+        slope(v, 1.5)
+    traces.clear()
+    for k in range(2, 6):
+        v = np.full(3, float(k))
+        value, (by_v, by_x) = slope(v, 1.5)
+        assert value == f(v, 1.5)
+        assert_close(by_x, float(value / 1.5))
+        root = np.sqrt(v - 1)
+        assert_close(by_v, 1.5 * (root / v + np.log(v) / (2 * root)))
+    slope(np.array([2.0, 0.5, 0.0]), 1.5)  # whose errors are ignored
+    assert not traces
+    assert np.geterr() == before
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        slope(np.full(3, 1e308), 1e308)
+    assert len(traces) == 1 and np.geterr() == before
+
+
+def test_methods_found_by_super_and_equivalents_of_mutators_are_kept(traces):
+    class A:
+        def m(self, x):
+            return x * x
+
+    class B(A):
+        def m(self, x):
+            y = np.empty(3)
+            y.fill(x)
+            np.putmask(y, np.arange(3) < 1, [2.0, 3.0])
+            np.place(y, np.arange(3) > 1, [x * x])
+            return super().m(x) + y.sum()
+
+    assert calls_traced(traces, [lambda: grad(B().m)(3.0)] * 10) <= 2
+    assert grad(B().m)(3.0) == 13.0
+
+
+def test_a_log_density_of_scipy_is_kept(traces):
+    stats = pytest.importorskip("scipy.stats")
+
+    def f(x, mu, sigma):
+        return stats.norm.logpdf(x, mu, sigma).sum()
+
+    slope = value_and_grad(f, (1, 2))
+    for k in range(6):
+        x = np.linspace(-1.0, 1.0 + k, 5)
+        value, (by_mu, by_sigma) = slope(x, 0.1 * k, 1.5)
+        assert value == f(x, 0.1 * k, 1.5)
+        assert_close(by_mu, float(((x - 0.1 * k) / 1.5**2).sum()))
+        assert_close(by_sigma, float((((x - 0.1 * k) ** 2 / 1.5**3) - 1 / 1.5).sum()))
+    assert len(traces) <= 2
+
+
+def test_a_function_under_lru_cache_is_asked_by_programs(traces):
+    @functools.lru_cache
+    def weight(n):
+        asked.append(n)
+        return n * k
+
+    asked, k = [], 2.0
+
+    def f(x):
+        return x * x * weight(3) * weight(int(x))
+
+    for _ in range(4):
+        grad(f)(3.0)
+    assert calls_traced(traces, [lambda: grad(f)(3.0)] * 5) == 0
+    k = 5.0
+    assert grad(f)(3.0) == 6.0 * 36.0 and asked == [3]
+    hits = weight.cache_info().hits
+    grad(f)(3.0)
+    assert weight.cache_info() == (hits + 2, 1, 128, 1)
+    weight.cache_clear()
+    assert grad(f)(3.0) == 6.0 * 225.0 and asked == [3, 3]
+
+
 # ----------------------------------------------------------------------------------------------- bounds
 
 
