@@ -159,7 +159,7 @@ def admit_container(
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
     kind = type(value)
-    now = value if isinstance(value, (tuple, frozenset)) else contents(value)
+    now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
     if place is not None:
         keyed = isinstance(value, (dict, set, frozenset))
         place.size = len(now)
