@@ -23,6 +23,7 @@ from .reads import HEAP_TYPE, MISSING, Place, static
 from .record import effect, record
 from .session import Tracer, intrinsic
 from .structure import is_container
+from .tails import Tail
 from .tape import Site, append
 
 PLAIN = frozenset(
@@ -203,6 +204,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return namespace(tracer, obj)
     if kind in BOXES:
         return load_box(tracer, site, obj, name)
+    if kind is Tail:
+        return obj.append if obj.shadow is None else obj.shadow.append
     if kind in PLAIN:
         return getattr(obj, name)
     if kind is types.ModuleType:

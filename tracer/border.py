@@ -31,6 +31,7 @@ from .reads import Place
 from .record import decide, has_box
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
+from .tails import Tail, grown, settle_tails
 from .tape import Op
 
 ATOMS = frozenset(
@@ -164,8 +165,12 @@ def admit_container(
         keyed = isinstance(value, (dict, set, frozenset))
         place.size = len(now)
         place.key_list = list(now) if keyed else None
-        if place.check != "same":
-            place.check = "keys" if keyed else "length"
+        looked_at = place
+        if place.check == "same" and place.origin is not None and place.origin.check == "type":
+            looked_at = place.origin  # nobody has looked at what it holds until now
+            looked_at.size, looked_at.key_list = place.size, place.key_list
+        if looked_at.check != "same":
+            looked_at.check = "keys" if keyed else "length"
     if kind in (set, frozenset):
         for x in now:  # numbers in a set are keys, not leaves
             if not isinstance(x, (float, complex, np.inexact)):
@@ -204,6 +209,8 @@ def admit_container(
     except BaseException:
         del tracer.originals[id(copy)]  # half a shadow must never be carried over
         raise
+    if tracer.tails:
+        grown(tracer, value, copy)
     return copy, Branch(kind, parts)
 
 
@@ -278,7 +285,7 @@ def lower(
         if kind is ArrayBox:
             tracer.exposed.append(value)
         return value.value
-    if kind in ATOMS and kind not in CARRIERS:
+    if (kind in ATOMS and kind not in CARRIERS) or kind is Tail:
         return value
     memo = {} if memo is None else memo
     if id(value) in memo:
@@ -532,6 +539,7 @@ def settle(tracer: Tracer) -> None:
         for op in tracer.tape.ops
         if op.kind == "effect" and op.args and type(op.args[0]) is External
     }
+    settle_tails(tracer)
     for shadow, original in list(tracer.originals.values()):
         if isinstance(original, (tuple, frozenset)):
             continue
@@ -558,6 +566,8 @@ def settle(tracer: Tracer) -> None:
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)
         except ValueError:
+            continue
+        if type(plain) is Tail:  # the cell holds its list still
             continue
         try:
             changed = cell.cell_contents is not plain

@@ -49,6 +49,7 @@ from .protocols import (
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics
+from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 
 FunctionType = types.FunctionType
@@ -354,7 +355,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
         place = function_place(tracer, fn, owner)
         cells = tuple(
-            shadow_cell(tracer, c, n, i, place)
+            shadow_cell(tracer, c, n, i, place, code)
             for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
         )
         twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
@@ -415,11 +416,15 @@ def read(tracer: Tracer, place: Place | None, step: str, key: Any, value: Any) -
     return tracer.reads.note(place, step, key, value)
 
 
-def shadow_cell(tracer: Tracer, cell: Any, name: str, index: int, owner: Place | None) -> Any:
+def shadow_cell(
+    tracer: Tracer, cell: Any, name: str, index: int, owner: Place | None, code: types.CodeType
+) -> Any:
     """The cell that a twin has in the place of a cell of the outside, the ``index``-th of a function's."""
     known = tracer.cells.get(id(cell))
     if known is not None:
         read(tracer, owner, "closure", index, cell)  # shared, as it must be at the next call
+        if tracer.tails and not is_blind(code, name):
+            look_at(tracer, known[1], name)
         return known[1]
     shadow = types.CellType()
     tracer.cells[id(cell)] = (cell, shadow)
@@ -430,8 +435,21 @@ def shadow_cell(tracer: Tracer, cell: Any, name: str, index: int, owner: Place |
         if place is not None:
             place.check = "empty"
         return shadow
-    shadow.cell_contents = enter(tracer, value, name, read(tracer, place, "cell", name, value))
+    inner = read(tracer, place, "cell", name, value)
+    tail = tail_of(tracer, name, value) if is_blind(code, name) else None
+    shadow.cell_contents = enter(tracer, value, name, inner) if tail is None else tail
     return shadow
+
+
+def look_at(tracer: Tracer, shadow: Any, name: str) -> None:
+    """A cell is shared with a function that does more with its list than to append to it."""
+    try:
+        tail = shadow.cell_contents
+    except ValueError:
+        return
+    if type(tail) is Tail:
+        place = None if tracer.reads is None else tracer.reads.of(tail.original)
+        shadow.cell_contents = enter(tracer, tail.original, name, place)
 
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ from .protocols import method_of
 from .reads import MISSING, Place, Reads
 from .record import decide, effect, raised
 from .session import active, intrinsic
+from .tails import tail_of
 from .tape import FloatOp, Op, Signature, Site
 
 Hook = Callable[..., Any]
@@ -365,6 +366,25 @@ def global_attr(site: Site, name: str, attr: str) -> Hook:
     load, get = load_global(site, name, depth=2), getattr(site, attr)
 
     def hook(value: Any) -> Any:
+        return get(load(value))
+
+    return hook
+
+
+def global_append(site: Site, name: str) -> Hook:
+    """``name.append``, to be called at once."""
+    load, get = load_global(site, name, depth=2), getattr(site, "append")
+
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None and type(value) is list:
+            scope = sys._getframe(1).f_globals
+            if (id(scope), name) not in tracer.overlay and scope.get(name) is value:
+                tail = tail_of(tracer, name, value)
+                if tail is not None and tail.shadow is None:
+                    if tracer.reads is not None:
+                        global_place(tracer.reads, scope, name, value)
+                    return tail.append
         return get(load(value))
 
     return hook

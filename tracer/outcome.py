@@ -21,6 +21,7 @@ from .loops import handed_on
 from .reads import Place
 from .session import Tracer
 from .structure import attributes, is_container
+from .tails import Tail
 from .tape import Input, Op
 
 
@@ -188,6 +189,8 @@ class Reader:
                 self.problem(
                     "a variable of an enclosing function is set for the first time, or deleted"
                 )
+            return
+        if type(now) is Tail:
             return
         if now is before or self.tracer.originals.get(id(now), (None, now))[1] is before:
             return

@@ -37,6 +37,7 @@ The hooks
     load_global(site, name)        h(value) -> value
     load_name(site, name)         h(value) -> value; in the body of a class
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
+    global_append(site, name)      h(value) -> value.append, which is called at once
     store_global(site, name)       h(value) -> value
     delete_global(site)            h(name)
     import_name(site, name, last)  h(module) -> module; ``last`` is a list to keep it in
@@ -399,7 +400,10 @@ class Rewriter:
             attr, method = current.attribute(attribute)
             if method:
                 self.call_hook(on_top_of_callable=False)
-            self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
+            if method and self.name(attr) == "append":
+                self.load(self.hooks.global_append(self.site(), name))
+            else:
+                self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
         else:
             self.load(self.hooks.load_global(self.site(), name))
         self.out.instrs.append((op, arg, position, None))

@@ -73,6 +73,7 @@ class Tracer:
         ] = {}  # by id of a module: what it holds for this run
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
+        self.tails: dict[int, Any] = {}  # id of a list that is only appended to: its Tail
         self.states: dict[
             int, tuple[Any, Any, Any]
         ] = {}  # id of an errstate: it, its modes, and the op that entered it

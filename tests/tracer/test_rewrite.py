@@ -130,6 +130,10 @@ class Transparent:
         self.note("global_attr", site, name, attr)
         return lambda value: getattr(value, attr)
 
+    def global_append(self, site, name):
+        self.note("global_append", site, name)
+        return lambda value: value.append
+
     def delete_global(self, site):
         self.note("delete_global", site)
         return lambda name: None

@@ -1,0 +1,96 @@
+"""Lists of the outside that a function appends to without looking at them: ``losses.append(x)``.
+
+Words
+-----
+tail     what the run has appended to a list outside that was not entered: nobody has looked at what it holds.
+blind    of a use of a variable: nothing but a call of ``append``, which the bytecode says before anything runs.
+
+A log grows at each call. If its elements were entered, each call would take longer than the one before, and no program
+could answer twice, for the length of a list that is looked at is guarded.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import types
+from typing import Any
+
+from .places import user_site
+from .record import effect
+from .session import Tracer, intrinsic
+
+
+class Tail:
+    """Stands for a list outside of which only ``append`` is called; ``shadow`` is there once it was entered."""
+
+    __slots__ = ("name", "original", "shadow", "tracer", "values")
+
+    def __init__(self, tracer: Tracer, name: str, original: list[Any]) -> None:
+        self.tracer, self.name, self.original = tracer, name, original
+        self.values: list[Any] = []
+        self.shadow: list[Any] | None = None
+
+    @intrinsic
+    def append(self, value: Any, /) -> None:
+        """Append, to the shadow if there is one by now."""
+        tracer = self.tracer
+        if tracer.loops is not None:
+            tracer.loops.writes += 1
+        target = border.External(self.name, self.original)
+        effect(tracer, user_site(), list.append, (target, value), {})
+        (self.values if self.shadow is None else self.shadow).append(value)
+
+
+def tail_of(tracer: Tracer, name: str, value: Any) -> Tail | None:
+    """The tail of a list that lies outside; None for one that was entered already, and for anything else."""
+    if type(value) is not list or id(value) in tracer.shadows_of or id(value) in tracer.originals:
+        return None
+    tail = tracer.tails.get(id(value))
+    if tail is None:
+        tail = tracer.tails[id(value)] = Tail(tracer, name, value)
+    return tail
+
+
+def grown(tracer: Tracer, original: Any, shadow: Any) -> None:
+    """A list is entered now: its shadow takes over what was appended to its tail."""
+    tail = tracer.tails.get(id(original))
+    if tail is not None and tail.shadow is None:
+        shadow.extend(tail.values)
+        tail.values.clear()
+        tail.shadow = shadow
+
+
+def settle_tails(tracer: Tracer) -> None:
+    """Append to the lists what was appended to their tails."""
+    for tail in tracer.tails.values():
+        if tail.values:
+            tail.original.extend([border.lower(tracer, x, {}, True) for x in tail.values])
+            tail.values.clear()
+
+
+@functools.lru_cache(maxsize=4096)
+def is_blind(code: types.CodeType, name: str) -> bool:
+    """Whether all that a function does with a variable of its closure is to call its ``append``."""
+    if any(name in x.co_freevars for x in code.co_consts if isinstance(x, types.CodeType)):
+        return False
+    instructions = [x for x in dis.get_instructions(code) if x.opname not in ("CACHE", "NOP")]
+    for one, after in zip(instructions, [*instructions[1:], None], strict=True):
+        if one.argval != name or one.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD"):
+            continue
+        if one.opname != "LOAD_DEREF" or after is None or not is_append(after):
+            return False
+    return True
+
+
+def is_append(instruction: dis.Instruction) -> bool:
+    """Whether an instruction loads ``append`` in order to call it."""
+    if instruction.argval != "append":
+        return False
+    if sys.version_info < (3, 12):
+        return instruction.opname == "LOAD_METHOD"
+    return instruction.opname == "LOAD_ATTR" and bool((instruction.arg or 0) & 1)
+
+
+from . import border  # noqa: E402  (border and this module need each other)
