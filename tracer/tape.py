@@ -213,6 +213,12 @@ class Tape:
             None  # versions of arrays that were written to, if noted
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: x for key, x in vars(self).items() if key != "memories"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, memories=WeakValueDictionary())
+
     @property
     def inputs(self) -> list[Input]:
         return [op for op in self.ops if isinstance(op, Input)]
