@@ -150,7 +150,8 @@ class Pattern:
         """The operations of an iteration; a loop in it is more than any number of them."""
         if any(type(step.op.fn) is LoopFunction for step in self.steps):
             return math.inf
-        return len(self.steps) + max([x.weight for _, x in self.branches], default=0)
+        own = sum(not isinstance(step.op.fn, Carry) for step in self.steps)
+        return own + max([x.weight for _, x in self.branches], default=0)
 
 
 MISSING = object()
