@@ -139,15 +139,10 @@ def load(package: str) -> bool:
         return False
     with lock:
         before, rules.loading = rules.loading, threading.get_ident()
-        known = frozenset(rules)
         if before is None:
-            rules.before = known
+            rules.before = frozenset(rules)
         try:
             importlib.import_module(awaited[package])
-        except BaseException:  # all of them, or none
-            for fn in rules.keys() - known:
-                del rules[fn]
-            raise
         finally:
             rules.loading = before
         awaited.pop(package, None)

@@ -168,8 +168,8 @@ class Entry:
         """Note why a program did not answer; an integer that has changed too often becomes dynamic."""
         line, why = why_left(program, error)
         self.misses[why] += 1
-        if len(self.misses) > 100:
-            self.misses.pop(next(iter(self.misses)))
+        if len(self.misses) > 100:  # another thread may be here as well
+            self.misses.pop(next(iter(dict(self.misses))), None)
         path = program.integers.get(line)
         if path is not None and path not in self.dynamic:
             self.changes[path] += 1

@@ -20,7 +20,7 @@ from ..tracer.tape import (
     Signature,
 )
 from .kernels import hashable, static
-from .simplify import is_shared
+from .simplify import is_shared, part_key
 
 
 def plain(x: Any) -> Any:
@@ -44,7 +44,7 @@ def is_factor(x: Any) -> bool:
 
 def float_key(fn: Any, x: Any, y: Any) -> Hashable:
     """`key_of` for arithmetic on two Python numbers."""
-    parts = id(x) if isinstance(x, Op) else part_key(x), id(y) if isinstance(y, Op) else part_key(y)
+    parts = part_key(x), part_key(y)
     return fn, frozenset(parts) if fn in COMMUTES else parts
 
 
@@ -58,19 +58,11 @@ def key_of(fn: Any, args: Any, kwargs: Any) -> Hashable | None:
     if kwargs or not is_shared(fn):
         return None
     try:
-        parts = tuple([id(x) if isinstance(x, Op) else part_key(x) for x in args])
+        parts = tuple([part_key(x) for x in args])
         hash(parts)
     except TypeError:
         return None
     return fn, frozenset(parts) if fn in COMMUTES else parts
-
-
-def part_key(x: Any) -> Hashable:
-    if type(x) is slice:
-        return slice, part_key((x.start, x.stop, x.step))
-    if type(x) is tuple or type(x) is list:
-        return type(x), tuple([id(y) if isinstance(y, Op) else part_key(y) for y in x])
-    return type(x), repr(x) if type(x) is float else x
 
 
 def sum_key(fn: Any, args: Any, kwargs: Any) -> Any:

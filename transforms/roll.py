@@ -757,6 +757,12 @@ class Group:
         start, stop = passage.heads[self.first[r]], passage.heads[-1]
         begin = roller.ops[start : start + self.given]
         end = roller.ops[stop : stop + self.given]
+        if start == stop:  # without iterations in this run
+            begin = [Op(carry, x.args, x.value, x.site, roller.tape) for x in begin]
+            roller.index.update(dict.fromkeys(begin, start))
+            roller.active.update(
+                new for new, x in zip(begin, end, strict=True) if x in roller.active
+            )
         count = passage.numbers[-1] - self.begin[r]
         steps: Any = count
         if form == WHILE:

@@ -114,16 +114,22 @@ def share_key(fn: Any, args: Any) -> Hashable | None:
     try:
         if not is_shared(fn):
             return None
-        key = (fn, tuple([x if isinstance(x, Op) else (type(x), constant(x)) for x in args]))
+        key = fn, part_key(args)
         hash(key)
     except TypeError:
         return None
     return key
 
 
-def constant(x: Any) -> Any:
-    """A number, by which -0.0 is told from 0.0."""
-    return repr(x) if type(x) is float else x
+def part_key(x: Any) -> Hashable:
+    """A key for an argument: -0.0 is told from 0.0, and a slice, which has no hash before CPython 3.12, gets one."""
+    if isinstance(x, Op):
+        return id(x)
+    if type(x) is slice:
+        return slice, part_key((x.start, x.stop, x.step))
+    if type(x) is tuple or type(x) is list:
+        return type(x), tuple([part_key(y) for y in x])
+    return type(x), repr(x) if type(x) is float else x
 
 
 def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:

@@ -204,7 +204,7 @@ def test_what_a_loop_carries_is_not_written_into():
     def f(x):
         first = x * 1.0
         s = first
-        for _ in range(20):
+        for _ in range(30):
             s = s * 0.9 + np.ones(3)
         return np.sum(s * first)
 
