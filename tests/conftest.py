@@ -1,7 +1,10 @@
 """Every warning is an error, and generated examples are the same in every run."""
 
+import contextlib
 import sys
 from pathlib import Path
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test can import `helpers`
 
@@ -31,3 +34,19 @@ else:  # tests call the same code in ever other worlds, for which a user would b
 
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
+
+
+@pytest.fixture
+def registered():
+    """What a test does to the rules is undone after it; what comes with a package is not its doing."""
+    from wengert.rules import registry
+
+    for package in [*registry.awaited]:
+        with contextlib.suppress(ImportError):
+            registry.load(package)
+    rules, before = registry.rules, dict(registry.rules)
+    yield
+    for fn in [fn for fn in rules if fn not in before]:
+        del rules[fn]
+    for fn in [fn for fn in before if fn not in rules]:
+        rules[fn] = before[fn]

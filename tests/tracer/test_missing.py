@@ -18,17 +18,6 @@ from wengert.tracer.tape import Site
 HERE = Site("user.py", 7, "f")
 
 
-@pytest.fixture
-def registered():
-    """What a test does to the rules is undone after it."""
-    before = dict(rules)
-    yield
-    for fn in [fn for fn in rules if fn not in before]:
-        del rules[fn]
-    for fn in [fn for fn in before if fn not in rules]:
-        rules[fn] = before[fn]
-
-
 def stub_of(message):
     """The indented block of a message, as somebody would copy it."""
     return textwrap.dedent(re.search(r"\n\n((?:    .*\n|\n)+)", message).group(1))

@@ -26,7 +26,6 @@ from wengert import (
     trace,
     value_and_grad,
 )
-from wengert.rules.registry import rules
 from wengert.transforms.differences import derivative
 
 TIMES = range(4)  # traced, traced again and kept, answered by the program
@@ -340,15 +339,6 @@ def test_a_pullback_through_a_custom_rule_is_pickled():
 
 
 # ------------------------------------------------------------------------------------------- numeric_rule
-
-
-@pytest.fixture
-def registered():
-    """What is registered in a test is taken away after it."""
-    before = dict(rules)
-    yield
-    for fn in [fn for fn in rules if fn not in before]:
-        del rules[fn]
 
 
 def test_numeric_rule_of_a_c_function(registered):

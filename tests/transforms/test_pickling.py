@@ -220,7 +220,9 @@ def test_functions_come_back_as_themselves():
 )  # pickle looks for a name in every module there is
 def test_every_differentiable_primitive_can_be_sent():
     for fn, rule in list(rules.items()):
-        if rule.kind == "rrule" and getattr(rule.function, "__module__", "").startswith("wengert"):
+        if rule.kind == "rrule" and str(getattr(rule.function, "__module__", None)).startswith(
+            "wengert"
+        ):
             if (getattr(fn, "__module__", None) or "").startswith("wengert.rules") and (
                 getattr(sys.modules[fn.__module__], fn.__name__, fn) is not fn
             ):
