@@ -48,7 +48,8 @@ from .assemble import Assembly
 from .cotangents import shaped
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_fresh, is_steady
-from .loops import LoopFunction, Miss, asked_results
+from .loop_source import asked_results
+from .loops import LoopFunction, Miss
 from .reverse import Recorded, decisions, sweep
 from .silence import restore, silent, strict
 from .simplify import optimised, simplified

@@ -16,19 +16,15 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..rules.registry import lookup
-from ..tracer.box import Box
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.loops import Carry, Passage, Pick, carry, item
-from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import (
     FloatOp,
     Input,
@@ -41,18 +37,30 @@ from ..tracer.tape import (
     ops_in,
     substitute,
 )
-from .columns import Column
+from .bodies import Builder
+from .loop_reverse import reverse_of
 from .loops import (
     COUNT,
-    EXIT,
     WHILE,
-    Choice,
     Family,
     LoopFunction,
     Unrolled,
-    Variant,
     is_smooth,
-    reverse_of,
+)
+from .patterns import (
+    Numbers,
+    Pattern,
+    Reached,
+    Spot,
+    Step,
+    alike,
+    frame,
+    is_constant,
+    kind_of,
+    operands,
+    patterns,
+    spots,
+    walk,
 )
 from .reverse import dependents
 
@@ -77,81 +85,6 @@ def roll(
     roller.shortest, roller.needed_only = shortest, needed_only
     roller.roll()
     return tape
-
-
-class Numbers:
-    """What a loop is given by number: a mapping, by passage and iteration, that takes no memory for its items."""
-
-    def __init__(self, ranges: list[range]) -> None:
-        self.ranges = ranges
-
-    def get(self, at: tuple[int, int]) -> int | None:
-        r, k = at
-        return self.ranges[r][k] if k < len(self.ranges[r]) else None
-
-    def __contains__(self, at: tuple[int, int]) -> bool:
-        return at[1] < len(self.ranges[at[0]])
-
-    def __setitem__(self, at: tuple[int, int], value: Any) -> None:
-        """Nothing is to be noted."""
-
-    setdefault = __setitem__
-
-    def values(self) -> Iterator[int]:
-        return itertools.chain(*self.ranges)
-
-    def items(self) -> list[Any]:
-        return [((r, 0), x) for r, x in enumerate(self.ranges)]
-
-
-class Spot:
-    """A place for an operand: ``local`` is the number of an op of the segment, or -1 for what comes from outside.
-
-    ``same`` holds, by passage, what stands there; once it has changed between iterations, ``changing`` holds it by
-    passage and iteration.
-    """
-
-    __slots__ = ("changing", "local", "same")
-
-    def __init__(self, local: int) -> None:
-        self.local = local
-        self.same: dict[int, Any] = {}
-        self.changing: Any = None  # a dict, or Numbers
-
-
-class Step:
-    """An op of the pattern and the spots of its operands."""
-
-    __slots__ = ("kind", "op", "spots")
-
-    def __init__(self, op: Op, spots: list[Spot], kind: Any) -> None:
-        self.op = op
-        self.spots = spots
-        self.kind = kind
-
-
-class Pattern:
-    """Steps up to a decision, with a branch for each of its values; or up to the end of the iteration."""
-
-    __slots__ = ("branches", "end", "exits", "guard", "left", "start", "steps", "visits")
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.steps: list[Step] = []
-        self.guard: Step | None = None
-        self.branches: list[tuple[Any, Pattern]] = []
-        self.exits: list[Any] = []
-        self.end: list[Spot] | None = None
-        self.visits: list[tuple[int, int]] = []  # passages and iterations
-        self.left: list[tuple[int, int]] = []  # those that were left before their end
-
-    @property
-    def weight(self) -> float:
-        """The operations of an iteration; a loop in it is more than any number of them."""
-        if any(type(step.op.fn) is LoopFunction for step in self.steps):
-            return math.inf
-        own = sum(not isinstance(step.op.fn, Carry) for step in self.steps)
-        return own + max([x.weight for _, x in self.branches], default=0)
 
 
 MISSING = object()
@@ -362,11 +295,6 @@ class Roller:
             else:
                 yield self.ops[i]
                 i += 1
-
-
-def is_constant(fn: Any, args: Any) -> bool:
-    """Whether this is arithmetic on constants."""
-    return (fn in INFIX or fn in PREFIX) and not any(isinstance(x, Op) for x in args)
 
 
 def innermost(passages: list[Passage]) -> list[Passage]:
@@ -810,341 +738,3 @@ def is_known(fn: Any) -> bool:
     return (
         isinstance(fn, Carry) or fn is element or type(fn) is LoopFunction or lookup(fn) is not None
     )
-
-
-def patterns(root: Pattern) -> Iterator[Pattern]:
-    """The nodes of a pattern."""
-    todo = [root]
-    while todo:
-        pattern = todo.pop()
-        yield pattern
-        todo += [branch for _, branch in pattern.branches]
-
-
-class Reached:
-    """A node of a pattern, with the steps on the way to it by their number and the decisions that lead there."""
-
-    def __init__(
-        self, pattern: Pattern, before: list[Step | None], decisions: list[tuple[Spot, Any]]
-    ) -> None:
-        self.pattern = pattern
-        self.steps = [*before, *pattern.steps]
-        self.decisions = decisions
-
-    def first(self, number: int) -> Step | None:
-        return self.steps[number] if number < len(self.steps) else None
-
-    def picked(self, step: Step, r: int, k: int) -> Any:
-        """What a step picks at an iteration that does not come there, if that is known."""
-        items, index = step.op.fn.items, self.computed(step.spots[1], r, k)
-        if type(index) is not int or not -len(items) <= index < len(items):
-            return None
-        x = items[index]
-        return x.op if isinstance(x, Box) else x
-
-    def misses(self, r: int, k: int) -> bool:
-        """Whether an iteration does not come here, as follows from what it is given alone."""
-        for spot, value in self.decisions:
-            found = self.computed(spot, r, k)
-            if found is not None and not alike(found, value):
-                return True
-        return False
-
-    def computed(self, spot: Spot, r: int, k: int) -> Any:
-        """What stands in a spot at an iteration, if it follows from what the iteration is given; None if not."""
-        if spot.local < 0:
-            x = spot.same.get(r) if spot.changing is None else spot.changing.get((r, k))
-            return None if isinstance(x, Op) else x
-        step = self.steps[spot.local]
-        if step is None:
-            return None
-        fn = step.op.fn
-        if type(fn) is Pick:
-            x = self.picked(step, r, k)
-            return None if isinstance(x, Op) else x
-        if fn is not item and fn not in INFIX and fn not in PREFIX:
-            return None
-        found = [self.computed(x, r, k) for x in step.spots]
-        try:
-            return None if None in found else fn(*found)
-        except Exception:
-            return None
-
-
-def walk(root: Pattern) -> Iterator[Reached]:
-    """The nodes of a pattern, each after those that lead to it."""
-    todo = [Reached(root, [], [])]
-    while todo:
-        at = todo.pop()
-        yield at
-        guard = at.pattern.guard
-        for value, branch in at.pattern.branches:
-            assert guard is not None
-            todo.append(
-                Reached(branch, [*at.steps, None], [*at.decisions, (guard.spots[0], value)])
-            )
-
-
-def spots(pattern: Pattern) -> Iterator[Spot]:
-    """The places for operands in one node of a pattern."""
-    for step in pattern.steps:
-        yield from step.spots
-    if pattern.guard is not None:
-        yield from pattern.guard.spots
-    yield from pattern.end or ()
-
-
-def operands(op: Op) -> list[Any]:
-    """The leaves of an op's arguments: ops and constants."""
-    found: list[Any] = []
-    leaves_in(op.args, found)
-    if op.kwargs:
-        leaves_in(op.kwargs, found)
-    return found
-
-
-def leaves_in(tree: Any, found: list[Any]) -> None:
-    kind = type(tree)
-    if kind is tuple or kind is list:
-        for x in tree:
-            leaves_in(x, found)
-    elif kind is dict:
-        for x in tree.values():
-            leaves_in(x, found)
-    elif kind is slice:
-        leaves_in((tree.start, tree.stop, tree.step), found)
-    elif isinstance(tree, tuple):
-        leaves_in(tuple(tree), found)
-    else:
-        found.append(tree)
-
-
-def frame(op: Op) -> Any:
-    """How the leaves of an op's arguments are nested."""
-    return nesting(op.args), nesting(op.kwargs) if op.kwargs else None
-
-
-def nesting(tree: Any) -> Any:
-    kind = type(tree)
-    if kind is tuple or kind is list or isinstance(tree, tuple):
-        return kind, tuple([nesting(x) for x in tree])
-    if kind is dict:
-        return kind, tuple([(k, nesting(x)) for k, x in tree.items()])
-    return slice if kind is slice else None
-
-
-def refilled(tree: Any, leaves: Iterator[Any]) -> Any:
-    """A nested argument with other leaves."""
-    kind = type(tree)
-    if kind is tuple or kind is list:
-        return kind([refilled(x, leaves) for x in tree])
-    if kind is dict:
-        return {k: refilled(x, leaves) for k, x in tree.items()}
-    if kind is slice:
-        return slice(*[refilled(x, leaves) for x in (tree.start, tree.stop, tree.step)])
-    if isinstance(tree, tuple):
-        return tree._make([refilled(x, leaves) for x in tree])  # type: ignore[attr-defined]
-    return next(leaves)
-
-
-def kind_of(value: Any) -> Any:
-    """The type of a value, with dtype and shape of an array."""
-    kind = type(value)
-    if kind is np.ndarray:
-        return value.dtype, value.shape
-    if kind is tuple:
-        return tuple([kind_of(x) for x in value])
-    return kind
-
-
-def alike(x: Any, y: Any) -> bool:
-    """Whether two constants are the same, to the bit."""
-    if x is y:
-        return True
-    if type(x) is not type(y) or isinstance(x, Op):
-        return False
-    if type(x) in (int, bool, str, bytes, range):
-        return bool(x == y)
-    if type(x) in (float, complex):
-        return repr(x) == repr(y)
-    if isinstance(x, np.dtype):
-        return bool(x == y)
-    return False
-
-
-class Builder:
-    """Makes the variants of a loop function from a pattern."""
-
-    def __init__(self, group: Group, form: str) -> None:
-        self.group = group
-        self.form = form
-        self.root = group.root
-        given = range(group.given)
-        ends = [x.end or [] for x in group.ends]
-        steady = {
-            j for j in given if all(end[j].local == j for end in ends)
-        }  # what no iteration changes
-        self.slots = [j for j in given if j not in steady]
-        self.steady: dict[int, int] = {}  # a carried variable that never changes -> the invariant
-        self.invariants: list[Any] = []  # spots, or numbers of carried variables
-        self.columns: list[Spot] = []
-        self.place_of: dict[
-            int, tuple[str, int]
-        ] = {}  # id of a spot -> invariant or column, and its number
-        seen: dict[Any, int] = {}
-        for j in sorted(steady):
-            self.steady[j] = len(self.invariants)
-            self.invariants.append(j)
-        for pattern in patterns(self.root):
-            for spot in spots(pattern):
-                if spot.local >= 0 or self.is_literal(spot):
-                    continue
-                key: Any
-                if spot.changing is None:
-                    key = tuple([(r, id(x)) for r, x in sorted(spot.same.items())])
-                    if key not in seen:
-                        seen[key] = len(self.invariants)
-                        self.invariants.append(spot)
-                    self.place_of[id(spot)] = ("invariant", seen[key])
-                else:
-                    key = tuple([(at, id(x)) for at, x in sorted(spot.changing.items())])
-                    if key not in seen:
-                        seen[key] = len(self.columns)
-                        self.columns.append(spot)
-                    self.place_of[id(spot)] = ("column", seen[key])
-        self.variants: list[Variant] = []
-
-    def is_literal(self, spot: Spot) -> bool:
-        """Whether the same constant stands in a spot always."""
-        if spot.changing is not None:
-            return False
-        values = list(spot.same.values())
-        return not isinstance(values[0], Op) and all(alike(values[0], x) for x in values)
-
-    def family(self) -> Family:
-        group = self.group
-        tree = self.node(self.root, {}, [], {})
-        passage = group.passages[0]
-        return Family(
-            self.form,
-            self.variants,
-            [None] * len(self.columns),
-            [],
-            tree=tree,
-            site=passage.loop.site,
-            capped=passage.loop.counted,
-        )
-
-    def node(
-        self, pattern: Pattern, made: dict[int, Any], ops: list[Op], outside: dict[Any, Op]
-    ) -> Any:
-        """The choice that a pattern comes to; ``made`` are the ops so far by their number in the segment."""
-        made, ops, outside = dict(made), list(ops), dict(outside)
-        own: list[Op] = []
-        i = pattern.start
-        for step in pattern.steps:
-            op = step.op
-            leaves = [self.leaf(spot, made, outside) for spot in step.spots]
-            if i < self.group.given and op.fn is carry:
-                made[i] = Input(f"c{i + 1}", op.value, TAPE)
-            elif isinstance(op.fn, Carry):
-                made[i] = leaves[0]
-            elif is_constant(op.fn, leaves) and type(op.value) in (int, float, bool):
-                made[i] = op.value
-            else:
-                new = copied(op, leaves)
-                made[i] = new
-                own.append(new)
-            i += 1
-        ops += own
-        if pattern.end is not None:
-            return self.finish(pattern, made, ops, outside, own)
-        choice = Choice()
-        choice.ops = own
-        assert pattern.guard is not None
-        choice.subject = self.leaf(pattern.guard.spots[0], made, outside)
-        if self.form == WHILE:
-            choice.branches += [(value, EXIT) for value in pattern.exits]
-        choice.branches += [
-            (value, self.node(branch, made, ops, outside)) for value, branch in pattern.branches
-        ]
-        return choice
-
-    def finish(
-        self,
-        pattern: Pattern,
-        made: dict[int, Any],
-        ops: list[Op],
-        outside: dict[Any, Op],
-        own: list[Op],
-    ) -> Any:
-        assert pattern.end is not None
-        following = [self.leaf(pattern.end[j], made, outside) for j in self.slots]
-        invariants = []
-        for i, x in enumerate(self.invariants):
-            if isinstance(x, int):
-                invariants.append(made[x])
-                made[x].name = f"r{i + 1}"  # type: ignore[attr-defined]
-            else:
-                invariants.append(self.outer("invariant", i, outside))
-        columns = {c: self.outer("column", c, outside) for c in range(len(self.columns))}
-        self.variants.append(
-            Variant(ops, [made[j] for j in self.slots], invariants, columns, following)
-        )
-        choice = Choice()
-        choice.ops, choice.variant = own, len(self.variants) - 1
-        return choice
-
-    def leaf(self, spot: Spot, made: dict[int, Any], outside: dict[Any, Op]) -> Any:
-        if spot.local >= 0:
-            return made[spot.local]
-        place = self.place_of.get(id(spot))
-        if place is None:
-            return next(iter(spot.same.values()))
-        return self.outer(*place, outside)
-
-    def outer(self, kind: str, number: int, outside: dict[Any, Op]) -> Op:
-        """What stands for an invariant or for an element of a column."""
-        if (kind, number) not in outside:
-            spot = (self.invariants if kind == "invariant" else self.columns)[number]
-            values = spot.same if spot.changing is None else spot.changing
-            example = next(iter(values.values()))
-            value = example.value if isinstance(example, Op) else example
-            outside[kind, number] = Input(
-                f"{'r' if kind == 'invariant' else 'x'}{number + 1}", value, TAPE
-            )
-        return outside[kind, number]
-
-    def arguments(
-        self, r: int, steps: Any, begin: list[Any], count: int, form: str
-    ) -> tuple[Any, ...]:
-        """What one passage gives to the loop function."""
-        first = self.group.begin[r]
-        length = count + (form == WHILE)
-        if form == WHILE and self.group.passages[r].counter is not None:
-            length = steps  # whichever of them is the last
-        invariants = [begin[x] if isinstance(x, int) else x.same.get(r) for x in self.invariants]
-        columns: list[Any] = []
-        for spot in self.columns:
-            if type(spot.changing) is Numbers:
-                columns.append(spot.changing.ranges[r][first : first + length])
-                continue
-            values = [spot.changing.get((r, first + k)) for k in range(length)]
-            ops = any(isinstance(x, Op) for x in values)
-            columns.append(tuple(values) if ops else Column(values))
-        return (steps, *[begin[j] for j in self.slots], *invariants, *columns)
-
-
-TAPE = Tape("loop")
-
-
-def copied(op: Op, leaves: list[Any]) -> Op:
-    """An op of a segment with other operands, for the body of a loop."""
-    queue = iter(leaves)
-    args = refilled(op.args, queue)
-    if isinstance(op, KeywordOp):
-        return KeywordOp(op.fn, args, refilled(op.kwargs, queue), op.value, op.site, TAPE)
-    if type(op) is FloatOp:
-        kinds = [Op if isinstance(x, Op) else type(x) for x in args]
-        return FloatOp(op.fn, args, op.value, op.site, TAPE, Signature.of(op.fn, *kinds))
-    return Op(op.fn, args, op.value, op.site, TAPE)

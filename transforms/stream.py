@@ -22,21 +22,11 @@ from ..tracer.arrays import owner_of
 from ..tracer.errors import WengertError
 from ..tracer.loops import Carry, Loops, Passage, carry
 from ..tracer.tape import FloatOp, Guard, Op
-from .loops import COUNT, Unrolled, is_smooth, reverse_of
-from .roll import (
-    Builder,
-    Group,
-    Numbers,
-    Pattern,
-    Roller,
-    Stretch,
-    alike,
-    frame,
-    kind_of,
-    operands,
-    patterns,
-    spots,
-)
+from .bodies import Builder
+from .loop_reverse import reverse_of
+from .loops import COUNT, Unrolled, is_smooth
+from .patterns import Numbers, Pattern, alike, frame, kind_of, operands, patterns, spots
+from .roll import Group, Roller, Stretch
 
 MOST_VARIANTS = 8
 
