@@ -28,7 +28,6 @@ from .assemble import Assembly, same
 from .guards import GuardWriter
 from .loops import LoopFunction
 from .programs import RESERVED, Path, Program, decided
-from .silence import strict
 
 MOST = 32  # paths of one program: Python indents no further than 100 levels
 
@@ -268,7 +267,7 @@ class Tree:
         if not others:
             builder.guard_writes(guards, indent + 1)
         if self.quiets and indent == 1:
-            lines.append(f"{pad}    errors = {builder.constant(strict, 'strict')}()")
+            lines.append(f"{pad}    errors = {builder.strictness}")
         builder.bind(lead.drawn)
 
         passed = set(lead.forward[:start])

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
@@ -51,7 +52,7 @@ from .kernels import STEADY, is_fresh, is_steady
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .reverse import Recorded, decisions, sweep
-from .silence import restore, silent, strict
+from .silence import restore, silent, strict, usual
 from .simplify import optimised, simplified
 from .skeleton import copied, stub
 
@@ -386,6 +387,8 @@ class Builder:
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
         tape = optimised(simplified(tape, keep), keep, stay)
+        if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
+            tape.ops.remove(quiet)
         found = dict(zip(wrt, tape.result[1], strict=True))
         self.exposed = set(ops_in(tape.result[0])) | set(ops_in(tape.result[2]))
         return tape, found, quiet, drawn if impure else None
@@ -551,7 +554,7 @@ class Builder:
         self.guard(guards, guards.write(roots), 2)
         self.guard_writes(guards, 2)
         if quiet is not None:
-            program.lines.append(f"        errors = {self.constant(strict, 'strict')}()")
+            program.lines.append(f"        errors = {self.strictness}")
         self.bind(drawn)
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
@@ -565,6 +568,16 @@ class Builder:
         self.leave(quiet is not None, 1)
         self.answer(answer, quiet is not None, 2)
         self.ending(drawn is not None)
+
+    @property
+    def strictness(self) -> str:
+        """The expression that makes NumPy strict, and tells what it was before."""
+        text = f"{self.constant(strict, 'strict')}()"
+        if usual is None:
+            return text
+        names = ("state", "usual_state", "set_state", "strict_state")
+        get, state, put, other = map(self.constant, usual, names)
+        return f"{put}({other}) if {get}() is {state} else {text}"
 
     @property
     def miss(self) -> str:
@@ -851,6 +864,7 @@ def may_end(op: Op) -> bool:
 # These move numbers about, and never warn.
 MOVES = frozenset(
     (operator.getitem, element, setitem, scatter, np.reshape, np.transpose, np.zeros, np.positive)
+    + (np.copy, np.full, np.swapaxes, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to, expand)
     + (np.ndarray.reshape, np.ndarray.transpose, np.ndarray.copy, np.concatenate, np.stack)
 )
 

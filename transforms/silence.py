@@ -22,6 +22,9 @@ MOST_KEPT = 100
 strict: Callable[[], Any]
 silent: Callable[[], Any]
 restore: Callable[[Any], Any]
+# How programs write ``strict()`` where nobody has changed the state that was there at first: what asks for the state,
+# that state, what sets one, and the strict one.
+usual: tuple[Callable[[], Any], Any, Callable[[Any], Any], Any] | None
 State: type
 try:
     from numpy._core._multiarray_umath import _extobj_contextvar as variable  # type: ignore[import-not-found]
@@ -45,8 +48,12 @@ try:
     def silent() -> contextvars.Token[Any]:
         return variable.set(NOTHING)
 
+    variable.reset(strict())
+    usual = variable.get, variable.get(), variable.set, known[id(variable.get())][1]
+
 except ImportError:  # a NumPy that does not have it, or no longer
     State = np.errstate
+    usual = None
 
     def strict() -> np.errstate:
         modes = {k: v if v == "ignore" else "raise" for k, v in np.geterr().items()}
