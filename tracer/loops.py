@@ -95,9 +95,9 @@ class Passage:
     """
 
     __slots__ = (
-        "array", "before", "columns", "drawn", "dropped", "follows", "frame", "given", "heads", "inner", "length",
-        "loop", "next_look", "numbers", "range", "rigid", "saved", "start", "states", "stop", "watch", "writes",
-        "written",
+        "array", "before", "columns", "drawn", "dropped", "follows", "frame", "given", "heads", "inner", "items",
+        "length", "loop", "next_look", "numbers", "range", "rigid", "saved", "start", "states", "stop", "watch",
+        "writes", "written",
     )  # fmt: skip
 
     def __init__(self, loop: Loop, frame: FrameType | None, writes: int) -> None:
@@ -124,6 +124,7 @@ class Passage:
         )
         self.saved: set[Op] = set()  # arrays from before it whose values survive later writes
         self.range: range | None = None  # what it goes through
+        self.items = False  # whether what it goes through may be followed
         self.follows = False  # whether the numbers that an iteration is given are followed
         self.drawn = False  # whether an item was looked at otherwise
         self.before = 0  # iterations that were not marked
@@ -181,7 +182,7 @@ class Loops:
         if carrying.rigid is not None:
             passage.rigid = passage.rigid or carrying.rigid
         passage.given = len(self.tape.ops) - count
-        passage.follows = loop.followed and loop in self.traced
+        passage.follows = passage.items and loop in self.traced
         passage.states.append((passage.given, passage.follows, *state))
         return tuple(carried)
 
@@ -272,6 +273,8 @@ class Loops:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
                 del self.open[i + 1 :]  # loops that an exception has left
+                if self.items is not None:
+                    self.items.passage, self.items = self.open[i], None
                 return self.open[i]
         passage = Passage(loop, frame, self.writes)
         passage.written = self.tape.written
@@ -285,6 +288,7 @@ class Loops:
             source, self.source = self.source, None
             if self.items is not None:
                 self.items.passage, self.items = passage, None
+                passage.items = loop.followed
             if type(source) is range:
                 passage.range = source
             if type(source) in (range, list, tuple, dict, str):

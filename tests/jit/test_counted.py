@@ -1,5 +1,6 @@
 """Loops that use their counter, list elements or array elements, with decisions: kept once for all ways through."""
 
+import itertools
 import math
 import os
 import tracemalloc
@@ -13,12 +14,14 @@ from helpers import assert_same
 from wengert import clear_cache, explain, jit, value_and_grad
 
 rng = np.random.default_rng(0)
+START = rng.bit_generator.state
 TABLE = [0.01 * k for k in range(60)]
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     clear_cache()
+    rng.bit_generator.state = START  # whatever ran before
 
 
 def differences(f, x, h=1e-6):
@@ -264,6 +267,41 @@ def test_what_depends_on_the_counter_otherwise():
         value, gradient = cached(x)
         assert_same(value, f(x))
         np.testing.assert_allclose(gradient, differences(f, x), rtol=1e-4, atol=1e-9)
+
+
+NAMED = {f"k{i}": 0.01 * i * i for i in range(40)}
+ROWS = [[0.01 * i, 0.02 * i] for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    "source, used",
+    [
+        ("NAMED", "NAMED[v]"),
+        ("NAMED.items()", "v[1]"),
+        ("reversed(list(NAMED))", "NAMED[v]"),
+        ("'abcdefghijklmnopqrstuvwxyz'", "0.01 * ord(v)"),
+        ("(0.01 * i for i in range(40))", "v"),
+        ("map(math.sqrt, range(40))", "v"),
+        ("itertools.product(range(6), range(7))", "0.01 * v[0] * v[1]"),
+        ("ROWS", "v[0]"),
+        ("{0.5 * i for i in range(40)}", "0.1 * v"),
+        ("[i % 3 == 1 for i in range(40)]", "(1.5 if v else 0.5)"),
+        ("range(40)", "ROWS[v][1]"),
+        ("range(40)", "TABLE[v]"),
+    ],
+)
+def test_what_only_some_iterations_of_the_traced_call_used(source, used):
+    """A branch that the traced call took once is right where another call takes it at other iterations."""
+    space = {"NAMED": NAMED, "ROWS": ROWS, "TABLE": TABLE, "math": math, "itertools": itertools}
+    text = f"def f(y):\n    for v in {source}:\n        y = y * 0.9 + 0.1\n"
+    exec(text + f"        if y > 1.05:\n            y = y / 2 + {used}\n    return y\n", space)
+    f = space["f"]
+    cached = value_and_grad(f)
+    for y in (1.06, 1.06, 1.06, 1.2, 3.0, 0.5, 1.06, 7.0, 1.5, 0.9, 2.0, 40.0, 1.3):
+        value, gradient = cached(y)
+        assert_same(value, f(y))
+        with jit(False):
+            assert gradient == pytest.approx(cached(y)[1], rel=1e-11)
 
 
 def test_the_counter_after_the_loop():
