@@ -46,7 +46,14 @@ class Op:
     ``tape`` the tape that the op was recorded on.
     """
 
-    __slots__ = ("args", "fn", "site", "tape", "value")
+    __slots__ = (
+        "args",
+        "fn",
+        "signature",
+        "site",
+        "tape",
+        "value",
+    )  # only a FloatOp has a signature
     kind = "call"
     kwargs: ClassVar[dict[str, Any]] = {}
 
@@ -113,7 +120,8 @@ class Signature:
 class FloatOp(Op):
     """Arithmetic on two plain floats, or on one and a constant, with a float result."""
 
-    __slots__ = ("signature",)
+    __slots__ = ()
+    signature: Signature
 
     def __init__(
         self,
@@ -182,6 +190,15 @@ class Effect(KeywordOp):
 def element(values: Any, index: int) -> Any:
     """Take one of the several results of an op: the primitive behind ``q, r = np.linalg.qr(a)``."""
     return values[index]
+
+
+def become_element(op: Op, values: Op, index: int) -> None:
+    """Let an op of the tape be what another op has at an index; it keeps its value."""
+    if type(op) is FloatOp:
+        op.__class__ = Op
+    if op.kwargs:
+        op.kwargs = {}  # type: ignore[misc]
+    op.fn, op.args = element, (values, index)
 
 
 class Tape:

@@ -64,6 +64,7 @@ class Builder:
                         self.columns.append(spot)
                     self.place_of[id(spot)] = ("column", seen[key])
         self.variants: list[Variant] = []
+        self.outputs: list[dict[int | None, Any]] = [{} for _ in group.outputs]
 
     def is_literal(self, spot: Spot) -> bool:
         """Whether the same constant stands in a spot always."""
@@ -80,7 +81,7 @@ class Builder:
             self.form,
             self.variants,
             [None] * len(self.columns),
-            [],
+            [(None, items) for items in self.outputs],
             tree=tree,
             site=passage.loop.site,
             capped=passage.loop.counted,
@@ -144,6 +145,8 @@ class Builder:
         )
         choice = Choice()
         choice.ops, choice.variant = own, len(self.variants) - 1
+        for items, number in zip(self.outputs, self.group.outputs, strict=True):
+            items[choice.variant] = made[number]
         return choice
 
     def leaf(self, spot: Spot, made: dict[int, Any], outside: dict[Any, Op]) -> Any:

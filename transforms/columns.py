@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
+
+import numpy as np
 
 
 class Column(list[Any]):
@@ -19,6 +22,7 @@ class AddColumns:
     """The sums of the values of two columns."""
 
     __name__ = "add_columns"
+    steady = True
 
     def __call__(self, x: list[Any], y: list[Any]) -> Column:
         return Column(map(operator.add, x, y))
@@ -27,4 +31,46 @@ class AddColumns:
         return "add_columns"
 
 
-add_columns = AddColumns()
+class MakeColumn:
+    """A column of given values, or of the numbers or rows of an array."""
+
+    __name__ = "make_column"
+    steady = True
+
+    def __call__(self, values: Any) -> Column:
+        if isinstance(values, np.ndarray) and values.ndim == 1:
+            values = values.tolist()
+        return Column(values)
+
+    def __reduce__(self) -> str:
+        return "make_column"
+
+
+class TakeColumn:
+    """A part of a column."""
+
+    __name__ = "take_column"
+    steady = True
+
+    def __call__(self, column: list[Any], part: slice) -> Column:
+        return Column(column[part])
+
+    def __reduce__(self) -> str:
+        return "take_column"
+
+
+class JoinColumns:
+    """A column of the values of others, one after the other."""
+
+    __name__ = "join_columns"
+    steady = True
+
+    def __call__(self, *parts: Any) -> Column:
+        return Column(itertools.chain(*parts))
+
+    def __reduce__(self) -> str:
+        return "join_columns"
+
+
+add_columns, make_column = AddColumns(), MakeColumn()
+take_column, join_columns = TakeColumn(), JoinColumns()

@@ -18,7 +18,7 @@ import numpy as np
 from ..rules import registry
 from ..tracer.loops import Carry, Pick
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, primal
-from .columns import AddColumns
+from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn
 from .expand import expansion_of, leaves_of, looked_at
 from .loop_source import is_cheap
 from .loops import STEPS, WHILE, Family, LoopFunction, Unrolled, Variant, example, is_smooth
@@ -424,9 +424,62 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
 
 def pull_sum(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
     """The cotangent of a sum of columns is that of both."""
+    if isinstance(dz, Parts):
+        dz = machine.column(op, dz)
     for x in op.args:
         if x in active:
             machine.accumulate(x, dz)
+
+
+def values_of(machine: Machine, op: Op, dz: Any) -> list[Any]:
+    """The cotangents of the values of a column; None is a zero."""
+    if isinstance(dz, Parts):
+        if dz.whole is None:
+            return dz.parts
+        dz = machine.column(op, dz)
+    if isinstance(dz, Op):
+        tape = machine.tape  # type: ignore[attr-defined]
+        return [append(tape, element, (dz, k), {}, x, op.site) for k, x in enumerate(dz.value)]
+    return list(dz)
+
+
+def pull_column(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangents of a column go to what it was made of: values, or the rows of an array."""
+    source = op.args[0]
+    if not isinstance(source, Op):
+        for x, d in zip(source, values_of(machine, op, dz), strict=True):
+            if d is not None and isinstance(x, Op) and x in active:
+                machine.accumulate(x, d)
+        return
+    if isinstance(dz, Parts):
+        dz = machine.column(op, dz)
+    if isinstance(dz, Op):
+        value = np.array(dz.value)
+        dz = append(machine.tape, np.array, (dz,), {}, value, op.site)  # type: ignore[attr-defined]
+    machine.accumulate(source, dz if isinstance(dz, Op) else np.array(dz))
+
+
+def pull_taken(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangents of a part of a column."""
+    column, part = op.args
+    places = range(len(column.value))[part]
+    for k, d in zip(places, values_of(machine, op, dz), strict=True):
+        if d is not None:
+            machine.accumulate_part(column, k, d)
+
+
+def pull_joined(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """The cotangents of a column go to the columns and the values that it was joined from."""
+    found = iter(values_of(machine, op, dz))
+    for piece in op.args:
+        for k, x in enumerate(piece.value if isinstance(piece, Op) else piece):
+            d = next(found)
+            if d is None:
+                continue
+            if isinstance(piece, Op):
+                machine.accumulate_part(piece, k, d)
+            elif isinstance(x, Op) and x in active:
+                machine.accumulate(x, d)
 
 
 def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
@@ -438,3 +491,6 @@ def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
 OWN[Carry] = OWN[Pick] = pull_carry
 OWN[LoopFunction] = pull_loop
 OWN[AddColumns] = pull_sum
+OWN[MakeColumn] = pull_column
+OWN[TakeColumn] = pull_taken
+OWN[JoinColumns] = pull_joined

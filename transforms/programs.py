@@ -44,9 +44,11 @@ from ..tracer.structure import (
     leaves,
     rebuild_dataclass,
 )
-from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in
+from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in, primal
 from .assemble import Assembly
+from .columns import Column
 from .cotangents import shaped
+from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import STEADY, is_fresh, is_steady
 from .loop_source import asked_results
@@ -386,7 +388,7 @@ class Builder:
         )
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
-        tape = optimised(simplified(tape, keep), keep, stay)
+        tape = gathered(optimised(simplified(tape, keep), keep, stay), stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)
         found = dict(zip(wrt, tape.result[1], strict=True))
@@ -855,6 +857,8 @@ SAFE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, operat
 def may_end(op: Op) -> bool:
     """Whether an operation of the forward run may raise, warn or give another type: it stays, needed or not."""
     if op.kind != "call" or (type(op) is FloatOp and op.fn in SAFE):
+        return False
+    if op.fn is element and type(primal(op.args[0])) is Column:
         return False
     if type(op.fn) is LoopFunction:  # with decisions in it
         return True

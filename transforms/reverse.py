@@ -104,6 +104,8 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
         if dz is not None:
             if op.fn is element:
                 machine.owned.discard(op)
+                if isinstance(dz, Parts) and type(op.value) is Column:
+                    dz = machine.column(op, dz)
                 machine.accumulate_part(op.args[0], op.args[1], dz)
             elif type(op) is not FloatOp and type(op.fn) in OWN:
                 OWN[type(op.fn)](machine, op, dz, active)
@@ -118,10 +120,11 @@ OWN: dict[type, Any] = {}
 class Parts:
     """The cotangent of a value that is a tuple."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "whole")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, whole: Any = None) -> None:
         self.parts: list[Any] = [None] * count
+        self.whole = whole  # what came for the whole of a column
 
 
 class Machine:
@@ -133,7 +136,10 @@ class Machine:
 
     def accumulate_part(self, op: Op, index: int, d: Any) -> None:
         """Add to one element of the cotangent of a tuple."""
-        parts = self.cotangents.setdefault(op, Parts(len(op.value))).parts
+        have = self.cotangents.get(op)
+        if not isinstance(have, Parts):
+            have = self.cotangents[op] = Parts(len(op.value), have)
+        parts = have.parts
         parts[index] = d if parts[index] is None else self.add(parts[index], d)
 
     def accumulate(self, op: Op, d: Any) -> None:
@@ -150,6 +156,14 @@ class Machine:
         rule = lookup(op.fn)
         if rule is not None and is_own(rule):
             return tuple(dz.parts)
+        return self.filled(op, dz)
+
+    def column(self, op: Op, dz: Parts) -> Any:
+        """The cotangent of a column, from those of its values."""
+        found = Column(self.filled(op, dz))
+        return found if dz.whole is None else self.add(dz.whole, found)
+
+    def filled(self, op: Op, dz: Parts) -> tuple[Any, ...]:
         given = zip(dz.parts, op.value, strict=True)
         return tuple([self.zero(v) if d is None else d for d, v in given])
 
@@ -179,6 +193,8 @@ class Numeric(Machine):
         have = self.cotangents.get(op)
         if have is None:
             self.cotangents[op] = d
+        elif type(have) is Parts:
+            have.whole = d if have.whole is None else self.add(have.whole, d)
         elif type(have) is np.ndarray and have.ndim:
             if (
                 op in self.owned
@@ -321,7 +337,10 @@ class Recorded(Machine):
 
     def accumulate(self, op: Op, d: Any) -> None:
         have = self.cotangents.get(op)
-        self.cotangents[op] = d if have is None else self.add(have, d)
+        if type(have) is Parts:
+            have.whole = d if have.whole is None else self.add(have.whole, d)
+        else:
+            self.cotangents[op] = d if have is None else self.add(have, d)
 
     def follow(self, recipe: Recipe, op: FloatOp, dz: Any) -> None:
         """Record the pullback of arithmetic on plain floats."""
@@ -349,6 +368,12 @@ class Recorded(Machine):
                 self.tape.ops.append(new)
                 return new
         return append(self.tape, fn, tuple(args), {}, value, site)
+
+    def column(self, op: Op, dz: Parts) -> Any:
+        from .gather import column_of
+
+        found = column_of(self.filled(op, dz), op.value, self.tape, self.site)
+        return found if dz.whole is None else self.add(dz.whole, found)
 
     def zero(self, value: Any) -> Any:
         if type(value) is not np.ndarray or not value.ndim:

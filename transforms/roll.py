@@ -32,12 +32,14 @@ from ..tracer.tape import (
     Op,
     Signature,
     Tape,
+    become_element,
     element,
     fn_name,
     ops_in,
     substitute,
 )
 from .bodies import Builder
+from .columns import Column
 from .loop_reverse import reverse_of
 from .loops import (
     COUNT,
@@ -66,6 +68,7 @@ from .reverse import dependents
 
 SHORTEST_COUNT, SHORTEST_WHILE = 8, 2  # iterations that are worth a loop
 MOST_VARIANTS = 32
+MOST_LEFT_OUT = 2  # iterations at the ends of a loop, rather than to collect what they compute
 
 
 def roll(
@@ -135,7 +138,7 @@ class Roller:
             given = passage.states[-1][0]
             if any(self.is_used(i, heads[-1], given) for i in range(heads[k], heads[k + 1])):
                 used.append(k)
-        start, end = passage.start, len(heads) - 1
+        start, end = last = passage.start, len(heads) - 1
         gap = next(
             (k for k in range(end) if passage.numbers[k] + 1 != passage.numbers[k + 1]), None
         )
@@ -144,6 +147,8 @@ class Roller:
                 start += 1
             while end - 1 in used and end > start:
                 end -= 1
+            if start - passage.start + last[1] - end > MOST_LEFT_OUT:
+                start, end = last  # what they compute is collected
         else:
             start = max([start, *[k + 1 for k in used if k <= gap]])
             end = min([end, *[k for k in used if k > gap]])
@@ -237,6 +242,7 @@ class Roller:
             for r, passage in enumerate(passages)
             if group.exits[r]
             and group.rigid[r] is None
+            and not group.used[r]
             and not (indexed and not group.is_known(r, passage.counter))
         ]
         fixed = [r for r in range(len(passages)) if r not in free]
@@ -362,6 +368,8 @@ class Group:
         self.rigid: list[str | None] = []
         self.paths: list[list[Pattern]] = []
         self.ends: list[Pattern] = []
+        self.outputs: list[int] = []  # ops of an iteration that are used after the loop, by number
+        self.used: list[list[tuple[int, int, Op]]] = []  # by passage: iteration, output and op
 
     def compare(self) -> None:
         """Compare the iterations of all passages."""
@@ -373,28 +381,41 @@ class Group:
             self.first.append(k)
             self.begin.append(passage.numbers[k])
             self.rigid.append(passage.rigid)
-            self.check_uses(passage, k)
+            self.used.append([])
             path = []
-            segment = self.roller.segment
             for i in range(k, len(heads) - 1):
                 following = self.roller.ops[heads[i + 1] : heads[i + 1] + self.given]
                 number = passage.numbers[i]
-                path.append(self.visit(segment(heads[i], heads[i + 1]), r, number, following))
+                segment = self.roller.segment(heads[i], heads[i + 1])
+                path.append(self.visit(segment, r, number, following))
+                self.note_uses(passage, i, segment)
             self.paths.append(path)
         for r, passage in enumerate(self.passages):
             last = self.roller.segment(passage.heads[-1], passage.stop)
             self.exits.append(self.leave(last, r, passage.numbers[-1]))
             self.take_columns(r, passage.columns)
 
-    def check_uses(self, passage: Stretch, first: int) -> None:
-        """Make sure that nothing after the loop uses what an iteration computed."""
-        stop = passage.heads[-1]
-        for i in range(passage.heads[first], stop) if self.roller.last else ():
-            if self.roller.is_used(i, stop, self.given):
-                raise Unrolled(
-                    f"what an iteration computes ({self.roller.ops[i].site}) is used after the loop, but no "
-                    "variable holds it"
-                )
+    def note_uses(self, passage: Stretch, i: int, segment: list[Op]) -> None:
+        """Note what an iteration computes that is used after the loop, though no variable holds it."""
+        roller, heads = self.roller, passage.heads
+        if not roller.last:  # while the loop runs
+            return
+        found = [
+            roller.ops[j]
+            for j in range(heads[i], heads[i + 1])
+            if roller.is_used(j, heads[-1], self.given)
+        ]
+        if not found:
+            return
+        at = {op: j for j, op in enumerate(segment)}
+        if passage.dropped or any(op not in at for op in found):
+            raise Unrolled(
+                f"what an iteration computes ({found[0].site}) is used after the loop, but no variable holds it"
+            )
+        for op in found:
+            if at[op] not in self.outputs:
+                self.outputs.append(at[op])
+            self.used[-1].append((i, self.outputs.index(at[op]), op))
 
     def take_columns(self, r: int, columns: dict[tuple[int, int], dict[int, Any]]) -> None:
         """Add what differed in iterations that were dropped."""
@@ -569,6 +590,8 @@ class Group:
         """Make the loop function and put it on the tape."""
         thinned = any(p.dropped for p in self.passages)
         rigid = next((x for x in self.rigid if x is not None), None)
+        if self.outputs:
+            rigid = rigid or "what it computes is used after it"
         if len(self.ends) > 1 and rigid is not None:
             if not thinned:
                 raise Unrolled(rigid)
@@ -702,11 +725,22 @@ class Group:
         # What it begins with stays: it may be what another part of the same run has handed on.
         args = builder.arguments(r, steps, begin, count, form)
         value = tuple([end[j].value for j in builder.slots])
-        made = Op(family.member(0), args, value, passage.loop.site, roller.tape)
+        columns = self.collected(r)
+        value += tuple([x.value for x in columns])
+        made = Op(family.member(len(columns)), args, value, passage.loop.site, roller.tape)
         active = roller.active
         if not active.isdisjoint(made.operands()):
             active.add(made)
-        self.check_reverse(made, end, builder)
+        results = {place for place, j in enumerate(builder.slots) if end[j] in active}
+        for place, column in enumerate(columns, len(builder.slots)):
+            column.args = (made, place)
+            roller.index[column] = start
+        for i, output, op in self.used[r]:
+            if op in active:
+                active.add(columns[output])
+                results.add(len(builder.slots) + output)
+            become_element(op, columns[output], passage.numbers[i] - self.begin[r])
+        self.check_reverse(made, results)
         for place, j in enumerate(builder.slots):
             end[j].fn, end[j].args = element, (made, place)
             end[j].site = passage.loop.site
@@ -714,14 +748,26 @@ class Group:
             del x
             end[j].args = (begin[j],)
         roller.index[made] = start
-        roller.spans[start] = (stop, [*begin, made])
+        used = dict.fromkeys([op for _, _, op in self.used[r]])
+        roller.spans[start] = (stop, [*begin, made, *columns, *used])
 
-    def check_reverse(self, made: Op, end: list[Op], builder: Builder) -> None:
+    def collected(self, r: int) -> list[Op]:
+        """An op for each column that the loop collects in one passage."""
+        found: list[list[Any]] = [[] for _ in self.outputs]
+        if found:
+            heads = self.passages[r].heads
+            for i in range(self.first[r], len(heads) - 1):
+                segment = self.roller.segment(heads[i], heads[i + 1])
+                for values, number in zip(found, self.outputs, strict=True):
+                    values.append(segment[number].value)
+        site, tape = self.passages[r].loop.site, self.roller.tape
+        return [Op(element, (), Column(values), site, tape) for values in found]
+
+    def check_reverse(self, made: Op, results: set[int]) -> None:
         """Make sure that the loop can be differentiated, for what the tape wants."""
         active = self.roller.active
         loop: LoopFunction = made.fn
         _, carried, invariants, columns = loop.split(made.args)
-        results = {place for place, j in enumerate(builder.slots) if end[j] in active}
         if not results:
             return
         reverse_of(

@@ -1,0 +1,191 @@
+"""Gather: long rows of elements are taken from a column at once.
+
+Words
+-----
+column     what a loop has collected, one value for each iteration (see ``loops``).
+row        a list, or the values of a column, in which elements stand: ``[a, c[0], c[1], ..., c[98], b]``.
+run        neighbours in a row that are neighbours in a column, or in an array, as well: ``c[0], ..., c[98]``.
+piece      what a row is made of: a column, or a tuple of the values that stand between runs.
+
+A program for a list that a loop has filled would otherwise be as long as the list.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tracer.tape import Op, Site, Tape, append, element, primal
+from .columns import Column, add_columns, join_columns, make_column, take_column
+from .loops import LoopFunction
+from .simplify import pruned
+
+SHORTEST = 8  # elements that are worth an operation of its own
+
+
+def gathered(tape: Tape, stay: Sequence[Op] = ()) -> Tape:
+    """The tape with the rows in its operations gathered, and without what nobody needs any more."""
+    out: list[Op] = []
+    known: dict[Any, Any] = {}
+    changed = False
+    for op in tape.ops:
+        if op.kind == "call" and any(type(x) in (tuple, list) for x in op.args):
+            tuples = op.fn is make_column or type(op.fn) is LoopFunction
+            args = tuple([row(x, tuples, op, out, known) for x in op.args])
+            if any(x is not y for x, y in zip(args, op.args, strict=True)):
+                changed = True
+                op.args = args
+        out.append(op)
+    if not changed:
+        return tape
+    tape.ops = out
+    return pruned(tape, keep_guards=True, stay=stay)
+
+
+def row(tree: Any, tuples: bool, op: Op, out: list[Op], known: dict[Any, Any]) -> Any:
+    """An argument with its rows gathered; new operations go to ``out``."""
+    kind = type(tree)
+    if (kind is not list and not (tuples and kind is tuple)) or len(tree) < SHORTEST:
+        return tree
+    found = list(runs(tree, is_element))
+    if all(type(x) is tuple for x in found):
+        return tree
+
+    def append_to(fn: Any, args: tuple[Any, ...], value: Any) -> Op:
+        new = Op(fn, args, value, op.site, op.tape)
+        out.append(new)
+        return new
+
+    pieces = []
+    for x in found:
+        if type(x) is tuple:
+            pieces.append(x)
+            continue
+        key = x.source, x.start, x.step, x.count
+        if key not in known:
+            known[key] = taken(x, append_to)
+        pieces.append(known[key])
+    return joined(pieces, append_to)
+
+
+Append = Callable[[Any, tuple[Any, ...], Any], Op]
+
+
+class Run:
+    """Elements of a column, or of an array, from ``start`` on."""
+
+    __slots__ = ("count", "source", "start", "step")
+
+    def __init__(self, source: Op, start: int) -> None:
+        self.source = source
+        self.start = start
+        self.step = 1
+        self.count = 1
+
+    @property
+    def part(self) -> slice | None:
+        """Which part of the source it is; None for all of it."""
+        if self.start == 0 and self.step == 1 and self.count == len(self.source.value):
+            return None
+        stop = self.start + self.step * self.count
+        return slice(self.start, None if stop < 0 else stop, self.step)
+
+
+def runs(tree: Sequence[Any], is_part: Callable[[Any], bool]) -> Iterator[Any]:
+    """The parts of a row: runs that are long enough, and tuples of what stands between them."""
+    between: list[Any] = []
+    i = 0
+    while i < len(tree):
+        run = longest(tree, i, is_part)
+        if run is None or run.count < SHORTEST:
+            count = 1 if run is None else run.count
+            between += tree[i : i + count]
+        else:
+            count = run.count
+            if between:
+                yield tuple(between)
+                between = []
+            yield run
+        i += count
+    if between:
+        yield tuple(between)
+
+
+def longest(tree: Sequence[Any], i: int, is_part: Callable[[Any], bool]) -> Run | None:
+    """The run that begins at a place of a row."""
+    if not is_part(tree[i]):
+        return None
+    run = Run(*tree[i].args)
+    for x in itertools.islice(tree, i + 1, None):
+        if not is_part(x) or x.args[0] is not run.source:
+            break
+        index = x.args[1]
+        if run.count == 1 and abs(index - run.start) == 1:
+            run.step = index - run.start
+        if index != run.start + run.step * run.count:
+            break
+        run.count += 1
+    return run
+
+
+def is_element(x: Any) -> bool:
+    """Whether something is an element of a column."""
+    return isinstance(x, Op) and x.fn is element and type(primal(x.args[0])) is Column
+
+
+def taken(run: Run, append_to: Append) -> Op:
+    """What a run takes out of its column, as a column."""
+    source, part = run.source, run.part
+    if type(source.value) is np.ndarray:
+        if part is not None:
+            source = append_to(operator.getitem, (source, part), source.value[part])
+        return append_to(make_column, (source,), make_column(source.value))
+    if part is None:
+        return source
+    return append_to(take_column, (source, part), Column(source.value[part]))
+
+
+def joined(pieces: list[Any], append_to: Append) -> Any:
+    """A column of several pieces, which are columns or tuples."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return append_to(join_columns, tuple(pieces), join_columns(*primal(tuple(pieces))))
+
+
+def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> Op:
+    """An op for the column of some cotangents, of which those of ``values`` are the primals."""
+
+    def append_to(fn: Any, args: tuple[Any, ...], value: Any) -> Op:
+        return append(tape, fn, args, {}, value, site)
+
+    def is_part(x: Any) -> bool:
+        """Whether something is an element of a column, or a row of an array (a number, as Python has it)."""
+        if not isinstance(x, Op) or x.fn is not operator.getitem:
+            return is_element(x)
+        source, index = x.args
+        if type(index) is not int or index < 0 or not isinstance(source, Op):
+            return False
+        array = source.value
+        if type(array) is not np.ndarray or array.dtype != float:
+            return False
+        return array.ndim > 1 or plain
+
+    plain = all(type(x) is float for x in values)
+    if len(parts) >= SHORTEST and all(is_sum(x) for x in parts):
+        x, y = (column_of([p.args[i] for p in parts], values, tape, site) for i in (0, 1))
+        return append_to(add_columns, (x, y), add_columns(x.value, y.value))
+    pieces: list[Any] = []
+    for x in runs(parts, is_part):
+        pieces.append(x if type(x) is tuple else taken(x, append_to))
+    found = joined(pieces, append_to) if pieces else ()
+    if type(found) is tuple:
+        found = append_to(make_column, (found,), make_column(primal(found)))
+    return found  # type: ignore[no-any-return]
+
+
+def is_sum(x: Any) -> bool:
+    return isinstance(x, Op) and x.fn is operator.add
