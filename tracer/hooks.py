@@ -255,7 +255,7 @@ def setattr(site: Site, name: str) -> Hook:
             builtins.setattr(obj, name, value)
         else:
             if tracer.loops is not None:
-                tracer.loops.writes += 1
+                tracer.loops.write()
             attributes.store(tracer, site, obj, name, value)
 
     return hook
@@ -268,7 +268,7 @@ def delattr(site: Site, name: str) -> Hook:
             builtins.delattr(obj, name)
         else:
             if tracer.loops is not None:
-                tracer.loops.writes += 1
+                tracer.loops.write()
             attributes.delete(tracer, site, obj, name)
 
     return hook
@@ -277,8 +277,8 @@ def delattr(site: Site, name: str) -> Hook:
 def setitem(site: Site) -> Hook:
     def hook(container: Any, key: Any, value: Any) -> None:
         tracer = active.tracer
-        if tracer is not None and tracer.loops is not None:
-            tracer.loops.writes += type(container) is not ArrayBox
+        if tracer is not None and tracer.loops is not None and type(container) is not ArrayBox:
+            tracer.loops.store(container) if type(container) is list else tracer.loops.write()
         if tracer is None or (
             type(container) is list and type(key) is int and id(container) not in tracer.originals
         ):
@@ -293,7 +293,7 @@ def delitem(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> None:
         tracer = active.tracer
         if tracer is not None and tracer.loops is not None:
-            tracer.loops.writes += 1
+            tracer.loops.write()
         method = method_of(container, "__delitem__")
         if tracer is not None and method is not None:
             calls.call(tracer, site, method, (container, key), {})
@@ -482,7 +482,7 @@ def shared(site: Site) -> Hook:
     def hook(_: Any) -> None:
         tracer = active.tracer
         if tracer is not None and tracer.loops is not None:
-            tracer.loops.writes += 1
+            tracer.loops.write()
 
     return hook
 

@@ -39,6 +39,9 @@ HARMLESS = frozenset(
         iter, round, divmod, pow, getattr, hasattr, super, operator.not_, operator.truth, operator.getitem,
     )
 )  # fmt: skip
+STORING = frozenset(
+    ("append", "pop", "insert", "clear", "reverse")
+)  # methods of lists, which do nothing else
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
 DEEPEST_STATE = 4  # lists and tuples in one another
 
@@ -56,26 +59,29 @@ class Carry:
         return self.__name__
 
 
-carry, item = Carry("carry"), Carry("item")
+# ``drawn`` marks where an iteration looked at its item in a way that is not followed.
+carry, item, drawn = Carry("carry"), Carry("item"), Carry("drawn")
 
 
 class Pick(Carry):
     """An element of a list or tuple, at an index that is fixed: ``pick(element, index)`` is the element.
 
-    ``items`` are all that stood there, before the list was written to for the ``writes``-th time.
+    ``items`` are all that stood there when the passage looked at it first; ``writes`` tells whether it was written to
+    since.
     """
 
-    def __init__(self, items: Any, writes: int) -> None:
+    def __init__(self, items: Any, writes: Any, passage: Any) -> None:
         super().__init__("pick")
         self.source = items
         self.items = list(items)
         self.writes = writes
+        self.passage = passage
 
     def __call__(self, value: Any, index: Any = None) -> Any:
         return value
 
     def __reduce__(self) -> Any:
-        return Pick, ((), 0)
+        return Pick, ((), 0, None)
 
 
 @rrule(carry, item)
@@ -95,7 +101,8 @@ class Passage:
     """
 
     __slots__ = (
-        "array", "before", "columns", "drawn", "dropped", "follows", "frame", "given", "heads", "inner", "items",
+        "array", "before", "columns", "drawn", "dropped", "folded", "follows", "frame", "given", "heads", "inner",
+        "items",
         "length", "loop", "next_look", "numbers", "range", "rigid", "saved", "start", "states", "stop", "watch",
         "writes", "written",
     )  # fmt: skip
@@ -127,6 +134,7 @@ class Passage:
         self.items = False  # whether what it goes through may be followed
         self.follows = False  # whether the numbers that an iteration is given are followed
         self.drawn = False  # whether an item was looked at otherwise
+        self.folded = False  # whether ops of its iterations were folded into one
         self.before = 0  # iterations that were not marked
         self.next_look = 0  # at which iteration to see whether any may be dropped
 
@@ -153,6 +161,9 @@ class Loops:
         self.picks: dict[int, Pick] = {}  # by the list
         self.tainted = False  # whether iterators were made from iterators
         self.writes = 0  # how often something other than a variable or an array was written to
+        self.elsewhere = 0  # how often that was not a list that is known
+        self.stores: dict[int, int] = {}  # how often each list was written to
+        self.stored: list[Any] = []  # these lists, which must not go
 
     def head(self, loop: Loop, frame: FrameType, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own."""
@@ -207,17 +218,38 @@ class Loops:
             self.draw()
             return x
         pick = self.picks.get(id(items))
-        if pick is None or pick.writes != self.writes:
-            pick = self.picks[id(items)] = Pick(items, self.writes)
+        writes = self.elsewhere, self.stores.get(id(items), 0)
+        if pick is None or pick.writes != writes:
+            passage = self.open[-1] if self.open else None
+            if pick is not None and pick.passage is passage and pick.writes[0] == writes[0]:
+                self.draw()  # the loop writes to the list itself
+                return x
+            pick = self.picks[id(items)] = Pick(items, writes, passage)
         value = x.value if kind is Box else x
         op = Op(pick, (x.op if kind is Box else x, index.op), value, NOWHERE, self.tape)
         self.tape.ops.append(op)
         return Box(value, op)
 
+    def write(self) -> None:
+        """Something is written to, other than a variable or an array."""
+        self.writes += 1
+        self.elsewhere += 1
+
+    def store(self, items: Any) -> None:
+        """A list is written to, and nothing else."""
+        self.writes += 1
+        if id(items) not in self.stores:
+            self.stored.append(items)
+            self.stores[id(items)] = 0
+        self.stores[id(items)] += 1
+
     def draw(self) -> None:
         """What the running iterations do depends on their items in a way that is not followed."""
         for passage in self.open:
             passage.drawn = True
+        ops = self.tape.ops
+        if self.open and not (ops and ops[-1].fn is drawn):
+            ops.append(Op(drawn, (), None, NOWHERE, self.tape))
 
     def split(self, passage: Passage, at: int) -> None:
         """End a passage at one of its heads, by its index: what follows is a passage of its own."""
@@ -230,6 +262,7 @@ class Loops:
         part.columns, passage.columns = passage.columns, {}
         part.start, passage.start = passage.start, 0
         part.array, part.range, part.drawn = passage.array, passage.range, passage.drawn
+        part.folded = passage.folded
         part.saved, passage.saved = passage.saved, set()
         part.written = self.tape.written - passage.written
         passage.watch = None
@@ -260,6 +293,7 @@ class Loops:
         self.done[:] = [passage for passage in self.done if passage.stop <= start]
         self.open[:] = [x for x in self.open if not x.heads or x.heads[0] <= start]
         for passage in self.open:
+            passage.folded = True
             self.keep(passage)
 
     def moved(self, gone: list[bool]) -> None:
@@ -308,7 +342,7 @@ class Loops:
             self.items = Items(iterator, self)
             return self.items
         if hasattr(type(source), "__next__") and type(source) not in FRESH:
-            self.writes += 1
+            self.write()
         return iterator
 
     def call(self, fn: Any, rule: Any, args: tuple[Any, ...]) -> None:
@@ -321,8 +355,12 @@ class Loops:
         stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
         if stepping and kind is type and fn in FRESH:
             self.tainted = True
+        if kind is BuiltinFunctionType and type(fn.__self__) is list and not stepping:
+            if fn.__name__ in STORING:
+                self.store(fn.__self__)
+                return
         if stepping or not ((kind is type or kind is BuiltinFunctionType) and fn in HARMLESS):
-            self.writes += 1
+            self.write()
 
     def leave(self, loops: Iterable[Loop], frame: FrameType) -> None:
         """Loops are left, if they were running at all: the inner ones first."""

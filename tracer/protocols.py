@@ -65,7 +65,7 @@ def write_container(
     if tracer is None:
         return fn(container, *args, **kwargs)
     if tracer.loops is not None:
-        tracer.loops.writes += 1
+        tracer.loops.store(container) if type(container) is list else tracer.loops.write()
     if id(container) in tracer.originals:
         outside_effect(tracer, site, fn, container, args)
         for sibling in siblings(tracer, container):

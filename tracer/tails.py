@@ -37,7 +37,7 @@ class Tail:
         """Append, to the shadow if there is one by now."""
         tracer = self.tracer
         if tracer.loops is not None:
-            tracer.loops.writes += 1
+            tracer.loops.write()
         target = border.External(self.name, self.original)
         effect(tracer, user_site(), list.append, (target, value), {})
         (self.values if self.shadow is None else self.shadow).append(value)

@@ -4,13 +4,14 @@ Words
 -----
 slot       the place of a carried variable among those that change.
 steady     a carried variable that no iteration changes: an invariant.
+delay      what an op has computed so many iterations ago, where an iteration uses that: carried as well.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..tracer.loops import Carry, carry
+from ..tracer.loops import Carry, carry, drawn
 from ..tracer.tape import FloatOp, Input, KeywordOp, Op, Signature, Tape
 from .columns import Column
 from .loops import EXIT, WHILE, Choice, Family, Variant
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 
 
 TAPE = Tape("loop")
+
+
+class Delay:
+    """The value of an op of the latest iteration, or what another delay (``before``) held in that."""
+
+    __slots__ = ("before", "first", "number", "value")
+
+    def __init__(self, number: int, before: int, first: dict[int, Any], value: Any) -> None:
+        self.number = number
+        self.before = before
+        self.first = first  # by passage, what it holds at the beginning
+        self.value = value  # an example
+
+    def agrees(self, first: dict[int, Any]) -> bool:
+        """Whether it may hold this at the beginning; if so, it does from now on."""
+        if any(not alike(x, self.first.get(r, x)) for r, x in first.items()):
+            return False
+        self.first.update(first)
+        return True
 
 
 class Builder:
@@ -42,12 +62,17 @@ class Builder:
         self.place_of: dict[
             int, tuple[str, int]
         ] = {}  # id of a spot -> invariant or column, and its number
+        self.delays: list[Delay] = []
+        self.delay_of: dict[int, int] = {}  # id of a spot -> its number
         seen: dict[Any, int] = {}
         for j in sorted(steady):
             self.steady[j] = len(self.invariants)
             self.invariants.append(j)
         for pattern in patterns(self.root):
             for spot in spots(pattern):
+                if spot.behind is not None:
+                    self.delay(spot)
+                    continue
                 if spot.local >= 0 or self.is_literal(spot):
                     continue
                 key: Any
@@ -65,6 +90,22 @@ class Builder:
                     self.place_of[id(spot)] = ("column", seen[key])
         self.variants: list[Variant] = []
         self.outputs: list[dict[int | None, Any]] = [{} for _ in group.outputs]
+
+    def delay(self, spot: Spot) -> None:
+        """Find the delay that a spot takes its values from, or make it and those that it follows."""
+        assert spot.behind is not None
+        ago, number = spot.behind
+        before = -1
+        for j in range(1, ago + 1):
+            first = {r: row[ago - j] for r, row in spot.first.items() if len(row) > ago - j}
+            for i, known in enumerate(self.delays):  # noqa: B007
+                if (known.number, known.before) == (number, before) and known.agrees(first):
+                    break
+            else:
+                i = len(self.delays)
+                self.delays.append(Delay(number, before, first, self.group.example(number)))
+            before = i
+        self.delay_of[id(spot)] = before
 
     def is_literal(self, spot: Spot) -> bool:
         """Whether the same constant stands in a spot always."""
@@ -93,10 +134,16 @@ class Builder:
         """The choice that a pattern comes to; ``made`` are the ops so far by their number in the segment."""
         made, ops, outside = dict(made), list(ops), dict(outside)
         own: list[Op] = []
+        if pattern is self.root:
+            for i, delay in enumerate(self.delays):
+                made[-1 - i] = Input(f"p{i + 1}", delay.value, TAPE)
         i = pattern.start
         for step in pattern.steps:
             op = step.op
             leaves = [self.leaf(spot, made, outside) for spot in step.spots]
+            if op.fn is drawn:
+                i += 1
+                continue
             if i < self.group.given and op.fn is carry:
                 made[i] = Input(f"c{i + 1}", op.value, TAPE)
             elif isinstance(op.fn, Carry):
@@ -132,6 +179,9 @@ class Builder:
     ) -> Any:
         assert pattern.end is not None
         following = [self.leaf(pattern.end[j], made, outside) for j in self.slots]
+        for delay in self.delays:
+            following.append(made[-1 - delay.before if delay.before >= 0 else delay.number])
+        delays = [made[-1 - i] for i in range(len(self.delays))]
         invariants = []
         for i, x in enumerate(self.invariants):
             if isinstance(x, int):
@@ -141,7 +191,7 @@ class Builder:
                 invariants.append(self.outer("invariant", i, outside))
         columns = {c: self.outer("column", c, outside) for c in range(len(self.columns))}
         self.variants.append(
-            Variant(ops, [made[j] for j in self.slots], invariants, columns, following)
+            Variant(ops, [*[made[j] for j in self.slots], *delays], invariants, columns, following)
         )
         choice = Choice()
         choice.ops, choice.variant = own, len(self.variants) - 1
@@ -152,6 +202,8 @@ class Builder:
     def leaf(self, spot: Spot, made: dict[int, Any], outside: dict[Any, Op]) -> Any:
         if spot.local >= 0:
             return made[spot.local]
+        if spot.behind is not None:
+            return made[-1 - self.delay_of[id(spot)]]
         place = self.place_of.get(id(spot))
         if place is None:
             return next(iter(spot.same.values()))
@@ -186,7 +238,8 @@ class Builder:
             values = [spot.changing.get((r, first + k)) for k in range(length)]
             ops = any(isinstance(x, Op) for x in values)
             columns.append(tuple(values) if ops else Column(values))
-        return (steps, *[begin[j] for j in self.slots], *invariants, *columns)
+        delays = [delay.first.get(r, delay.value) for delay in self.delays]
+        return (steps, *[begin[j] for j in self.slots], *delays, *invariants, *columns)
 
 
 def copied(op: Op, leaves: list[Any]) -> Op:

@@ -174,13 +174,20 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
             return False
         return array.ndim > 1 or plain
 
-    plain = all(type(x) is float for x in values)
-    if len(parts) >= SHORTEST and all(is_sum(x) for x in parts):
-        x, y = (column_of([p.args[i] for p in parts], values, tape, site) for i in (0, 1))
+    def added(sums: list[Op]) -> Op:
+        """The column of some sums."""
+        x, y = (column_of([p.args[i] for p in sums], values, tape, site) for i in (0, 1))
         return append_to(add_columns, (x, y), add_columns(x.value, y.value))
+
+    plain = all(type(x) is float for x in values)
     pieces: list[Any] = []
-    for x in runs(parts, is_part):
-        pieces.append(x if type(x) is tuple else taken(x, append_to))
+    for summed, group in itertools.groupby(parts, is_sum):
+        stretch = list(group)
+        if summed and len(stretch) >= SHORTEST:
+            pieces.append(added(stretch))
+        else:
+            for x in runs(stretch, is_part):
+                pieces.append(x if type(x) is tuple else taken(x, append_to))
     found = joined(pieces, append_to) if pieces else ()
     if type(found) is tuple:
         found = append_to(make_column, (found,), make_column(primal(found)))

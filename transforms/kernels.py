@@ -103,6 +103,9 @@ SHAPES_BY_VALUE = frozenset(
 )
 
 
+# These cannot fail on plain floats.
+SAFE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, operator.pos))
+
 # Further functions whose values are of one type for operands of one type.
 STEADY: set[Any] = {zeros.product, zeros.quotient, zeros.ratio}
 

@@ -23,7 +23,7 @@ from ..tracer.source import Text, Writer
 from ..tracer.tape import Op, Tape, element, ops_in
 from .assemble import WRITES, Assembly, Storage
 from .columns import Column
-from .kernels import is_array
+from .kernels import SAFE, is_array
 from .loops import EXIT, STEPS, WHILE, LoopFunction, Miss, example
 from .owned import owned_slots
 
@@ -133,9 +133,9 @@ class LoopWriter(Writer):
         live = set(self.used)
         for v in variants:
             for op in reversed(v.ops):
-                if op.fn is not element or op in live:
+                if not is_idle(op) or op in live:
                     live.update(op.operands())
-        ops = {op: None for v in variants for op in v.ops if op.fn is not element or op in live}
+        ops = {op: None for v in variants for op in v.ops if not is_idle(op) or op in live}
         for op in ops:
             self.used.update(op.operands())
         self.assembly.asked = asked_results(ops)
@@ -378,7 +378,7 @@ class LoopWriter(Writer):
 
     def calls(self, ops: list[Op], wanted: set[Op], depth: int) -> list[str]:
         """The statements of some operations; what is ``wanted`` afterwards keeps its name."""
-        ops = [op for op in ops if op.fn is not element or op in self.used]
+        ops = [op for op in ops if not is_idle(op) or op in self.used]
         if self.arrays:
             self.assembly.bound.update(self.names.keys() - self.written)
             self.written.update(ops)
@@ -465,6 +465,11 @@ class LoopWriter(Writer):
 def same(x: Any, y: Any) -> bool:
     """Whether a decision is the one that was traced: of the same type and exactly equal."""
     return type(x) is type(y) and (x == y and repr(x) == repr(y))
+
+
+def is_idle(op: Op) -> bool:
+    """Whether an operation does nothing but give its value, so that it may be left out where that is not used."""
+    return op.fn is element or (op.fn in SAFE and type(op.value) in (float, int))
 
 
 def is_cheap(op: Op) -> bool:

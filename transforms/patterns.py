@@ -54,26 +54,37 @@ class Spot:
     """A place for an operand: ``local`` is the number of an op of the segment, or -1 for what comes from outside.
 
     ``same`` holds, by passage, what stands there; once it has changed between iterations, ``changing`` holds it by
-    passage and iteration.
+    passage and iteration. Where it is an op of an earlier iteration, ``behind`` says which, by how many iterations ago
+    and its number; ``first`` holds, by passage, what stands there in the iterations for which that is too early.
     """
 
-    __slots__ = ("changing", "local", "same")
+    __slots__ = ("behind", "changing", "first", "local", "same")
 
     def __init__(self, local: int) -> None:
         self.local = local
         self.same: dict[int, Any] = {}
         self.changing: Any = None  # a dict, or Numbers
+        self.behind: tuple[int, int] | None = None
+        self.first: dict[int, list[Any]] = {}
+
+    def look_behind(self, ago: int, number: int, r: int, begin: int) -> None:
+        """From now on it is an op of an earlier iteration."""
+        self.behind = ago, number
+        before, changed = self.same.get(r), self.changing or {}
+        self.first = {r: [changed.get((r, begin + i), before) for i in range(ago)]}
+        self.same, self.changing = {}, None
 
 
 class Step:
     """An op of the pattern and the spots of its operands."""
 
-    __slots__ = ("kind", "op", "spots")
+    __slots__ = ("kind", "op", "picks", "spots")
 
-    def __init__(self, op: Op, spots: list[Spot], kind: Any) -> None:
+    def __init__(self, op: Op, spots: list[Spot], kind: Any, r: int) -> None:
         self.op = op
         self.spots = spots
         self.kind = kind
+        self.picks = {r: op.fn} if type(op.fn) is Pick else {}  # by passage
 
 
 class Pattern:
@@ -129,7 +140,8 @@ class Reached:
 
     def picked(self, step: Step, r: int, k: int) -> Any:
         """What a step picks at an iteration that does not come there, if that is known."""
-        items, index = step.op.fn.items, self.computed(step.spots[1], r, k)
+        pick, index = step.picks.get(r), self.computed(step.spots[1], r, k)
+        items = () if pick is None else pick.items
         if type(index) is not int or not -len(items) <= index < len(items):
             return None
         x = items[index]

@@ -50,7 +50,7 @@ from .columns import Column
 from .cotangents import shaped
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
-from .kernels import STEADY, is_fresh, is_steady
+from .kernels import SAFE, STEADY, is_fresh, is_steady
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .reverse import Recorded, decisions, sweep
@@ -848,10 +848,6 @@ def hashable(fn: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-# These cannot fail on plain floats.
-SAFE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, operator.pos))
 
 
 def may_end(op: Op) -> bool:

@@ -16,6 +16,7 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 from ..rules.registry import lookup
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.loops import Carry, Passage, Pick, carry, item
+from ..tracer.loops import Carry, Passage, Pick, carry, drawn, item
 from ..tracer.tape import (
     FloatOp,
     Input,
@@ -68,6 +69,7 @@ from .reverse import dependents
 
 SHORTEST_COUNT, SHORTEST_WHILE = 8, 2  # iterations that are worth a loop
 MOST_VARIANTS = 32
+FARTHEST = 8  # iterations that an iteration may look back
 MOST_LEFT_OUT = 2  # iterations at the ends of a loop, rather than to collect what they compute
 
 
@@ -231,9 +233,20 @@ class Roller:
         for same in by_state.values():
             self.roll_alike(same)
 
-    def roll_alike(self, passages: list[Stretch]) -> None:
+    def roll_alike(self, passages: list[Stretch], later: int = 0) -> None:
+        """Roll passages that begin alike, ``later`` iterations after where they could."""
         group = Group(self, passages)
-        group.compare()
+        try:
+            group.compare()
+        except Early as why:
+            later += why.ago
+            self.roll_alike([x.later(why.ago, later) for x in passages], later)
+            return
+        except Unrolled:  # the first iteration is often unlike the others
+            if later:
+                raise
+            self.roll_alike([x.later(1) for x in passages], 1)
+            return
         group.fill_in()
         # What is iterated over is untraced: where it is looked at, another count of iterations is another path.
         indexed = passages[0].loop.counted and passages[0].loop.indexed
@@ -263,6 +276,8 @@ class Roller:
 
         ops: list[Op] = []
         for op in self.final():
+            if op.fn is drawn:
+                continue
             if isinstance(op.fn, Carry) and op not in self.keep:
                 known[op] = now(op.args[0]) if isinstance(op.args[0], Op) else op.args[0]
                 continue
@@ -312,15 +327,25 @@ def innermost(passages: list[Passage]) -> list[Passage]:
     return found
 
 
+class Early(Unrolled):
+    """What earlier iterations computed is of another type in the first ones, of which there are ``ago``."""
+
+    def __init__(self, ago: int) -> None:
+        super().__init__("what an earlier iteration computed changes its type")
+        self.ago = ago
+
+
 class Stretch:
     """Iterations of a passage that may be rolled: from one of its heads to another."""
 
     __slots__ = (
-        "columns", "dropped", "heads", "length", "loop", "numbers", "passage", "rigid", "states", "stop",
+        "columns", "dropped", "end", "heads", "length", "loop", "numbers", "passage", "rigid", "start", "states",
+        "stop",
     )  # fmt: skip
 
     def __init__(self, passage: Passage, start: int, end: int) -> None:
         self.passage = passage
+        self.start, self.end = start, end
         self.loop = passage.loop
         self.length = passage.length
         self.columns = passage.columns
@@ -333,6 +358,12 @@ class Stretch:
         self.states = passage.states[start : end + 1]
         self.numbers = passage.numbers[start : end + 1]
         self.stop = passage.stop if whole else self.heads[-1]
+
+    def later(self, by: int, of: int = 0) -> Stretch:
+        """The same without its first iterations; ``of`` are left out in all."""
+        if self.dropped or self.end - self.start <= by or of > FARTHEST:
+            raise Unrolled("its first iterations are unlike the others")
+        return Stretch(self.passage, self.start + by, self.end)
 
     @property
     def given(self) -> range | None:
@@ -368,6 +399,9 @@ class Group:
         self.rigid: list[str | None] = []
         self.paths: list[list[Pattern]] = []
         self.ends: list[Pattern] = []
+        self.recent: deque[dict[Op, int]] = deque(
+            maxlen=FARTHEST
+        )  # the ops of the latest iterations
         self.outputs: list[int] = []  # ops of an iteration that are used after the loop, by number
         self.used: list[list[tuple[int, int, Op]]] = []  # by passage: iteration, output and op
 
@@ -430,6 +464,15 @@ class Group:
     def visit(self, segment: list[Op], r: int, k: int, following: list[Op]) -> Pattern:
         """Compare one iteration with the pattern, and let the pattern grow where it takes a new decision."""
         at = {op: i for i, op in enumerate(segment)}
+        if self.begin[r] == k:
+            self.recent.clear()
+        pattern = self.walk(at, segment, r, k, following)
+        self.recent.append(at)
+        return pattern
+
+    def walk(
+        self, at: dict[Op, int], segment: list[Op], r: int, k: int, following: list[Op]
+    ) -> Pattern:
         pattern = self.root
         count = len(segment)
         fresh = not self.ends
@@ -510,10 +553,10 @@ class Group:
 
     def new_step(self, op: Op, at: dict[Op, int], r: int, k: int) -> Step:
         if op.fn is carry and at[op] < self.given:
-            return Step(op, [], kind_of(op.value))
+            return Step(op, [], kind_of(op.value), r)
         if op.kind == "call" and type(op) is not FloatOp and not is_known(op.fn):
             raise Unrolled(f"nothing is known of {fn_name(op.fn)} ({op.site})")
-        return Step(op, [self.new_spot(x, at, r, k) for x in operands(op)], kind_of(op.value))
+        return Step(op, [self.new_spot(x, at, r, k) for x in operands(op)], kind_of(op.value), r)
 
     def new_spot(self, x: Any, at: dict[Op, int], r: int, k: int) -> Spot:
         if isinstance(x, Op):
@@ -524,6 +567,38 @@ class Group:
         spot = Spot(-1)
         spot.same[r] = x
         return spot
+
+    def earlier(self, x: Op) -> tuple[int, int] | None:
+        """How many iterations ago an op was computed, and its number in that; None for one from before the loop."""
+        for ago, at in enumerate(reversed(self.recent), 1):
+            if x in at:
+                return ago, at[x]
+        return None
+
+    def fill_behind(self, spot: Spot, x: Any, r: int, k: int) -> None:
+        """Compare an operand with a spot that holds an op of an earlier iteration, or is about to."""
+        found = self.earlier(x) if isinstance(x, Op) else None
+        count = k - self.begin[r]
+        if spot.behind is None:
+            assert found is not None
+            known = len(spot.same) + len(spot.changing or ())
+            if count != found[0] or len(self.ends) != 1 or (r > 0 and known > count):
+                raise Unrolled(
+                    f"an iteration uses what an earlier one computed ({x.site}), but not from the first one on"
+                )
+            spot.look_behind(*found, r, self.begin[r])
+            for y in spot.first[r]:
+                if kind_of(y.value if isinstance(y, Op) else y) != kind_of(x.value):
+                    raise Early(found[0])
+        elif count < spot.behind[0] and found is None:
+            if isinstance(x, Op):
+                self.check_outside(x, r)
+            spot.first.setdefault(r, []).append(x)
+        elif found != spot.behind:
+            raise Unrolled("its iterations use different values of earlier ones")
+        if isinstance(x, Op) and isinstance(x.value, np.ndarray):
+            if self.passages[r].passage.written:
+                raise Unrolled("arrays are written to")
 
     def check_outside(self, op: Op, r: int) -> None:
         """Make sure that an op comes from before the loop."""
@@ -541,7 +616,10 @@ class Group:
     def check(self, step: Step, op: Op, at: dict[Op, int], r: int, k: int) -> None:
         """Compare an op with a step."""
         proto = step.op
-        if op.fn is not proto.fn or type(op) is not type(proto):
+        same = op.fn is proto.fn
+        if type(op.fn) is Pick and type(proto.fn) is Pick:
+            same = step.picks.setdefault(r, op.fn) is op.fn
+        if not same or type(op) is not type(proto):
             raise Unrolled(f"its iterations record different operations ({proto.site}, {op.site})")
         if type(op) is FloatOp:
             a, b = op.args
@@ -569,6 +647,11 @@ class Group:
             return
         if spot.local >= 0:
             raise Unrolled("its iterations use different values")
+        if spot.behind is not None or (
+            isinstance(x, Op) and x is not spot.same.get(r) and self.earlier(x) is not None
+        ):
+            self.fill_behind(spot, x, r, k)
+            return
         if spot.changing is not None:
             if isinstance(x, Op):
                 self.check_outside(x, r)
@@ -617,6 +700,12 @@ class Group:
         family = builder.family()
         for r in range(len(self.passages)):
             self.place(builder, family, r, form)
+
+    def example(self, number: int) -> Any:
+        """The value of an op of an iteration."""
+        r = next(r for r, path in enumerate(self.paths) if path)
+        heads = self.passages[r].heads
+        return self.roller.segment(heads[-2], heads[-1])[number].value
 
     def numbers(self) -> Iterator[tuple[int, int]]:
         """All iterations: passages and numbers, with those that are known to follow where others could."""
@@ -680,14 +769,21 @@ class Group:
                 spot.changing.setdefault(place, x)
 
     def partial(self) -> bool:
-        """Whether operands from outside appear in what some iterations do, and others might do at another time."""
+        """Whether what some iterations do may depend on their number, and others might do it at another time."""
         every = len(self.root.visits)
         return any(
-            any(spot.local < 0 for spot in spots(at.pattern))
-            and not all(x in visits or at.misses(*x) for x in self.numbers())
+            not all(x in visits or at.misses(*x) for x in self.numbers())
             for at in walk(self.root)
-            if len(visits := set(at.pattern.visits)) < every
+            if len(visits := set(at.pattern.visits)) < every and self.is_numbered(at)
         )
+
+    def is_numbered(self, at: Reached) -> bool:
+        """Whether what iterations do at a node of the pattern may depend on their number."""
+        for x in self.passages:
+            if x.numbered and (x.passage.folded or not x.states[-1][1]):
+                return True
+        fns = [step.op.fn for step in at.steps if step is not None]
+        return any(fn is drawn or type(fn) is LoopFunction for fn in fns)
 
     def is_complete(self) -> bool:
         """Whether it is known of all that changes what it would be in each iteration."""
@@ -725,6 +821,7 @@ class Group:
         # What it begins with stays: it may be what another part of the same run has handed on.
         args = builder.arguments(r, steps, begin, count, form)
         value = tuple([end[j].value for j in builder.slots])
+        value += tuple([delay.value for delay in builder.delays])
         columns = self.collected(r)
         value += tuple([x.value for x in columns])
         made = Op(family.member(len(columns)), args, value, passage.loop.site, roller.tape)
@@ -732,15 +829,20 @@ class Group:
         if not active.isdisjoint(made.operands()):
             active.add(made)
         results = {place for place, j in enumerate(builder.slots) if end[j] in active}
-        for place, column in enumerate(columns, len(builder.slots)):
+        count_of_carried = len(builder.slots) + len(builder.delays)
+        for place, column in enumerate(columns, count_of_carried):
             column.args = (made, place)
             roller.index[column] = start
-        for i, output, op in self.used[r]:
+        for _, output, op in self.used[r]:
             if op in active:
                 active.add(columns[output])
-                results.add(len(builder.slots) + output)
-            become_element(op, columns[output], passage.numbers[i] - self.begin[r])
+                results.add(count_of_carried + output)
         self.check_reverse(made, results)
+        used = [
+            x for x in self.used[r] if x[2] not in begin
+        ]  # which stays, for the loop to begin with
+        for i, output, op in used:
+            become_element(op, columns[output], passage.numbers[i] - self.begin[r])
         for place, j in enumerate(builder.slots):
             end[j].fn, end[j].args = element, (made, place)
             end[j].site = passage.loop.site
@@ -748,8 +850,7 @@ class Group:
             del x
             end[j].args = (begin[j],)
         roller.index[made] = start
-        used = dict.fromkeys([op for _, _, op in self.used[r]])
-        roller.spans[start] = (stop, [*begin, made, *columns, *used])
+        roller.spans[start] = (stop, [*begin, made, *columns, *[op for _, _, op in used]])
 
     def collected(self, r: int) -> list[Op]:
         """An op for each column that the loop collects in one passage."""

@@ -77,6 +77,8 @@ class Watcher:
         group.compare()
         self.root = stretch.states[-1]
         self.given = self.root[0]
+        if any(s.behind is not None for p in patterns(group.root) for s in spots(p)):
+            raise Unrolled("an iteration uses what an earlier one computed")
         self.check()
         self.save(passage, stretch.heads[0])
         passage.start = first

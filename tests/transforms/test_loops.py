@@ -208,10 +208,10 @@ def test_loops_that_are_left_as_they_are():
             x = x * x
         return x
 
-    def earlier(x):
+    def earlier(x):  # from ever farther away
         xs = [x]
         for _ in range(20):
-            xs.append(xs[-1] * 0.9)
+            xs.append(xs[len(xs) // 2] * 0.9)
         return xs[3]
 
     def grows(x):
@@ -227,7 +227,7 @@ def test_loops_that_are_left_as_they_are():
 
     for f, x, why in (
         (short, 1.1, "short"),
-        (earlier, 1.1, "no variable holds it"),
+        (earlier, 1.1, "different values of earlier ones"),
         (grows, np.ones(2), "short"),
         (outside, 1.0, "outside"),
     ):
