@@ -195,7 +195,7 @@ def element(values: Any, index: int) -> Any:
 def become_element(op: Op, values: Op, index: int) -> None:
     """Let an op of the tape be what another op has at an index; it keeps its value."""
     if type(op) is FloatOp:
-        op.__class__ = Op
+        op.__class__ = Op  # type: ignore[assignment]
     if op.kwargs:
         op.kwargs = {}  # type: ignore[misc]
     op.fn, op.args = element, (values, index)

@@ -189,9 +189,9 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
             for x in runs(stretch, is_part):
                 pieces.append(x if type(x) is tuple else taken(x, append_to))
     found = joined(pieces, append_to) if pieces else ()
-    if type(found) is tuple:
-        found = append_to(make_column, (found,), make_column(primal(found)))
-    return found  # type: ignore[no-any-return]
+    if isinstance(found, Op):
+        return found
+    return append_to(make_column, (found,), make_column(primal(found)))
 
 
 def is_sum(x: Any) -> bool:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from test_counted import differences, fresh  # noqa: F401
 
 from helpers import assert_same
-from test_counted import differences, fresh  # noqa: F401
 from wengert import explain, grad, hessian, jit, pullback, settings, value_and_grad
 
 COUNT = 40
