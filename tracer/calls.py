@@ -111,7 +111,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             if rule is None and handler is None and registry.awaited:
                 rule = registry.lookup(fn)
     if tracer.loops is not None:
-        tracer.loops.call(fn, rule, args)
+        args = tracer.loops.call(fn, rule, args)
     if tracer.primitives is not None and tracer.primitives(fn):
         return record(tracer, site, fn, args, kwargs)
     if handler is not None:

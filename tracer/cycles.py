@@ -15,12 +15,14 @@ from types import CodeType
 
 from .assembly import BACKWARD, Instr, Region
 from .tape import Site
+from .versions import current
 
 ENDS = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE"}
 ALWAYS_JUMP = {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 # The interpreter itself steps over these when an iterator is exhausted.
 AFTER_ITERATION = {"END_FOR", "POP_ITER"}
 COLLECTING = {"LIST_APPEND", "SET_ADD", "MAP_ADD"}
+ATTRIBUTE_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 WRITING = {"STORE_SUBSCR", "STORE_SLICE"}
 
 
@@ -28,14 +30,16 @@ class Loop:
     """A loop of a code object.
 
     ``carried`` are the variables that the head's hook takes and gives back, by number: the first ``stored`` of them
-    change from turn to turn, the others may hold arrays that are written to. ``exits`` are the instructions
+    change from turn to turn, the last ``growing`` are used for nothing but to call their ``append``, and those between
+    may hold arrays that are written to. ``exits`` are the instructions
     to which the loop is left, and ``rigid`` says why its iterations may depend on more than these variables.
     ``counted`` tells whether it is a ``for`` loop, ``indexed`` whether its body looks at what is iterated over, and
     ``followed`` whether that may be traced: what is looked at after the loop must be carried.
     """
 
     __slots__ = (
-        "body", "carried", "code", "counted", "exits", "followed", "head", "indexed", "rigid", "site", "stored",
+        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "rigid", "site",
+        "stored",
     )  # fmt: skip
 
     def __init__(self, code: CodeType, head: int, body: set[int], site: Site) -> None:
@@ -46,6 +50,7 @@ class Loop:
         self.exits: set[int] = set()
         self.carried: tuple[int, ...] = ()
         self.stored = 0
+        self.growing = 0
         self.rigid: str | None = None
         self.counted = False
         self.indexed = False
@@ -89,11 +94,13 @@ def find_loops(code: CodeType, source: list[Instr], regions: list[Region]) -> li
 def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     """Find out what a loop carries and where it is left."""
     loop.counted = source[loop.head].name == "FOR_ITER"
-    stored = loaded = 0
+    stored = loaded = grown = 0
     writes = False
     for i in loop.body:
         stored |= flow.stores[i]
-        loaded |= flow.loads[i]
+        grows = flow.grows(source, i)
+        grown |= grows
+        loaded |= flow.loads[i] & ~grows
         name = source[i].name
         writes |= name in WRITING
         if name in COLLECTING:
@@ -113,7 +120,9 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     known = bound & ~flow.cleared
     carried = [*bits(live & stored & known)]
     loop.stored = len(carried)
-    loop.carried = (*carried, *bits(loaded & ~stored & known if writes else 0))
+    growing = [*bits(grown & ~loaded & ~stored & known)]
+    loop.growing = len(growing)
+    loop.carried = (*carried, *bits(loaded & ~stored & known if writes else 0), *growing)
     unknown = inside & stored & ~known
     if unknown:
         name = flow.code.co_varnames[next(bits(unknown))]
@@ -168,6 +177,17 @@ class Flow:
         for i in range(count):
             for j in (*self.after[i], *self.caught[i]):
                 self.before[j].append(i)
+
+    def grows(self, source: list[Instr], i: int) -> int:
+        """The variable that an instruction loads for its ``append`` to be called (as a bit)."""
+        if not self.loads[i] or i + 1 == len(source) or source[i + 1].name not in ATTRIBUTE_LOADS:
+            return 0
+        attr, method = current.attribute(source[i + 1])
+        if not method or self.code.co_names[attr] != "append" or source[i + 1].target:
+            return 0
+        name, arg = source[i].name, source[i].arg
+        last = arg & 15 if name.count("_FAST") > 1 else arg
+        return self.loads[i] & 1 << last
 
     @staticmethod
     def variables(name: str, arg: int) -> tuple[int, int]:

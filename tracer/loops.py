@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
@@ -84,6 +85,30 @@ class Pick(Carry):
         return Pick, ((), 0, None)
 
 
+class Put(Carry):
+    """What an iteration appends to a list."""
+
+    def __init__(self, items: list[Any]) -> None:
+        super().__init__("put")
+        self.items = items
+
+    def __reduce__(self) -> Any:
+        return Put, ([],)
+
+
+COPIES = sys.version_info < (3, 13)  # of the variables of a frame
+
+
+def is_held_once(values: tuple[Any, ...], i: int) -> bool:
+    """Whether nothing but one variable, and the tuple, refers to a value."""
+    probe: list[Any] = []
+    return references(values, i) == references((probe,), 0) + COPIES
+
+
+def references(values: tuple[Any, ...], i: int) -> int:
+    return sys.getrefcount(values[i])
+
+
 @rrule(carry, item)
 def _carry(value):  # type: ignore[no-untyped-def]
     def pullback(dz):  # type: ignore[no-untyped-def]
@@ -101,9 +126,9 @@ class Passage:
     """
 
     __slots__ = (
-        "array", "before", "columns", "drawn", "dropped", "folded", "follows", "frame", "given", "heads", "inner",
-        "items",
-        "length", "loop", "next_look", "numbers", "range", "rigid", "saved", "start", "states", "stop", "watch",
+        "array", "before", "columns", "drawn", "dropped", "folded", "follows", "frame", "given", "growing", "grown",
+        "heads", "inner", "items",
+        "length", "loop", "next_look", "numbers", "puts", "range", "rigid", "saved", "start", "states", "stop", "watch",
         "writes", "written",
     )  # fmt: skip
 
@@ -134,6 +159,11 @@ class Passage:
         self.items = False  # whether what it goes through may be followed
         self.follows = False  # whether the numbers that an iteration is given are followed
         self.drawn = False  # whether an item was looked at otherwise
+        self.growing: dict[
+            int, Put
+        ] = {}  # lists to which it does nothing but append, and nobody else can
+        self.grown = False  # whether it did
+        self.puts = False  # whether what is appended to them is followed
         self.folded = False  # whether ops of its iterations were folded into one
         self.before = 0  # iterations that were not marked
         self.next_look = 0  # at which iteration to see whether any may be dropped
@@ -185,17 +215,32 @@ class Loops:
         elif self.watch is not None and len(heads) == passage.next_look and not passage.inner:
             passage.next_look *= 2
             passage.watch = self.watch(self, passage)
+        if len(heads) == 1 and loop.growing:
+            passage.growing = self.growing(frame, values, loop.growing)
         count = len(self.tape.ops)
         state: list[Any] = []
-        carrying = Carrying(self, state, loop in self.traced, len(values) > loop.stored)
+        carrying = Carrying(
+            self, state, loop in self.traced, len(values) - loop.growing > loop.stored
+        )
         carried = [carrying.value(x) for x in values[: loop.stored]]
         carried += [carrying.value(x) if type(x) is ArrayBox else x for x in values[loop.stored :]]
+        passage.puts = loop in self.traced
         if carrying.rigid is not None:
             passage.rigid = passage.rigid or carrying.rigid
         passage.given = len(self.tape.ops) - count
         passage.follows = passage.items and loop in self.traced
-        passage.states.append((passage.given, passage.follows, *state))
+        passage.states.append((passage.given, passage.follows, passage.puts, *state))
         return tuple(carried)
+
+    def growing(self, frame: FrameType, values: tuple[Any, ...], count: int) -> dict[int, Put]:
+        """The lists among the last values to which nobody but the loop can append."""
+        found = {}
+        frame.f_locals  # noqa: B018  (before CPython 3.13 that keeps a copy of the variables)
+        for i in range(len(values) - count, len(values)):
+            own = type(values[i]) is list and id(values[i]) not in self.tracer.originals
+            if own and is_held_once(values, i):
+                found[id(values[i])] = Put(values[i])
+        return found
 
     def item(self, x: Any) -> Any:
         """What an iteration is given: its numbers get ops of their own."""
@@ -262,7 +307,7 @@ class Loops:
         part.columns, passage.columns = passage.columns, {}
         part.start, passage.start = passage.start, 0
         part.array, part.range, part.drawn = passage.array, passage.range, passage.drawn
-        part.folded = passage.folded
+        part.folded, part.grown = passage.folded, passage.grown
         part.saved, passage.saved = passage.saved, set()
         part.written = self.tape.written - passage.written
         passage.watch = None
@@ -345,22 +390,43 @@ class Loops:
             self.write()
         return iterator
 
-    def call(self, fn: Any, rule: Any, args: tuple[Any, ...]) -> None:
-        """Note calls that may write to something, or step an iterator."""
+    def call(self, fn: Any, rule: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Note calls that may write to something, or step an iterator; gives the arguments to call with."""
         kind = type(fn)
         if rule is not None and rule.kind != MUTATOR:
-            return
+            return args
         if kind is FunctionType or kind is MethodType:
-            return
+            return args
         stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
         if stepping and kind is type and fn in FRESH:
             self.tainted = True
         if kind is BuiltinFunctionType and type(fn.__self__) is list and not stepping:
             if fn.__name__ in STORING:
+                put = self.open[-1].growing.get(id(fn.__self__)) if self.open else None
+                if put is not None and len(args) == 1 and fn.__name__ == "append":
+                    return (self.put(put, args[0]),)
                 self.store(fn.__self__)
-                return
+                return args
         if stepping or not ((kind is type or kind is BuiltinFunctionType) and fn in HARMLESS):
             self.write()
+        return args
+
+    def put(self, put: Put, x: Any) -> Any:
+        """What is appended to a list of which nothing is known but that it grows."""
+        passage = self.open[-1]
+        kind = type(x)
+        passage.grown = True
+        for outer in self.open[:-1]:
+            outer.rigid = outer.rigid or "it writes to lists in loops inside it"
+        if not passage.puts or (kind is not Box and kind is not float and kind is not ArrayBox):
+            self.store(put.items)
+            return x
+        traced = kind is not float
+        value = x.value if traced else x
+        what = current(x) if kind is ArrayBox else x.op if traced else x
+        op = Op(put, (what,), value, NOWHERE, self.tape)
+        self.tape.ops.append(op)
+        return x if kind is ArrayBox else Box(value, op)
 
     def leave(self, loops: Iterable[Loop], frame: FrameType) -> None:
         """Loops are left, if they were running at all: the inner ones first."""

@@ -71,7 +71,7 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from .assembly import Assembler, Instr, Position, disassemble
-from .cycles import Loop, find_loops
+from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
 from .tape import Site
 from .versions import current
@@ -115,7 +115,6 @@ STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
 CALL = [opmap[name] for name in current.CALL]
 
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
-ATTRIBUTE_LOADS = {"LOAD_ATTR", "LOAD_METHOD"}
 ALWAYS_BOOL = {
     "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT",
     "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",

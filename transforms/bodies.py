@@ -195,8 +195,8 @@ class Builder:
         )
         choice = Choice()
         choice.ops, choice.variant = own, len(self.variants) - 1
-        for items, number in zip(self.outputs, self.group.outputs, strict=True):
-            items[choice.variant] = made[number]
+        for items, output in zip(self.outputs, self.group.outputs, strict=True):
+            items[choice.variant] = made[output[pattern]]
         return choice
 
     def leaf(self, spot: Spot, made: dict[int, Any], outside: dict[Any, Op]) -> Any:

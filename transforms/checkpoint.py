@@ -138,7 +138,8 @@ class Stretch:
         if fn is element:
             return op.args[0] not in self.first
         if (
-            type(fn) not in (Segment, LoopFunction, Carry)
+            type(fn) not in (Segment, LoopFunction)
+            and not isinstance(fn, Carry)
             and lookup(fn) is None
             and not is_pure(fn)
         ):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from ..tracer.loops import Carry, Pick
+from ..tracer.loops import Carry, Pick, Put
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, primal
 from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn
 from .expand import expansion_of, leaves_of, looked_at
@@ -488,7 +488,7 @@ def pull_carry(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
         machine.accumulate(op.args[0], dz)
 
 
-OWN[Carry] = OWN[Pick] = pull_carry
+OWN[Carry] = OWN[Pick] = OWN[Put] = pull_carry
 OWN[LoopFunction] = pull_loop
 OWN[AddColumns] = pull_sum
 OWN[MakeColumn] = pull_column

@@ -494,7 +494,8 @@ def write_loop(self: Any, op: Op, pad: str, lines: list[str], dying: Sequence[Op
     lines += [pad[4:] + line for line in text]
     assembly.elements[op] = results
     assembly.anew[op] = owned_slots(fn).intersection(writer.owned)
-    assembly.names[op] = f"({', '.join('None' if x == '_' else x for x in results)},)"
+    shown = ", ".join("None" if x == "_" else x for x in results)
+    assembly.names[op] = f"({shown},)" if results else "()"
 
 
 def write_loop_in_program(

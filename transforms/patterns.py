@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.box import Box
-from ..tracer.loops import Carry, Pick, item
+from ..tracer.loops import Carry, Pick, Put, item
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op
 from .loops import LoopFunction
@@ -84,13 +84,13 @@ class Step:
         self.op = op
         self.spots = spots
         self.kind = kind
-        self.picks = {r: op.fn} if type(op.fn) is Pick else {}  # by passage
+        self.picks = {r: op.fn} if type(op.fn) in (Pick, Put) else {}  # by passage
 
 
 class Pattern:
     """Steps up to a decision, with a branch for each of its values; or up to the end of the iteration."""
 
-    __slots__ = ("branches", "end", "exits", "guard", "left", "start", "steps", "visits")
+    __slots__ = ("branches", "end", "exits", "guard", "left", "puts", "start", "steps", "visits")
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -99,6 +99,7 @@ class Pattern:
         self.branches: list[tuple[Any, Pattern]] = []
         self.exits: list[Any] = []
         self.end: list[Spot] | None = None
+        self.puts: list[int] = []  # where it ends: the ops that append to lists, by number
         self.visits: list[tuple[int, int]] = []  # passages and iterations
         self.left: list[tuple[int, int]] = []  # those that were left before their end
 

@@ -25,7 +25,7 @@ import numpy as np
 from ..rules.registry import lookup
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.loops import Carry, Passage, Pick, carry, drawn, item
+from ..tracer.loops import Carry, Passage, Pick, Put, carry, drawn, item
 from ..tracer.tape import (
     FloatOp,
     Input,
@@ -41,6 +41,7 @@ from ..tracer.tape import (
 )
 from .bodies import Builder
 from .columns import Column
+from .kernels import is_array
 from .loop_reverse import reverse_of
 from .loops import (
     COUNT,
@@ -256,6 +257,7 @@ class Roller:
             if group.exits[r]
             and group.rigid[r] is None
             and not group.used[r]
+            and not passage.passage.grown
             and not (indexed and not group.is_known(r, passage.counter))
         ]
         fixed = [r for r in range(len(passages)) if r not in free]
@@ -402,8 +404,11 @@ class Group:
         self.recent: deque[dict[Op, int]] = deque(
             maxlen=FARTHEST
         )  # the ops of the latest iterations
-        self.outputs: list[int] = []  # ops of an iteration that are used after the loop, by number
-        self.used: list[list[tuple[int, int, Op]]] = []  # by passage: iteration, output and op
+        # What iterations compute that is used after the loop: by the end of the pattern, the number of the op.
+        self.outputs: list[dict[Pattern, int]] = []
+        self.used: list[
+            list[tuple[int, Pattern, int, Op]]
+        ] = []  # by passage: iteration, its end, number and op
 
     def compare(self) -> None:
         """Compare the iterations of all passages."""
@@ -422,14 +427,15 @@ class Group:
                 number = passage.numbers[i]
                 segment = self.roller.segment(heads[i], heads[i + 1])
                 path.append(self.visit(segment, r, number, following))
-                self.note_uses(passage, i, segment)
+                self.note_uses(passage, i, segment, path[-1])
             self.paths.append(path)
         for r, passage in enumerate(self.passages):
             last = self.roller.segment(passage.heads[-1], passage.stop)
             self.exits.append(self.leave(last, r, passage.numbers[-1]))
             self.take_columns(r, passage.columns)
+        self.find_outputs()
 
-    def note_uses(self, passage: Stretch, i: int, segment: list[Op]) -> None:
+    def note_uses(self, passage: Stretch, i: int, segment: list[Op], end: Pattern) -> None:
         """Note what an iteration computes that is used after the loop, though no variable holds it."""
         roller, heads = self.roller, passage.heads
         if not roller.last:  # while the loop runs
@@ -447,9 +453,64 @@ class Group:
                 f"what an iteration computes ({found[0].site}) is used after the loop, but no variable holds it"
             )
         for op in found:
-            if at[op] not in self.outputs:
-                self.outputs.append(at[op])
-            self.used[-1].append((i, self.outputs.index(at[op]), op))
+            self.used[-1].append((i, end, at[op], op))
+
+    def find_outputs(self) -> None:
+        """Find out what is to be collected: with decisions, what iterations append to lists, whichever way they go."""
+        numbers = dict.fromkeys([(end, number) for row in self.used for _, end, number, _ in row])
+        if len(self.ends) > 1:
+            self.check_behind()
+        if len(self.ends) < 2:
+            self.outputs = [{end: number} for end, number in numbers]
+            return
+        if not any(x.passage.grown for x in self.passages):
+            if numbers:
+                raise Unrolled("what it computes is used after it, and it takes decisions")
+            return
+        steps = {at.pattern: at.steps for at in walk(self.root) if at.pattern.end is not None}
+        if len({len(end.puts) for end in self.ends}) > 1:
+            raise Unrolled("only some of its iterations append to a list")
+        for row in zip(*[end.puts for end in self.ends], strict=True):
+            appended = [steps[end][number] for end, number in zip(self.ends, row, strict=True)]
+            if not all(same_puts(step, appended[0]) for step in appended):
+                raise Unrolled("its iterations append to different lists")
+            # An array in a list is the one that a variable may hold: after each iteration, or after none.
+            sources = [step.spots[0].local if step is not None else -1 for step in appended]
+            held = [
+                [j for j, spot in enumerate(end.end or ()) if spot.local == source >= 0]
+                for end, source in zip(self.ends, sources, strict=True)
+            ]
+            if any(step is not None and is_array(step.op) for step in appended):
+                if any(x != held[0] for x in held) or -1 in sources:
+                    raise Unrolled("its iterations append arrays that only some of them hand on")
+            self.outputs.append(dict(zip(self.ends, row, strict=True)))
+        for number in range(self.given):  # arrays that are carried
+            if any(n == number for _, n in numbers):
+                self.outputs.append(dict.fromkeys(self.ends, number))
+
+    def check_behind(self) -> None:
+        """Make sure that earlier iterations computed what they are asked for whichever way they went."""
+        common = len(self.root.steps)
+        for pattern in patterns(self.root):
+            for spot in spots(pattern):
+                if spot.behind is not None and (
+                    pattern is not self.root or spot.behind[1] >= common
+                ):
+                    raise Unrolled(
+                        "an iteration uses what an earlier one computed after a decision"
+                    )
+
+    def output(self, end: Pattern, number: int) -> int:
+        """The number of the output that an op of an iteration is collected in."""
+        for i, output in enumerate(self.outputs):
+            if output.get(end) == number:
+                return i
+        steps = next(at.steps for at in walk(self.root) if at.pattern is end)
+        for i, output in enumerate(self.outputs):
+            step = steps[output[end]] if end in output else None
+            if step is not None and type(step.op.fn) is Put and step.spots[0].local == number:
+                return i
+        raise Unrolled("what only some of its iterations compute is used after it")
 
     def take_columns(self, r: int, columns: dict[tuple[int, int], dict[int, Any]]) -> None:
         """Add what differed in iterations that were dropped."""
@@ -492,6 +553,7 @@ class Group:
             if i == count:
                 if fresh:
                     pattern.end = [self.new_spot(x.args[0], at, r, k) for x in following]
+                    pattern.puts = [i for i, x in enumerate(segment) if type(x.fn) is Put]
                     self.ends.append(pattern)
                     if len(self.ends) > MOST_VARIANTS:
                         raise Unrolled("its iterations take too many different ways")
@@ -617,7 +679,7 @@ class Group:
         """Compare an op with a step."""
         proto = step.op
         same = op.fn is proto.fn
-        if type(op.fn) is Pick and type(proto.fn) is Pick:
+        if type(op.fn) is type(proto.fn) and type(op.fn) in (Pick, Put):
             same = step.picks.setdefault(r, op.fn) is op.fn
         if not same or type(op) is not type(proto):
             raise Unrolled(f"its iterations record different operations ({proto.site}, {op.site})")
@@ -673,8 +735,6 @@ class Group:
         """Make the loop function and put it on the tape."""
         thinned = any(p.dropped for p in self.passages)
         rigid = next((x for x in self.rigid if x is not None), None)
-        if self.outputs:
-            rigid = rigid or "what it computes is used after it"
         if len(self.ends) > 1 and rigid is not None:
             if not thinned:
                 raise Unrolled(rigid)
@@ -833,14 +893,13 @@ class Group:
         for place, column in enumerate(columns, count_of_carried):
             column.args = (made, place)
             roller.index[column] = start
-        for _, output, op in self.used[r]:
+        outputs = [(i, self.output(end, number), op) for i, end, number, op in self.used[r]]
+        for _, output, op in outputs:
             if op in active:
                 active.add(columns[output])
                 results.add(count_of_carried + output)
         self.check_reverse(made, results)
-        used = [
-            x for x in self.used[r] if x[2] not in begin
-        ]  # which stays, for the loop to begin with
+        used = [x for x in outputs if x[2] not in begin]  # which stays, to begin with
         for i, output, op in used:
             become_element(op, columns[output], passage.numbers[i] - self.begin[r])
         for place, j in enumerate(builder.slots):
@@ -859,8 +918,9 @@ class Group:
             heads = self.passages[r].heads
             for i in range(self.first[r], len(heads) - 1):
                 segment = self.roller.segment(heads[i], heads[i + 1])
-                for values, number in zip(found, self.outputs, strict=True):
-                    values.append(segment[number].value)
+                end = self.paths[r][i - self.first[r]]
+                for values, output in zip(found, self.outputs, strict=True):
+                    values.append(segment[output[end]].value)
         site, tape = self.passages[r].loop.site, self.roller.tape
         return [Op(element, (), Column(values), site, tape) for values in found]
 
@@ -878,6 +938,13 @@ class Group:
             {c for c, x in enumerate(columns) if not active.isdisjoint(ops_in(x))},
             results,
         )
+
+
+def same_puts(one: Step | None, other: Step | None) -> bool:
+    """Whether two steps append to the same list, in each passage."""
+    if one is None or other is None:
+        return False
+    return all(one.picks[r] is other.picks[r] for r in one.picks.keys() & other.picks.keys())
 
 
 def is_known(fn: Any) -> bool:

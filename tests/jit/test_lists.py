@@ -1,7 +1,15 @@
 """Loops that fill lists, and look back at what earlier iterations computed: rolled like others."""
 
+import math
+import os
+import random
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 from test_counted import differences, fresh  # noqa: F401
 
 from helpers import assert_same
@@ -284,3 +292,298 @@ def test_what_an_iteration_does_depends_on_its_number_and_on_decisions(f):
     cached = value_and_grad(f)
     for x in np.random.default_rng(0).uniform(1e-6, 2.0, size=40).tolist():
         assert_same(cached(x)[0], f(x))
+
+
+# --------------------------------------------------------------------------------------------- with decisions
+
+
+def once(f, starts, calls=16, traced=5):
+    """Whatever the calls decide, the first few are traced, and all are right."""
+    cached = value_and_grad(f, argnums=(0, 1))
+    rng = random.Random(1)
+    for _ in range(calls):
+        args = [x * rng.uniform(0.3, 1.7) for x in starts]
+        value, gradients = cached(*args)
+        assert_same(value, f(*args))
+        with jit(False):
+            _, uncached = cached(*args)
+        for d, e in zip(gradients, uncached):
+            np.testing.assert_allclose(d, e, rtol=1e-10, atol=1e-12)
+    told = explain(cached, *args)
+    assert "rolled" in told, told
+    assert int(str(told).split(" calls traced")[0].split()[-1]) <= traced, told
+
+
+def test_a_ball_that_bounces():
+    def f(v, w):
+        y, path = 1.0, []
+        for _ in range(60):
+            v = v - 0.05
+            y = y + 0.05 * v
+            if y < 0.0:
+                y, v = -y * w, -v * w
+            path.append(y)
+        return np.array(path).mean() + path[30]
+
+    once(f, (0.6, 0.8))
+
+
+def test_what_is_appended_differs_by_decision():
+    def f(x, w):
+        path, other = [], []
+        for k in range(COUNT):
+            if x > 0.5:
+                x = x * w * 0.9
+                path.append(x)
+                other.append(0.0)
+            else:
+                y = x * x
+                path.append(y * w)
+                x = x + 0.1 * w
+                other.append(x * k)
+        return sum(path) + np.array(other).max()
+
+    once(f, (0.6, 0.8))
+
+
+def test_arrays_are_appended():
+    def handed_on(x, w):
+        path = []
+        for _ in range(COUNT):
+            x = x * w * 0.9 if x[0] > 0.5 else x + 0.1 * w
+            path.append(x)
+        return (np.array(path) ** 2).sum()
+
+    def left(x, w):
+        path = []
+        for _ in range(COUNT):
+            if x[0] > 0.5:
+                path.append(x * x)
+                x = x * w * 0.9
+            else:
+                path.append(np.sin(x))
+                x = x + 0.1 * w
+        return (np.array(path) ** 2).sum()
+
+    once(handed_on, (np.array([0.6, 0.2, 1.1]), 0.8))
+    once(left, (np.array([0.6, 0.2, 1.1]), 0.8))
+
+
+def right(f, starts=(0.6, 0.8), calls=8):
+    """All calls are right, whether they are traced or not."""
+    cached = value_and_grad(f, argnums=(0, 1))
+    rng = random.Random(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a call is traced each time
+        for _ in range(calls):
+            args = [x * rng.uniform(0.3, 1.7) for x in starts]
+            value, gradients = cached(*args)
+            assert_same(value, f(*args))
+            with jit(False):
+                _, uncached = cached(*args)
+            for d, e in zip(gradients, uncached):
+                np.testing.assert_allclose(d, e, rtol=1e-10, atol=1e-12)
+
+
+def aliased(x, w):
+    path = []
+    other = path
+    for _ in range(COUNT):
+        if x > 0.5:
+            x = x * w
+            if len(other) > 20:
+                x = x * x
+        else:
+            x = x + x
+        path.append(x)
+    return sum(path)
+
+
+def held_elsewhere(x, w):
+    path = []
+    holder = {"path": path}
+    for _ in range(COUNT):
+        if x > 0.5:
+            x = x * w if len(holder["path"]) < 20 else x * x
+        else:
+            x = x + x
+        path.append(x)
+    return sum(path)
+
+
+def only_sometimes(x, w):
+    path = []
+    for _ in range(COUNT):
+        if x > 0.5:
+            x = x * w * 0.9
+            path.append(x)
+        else:
+            x = x + 0.1 * w
+    return sum(path) * len(path)
+
+
+def handed_on_or_not(x, w):
+    path, y = [], np.array([x, w])
+    for _ in range(COUNT):
+        if y[0] > 0.5:
+            y = y * w * 0.9
+            path.append(y)
+        else:
+            y = y + 0.1 * w
+            path.append(y * y)
+    return np.array(path).sum()
+
+
+def in_another_order(x, w):
+    path, other = [], []
+    for _ in range(COUNT):
+        if x > 0.5:
+            x = x * w * 0.9
+            path.append(x)
+            other.append(x * x)
+        else:
+            x = x + 0.1 * w
+            other.append(x * w)
+            path.append(x)
+    return sum(path) - 2 * sum(other)
+
+
+def looked_at(x, w):
+    path = [x]
+    for _ in range(COUNT):
+        if path[-1] > 0.5:
+            path.append(path[-1] * w * 0.9)
+        else:
+            path.append(path[-1] + 0.1 * w)
+    return sum(path)
+
+
+def appended_by(path, x):
+    path.append(x)
+    return x * 0.9 if len(path) > 20 else x * x
+
+
+def handed_over(x, w):
+    path = []
+    for _ in range(COUNT):
+        x = appended_by(path, x) if x > 0.5 else x + 0.3 * w
+    return sum(path)
+
+
+def bound_before(x, w):
+    path = []
+    push = path.append
+    for _ in range(COUNT):
+        if x > 0.5:
+            x = x * w * 0.9
+            push(x)
+        else:
+            x = x + 0.1 * w
+        path.append(x)
+    return sum(path)
+
+
+def in_a_loop_inside(x, w):
+    path = []
+    for _ in range(20):
+        for _ in range(3 if x > 0.5 else 2):
+            path.append(x)
+            x = x * 0.95
+        x = x * w * 0.9 if x > 0.5 else x + 0.2 * w
+    return sum(path)
+
+
+def of_the_caller(x, w):
+    path = []
+
+    def fill(path, x):
+        for _ in range(COUNT):
+            if x > 0.5:
+                x = x * w * 0.9
+                note(x)
+            else:
+                x = x + 0.1 * w
+            path.append(x)
+        return x
+
+    def note(x):
+        path.append(x * x)
+
+    return fill(path, x) + sum(path)
+
+
+def flags(x, w):
+    """What is appended is no number."""
+    path = []
+    for _ in range(COUNT):
+        path.append(x > 0.5)
+        x = x * w * 0.9 if x > 0.5 else x + 0.1 * w
+    return x * sum(path)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        aliased, held_elsewhere, only_sometimes, handed_on_or_not, in_another_order, looked_at, handed_over,
+        bound_before, in_a_loop_inside, of_the_caller, flags,
+    ],
+)  # fmt: skip
+def test_a_list_that_could_tell_what_was_decided(f):
+    right(f)
+
+
+VALUES = [
+    "h", "x", "w", "g", "0.7", "u[-1]", "u[-2]", "v[i]", "v[i-1]", "z[i-1]", "z[i-2]", "0.1 * i", "u[0]",
+    "len(u) * 0.01",
+]  # fmt: skip
+TERMS = [
+    "({a} + {b})", "({a} - {b})", "({a} * 0.3)", "({a} * w)", "math.sin({a})", "math.tanh({a} * {b})",
+]  # fmt: skip
+WRITES = [
+    "h = math.sin({a})", "g = 0.5 * g + 0.1 * {a}", "u.append({a})", "z[i] = {a}", "p.append({a})",
+    "q.append((i, {a}))",
+    "m[i] = {a}", "A = np.sin(A * {a})", "B.append(A)", "B.append(A * {a})",
+]  # fmt: skip
+TESTS = ["h > g", "h > 0.1", "i > 7", "u[-1] > 0.2", "i % 3 == 0", "len(u) > 12", "z[i-1] < h"]
+SUMS = [
+    "sum(u)", "u[-1] * u[len(u) // 2]", "np.array(z).sum()", "sum([b * 0.1 * a for a, b in q])", "sum(p[::-1])",
+    "(np.array(p)[::2] ** 2).sum()", "sum(m.values())", "sum([b.sum() for b in B])", "(np.array(B) ** 2).sum()",
+]  # fmt: skip
+
+
+@st.composite
+def terms(draw):
+    term = draw(st.sampled_from(VALUES))
+    for _ in range(draw(st.integers(0, 2))):
+        text = draw(st.sampled_from(TERMS))
+        term = text.format(a=term, b=draw(st.sampled_from(VALUES)))
+    return term
+
+
+@st.composite
+def bodies(draw, depth=0):
+    lines = []
+    for _ in range(draw(st.integers(1, 3))):
+        lines.append(draw(st.sampled_from(WRITES)).format(a=draw(terms())))
+    if depth < 2 and draw(st.booleans()):
+        lines.append(f"if {draw(st.sampled_from(TESTS))}:")
+        lines += ["    " + line for line in draw(bodies(depth=depth + 1))]
+        if draw(st.booleans()):
+            lines += ["else:", *["    " + line for line in draw(bodies(depth=depth + 1))]]
+    if draw(st.booleans()):
+        lines.append(f"p.append({draw(terms())})")
+    return lines
+
+
+@examples(max_examples=int(os.environ.get("LOOPS", 25)), deadline=None)
+@given(bodies(), st.lists(st.sampled_from(SUMS), min_size=1, max_size=3), st.integers(0, 1000))
+def test_any_loop_that_fills_lists(body, sums, seed):
+    text = ["def f(x, w):", "    h, g, u, z = x, w, [x, w, x * w], [0.0] * 24"]
+    text += ["    p, q, m, v = [x], [], {}, [x * k for k in range(24)]"]
+    text += ["    A = np.array([x, w])", "    B = [A]", "    for i in range(24):"]
+    text += ["        " + line for line in body]
+    text += [f"    h = h + {term}" for term in sums]
+    text += ["    return h + g"]
+    space = {"np": np, "math": math}
+    exec("\n".join(text), space)
+    right(space["f"], calls=5)
