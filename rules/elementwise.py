@@ -15,13 +15,17 @@ from .zeros import is_plain, product, quotient, ratio
 class over:
     """A partial derivative given by its reciprocal: ``over(lambda x, z: x)`` is 1/x.
 
-    The pullback then divides by it, which saves an operation and keeps the zeros of the cotangent.
+    The pullback then divides by it, which saves an operation and keeps the zeros of the cotangent. With a second
+    function it multiplies by that after it has divided: ``over(lambda x, y, z: y, lambda x, y, z: -z)`` is -z/y.
     """
 
-    __slots__ = ("reciprocal",)
+    __slots__ = ("factor", "reciprocal")
 
-    def __init__(self, reciprocal: Callable[..., Any]) -> None:
+    def __init__(
+        self, reciprocal: Callable[..., Any], factor: Callable[..., Any] | None = None
+    ) -> None:
         self.reciprocal = reciprocal
+        self.factor = factor
 
 
 class unknown:
@@ -138,7 +142,10 @@ def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
         return None
     if isinstance(partial, over):
         q = partial.reciprocal(*operands, z)
-        return dz / q if is_plain(dz, q) else quotient(dz, q)
+        dz = dz / q if is_plain(dz, q) else quotient(dz, q)
+        if partial.factor is None:
+            return dz
+        partial = partial.factor
     if callable(partial):
         p = partial(*operands, z)
         return dz * p if is_plain(dz, p) else product(dz, p)

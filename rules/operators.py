@@ -82,7 +82,9 @@ def power_by_exponent(x: Any, y: Any, z: Any) -> Any:
 elementwise((op.add, op.iadd), 1, 1)
 elementwise((op.sub, op.isub), 1, -1)
 elementwise((op.mul, op.imul), lambda x, y, z: y, lambda x, y, z: x)
-elementwise((op.truediv, op.itruediv), over(lambda x, y, z: y), lambda x, y, z: -z / y)
+elementwise(
+    (op.truediv, op.itruediv), over(lambda x, y, z: y), over(lambda x, y, z: y, lambda x, y, z: -z)
+)
 elementwise((op.mod, op.imod), 1, lambda x, y, z: -(x // y))
 elementwise((op.pow, op.ipow), power_by_base, power_by_exponent)
 elementwise(op.neg, -1)

@@ -127,7 +127,7 @@ class LoopWriter(Writer):
             decided.append(choice.subject)
             todo += [then for _, then in choice.branches if then != EXIT]
         variants = self.family.variants
-        trees = [*decided, *[v.following for v in variants]]
+        trees = [*decided, *[v.following for v in variants], self.family.exits]
         trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
         self.used.update(ops_in(trees))
         live = set(self.used)
@@ -167,6 +167,7 @@ class LoopWriter(Writer):
             asked = f"{self.named(careful, 'careful')}({arguments})"
             lines.append(f"    if not ({self.finite(results)}): return {asked}")
         results = [f"{column}({x})" if x in self.lists else x for x in results]
+        results += self.on_exit()
         lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         return "\n".join(lines) + "\n"
 
@@ -207,7 +208,11 @@ class LoopWriter(Writer):
         if not op.fn.steady:  # whoever wrote the call will look at the types
             column = self.named(Column, "Column") if self.lists else ""
             lines += [f"    {x} = {column}({x})" for x in self.lists]
-        return lines, results
+        return lines, results + self.on_exit()
+
+    def on_exit(self) -> list[str]:
+        """Names of what was computed on the way out, the first at the end (see `exits.reused`)."""
+        return [self.names[op] for op in reversed(self.family.exits)]
 
     @property
     def is_told(self) -> bool:
@@ -371,7 +376,7 @@ class LoopWriter(Writer):
         wanted = {*ops_in(choice.subject)}
         for _, then in choice.branches:
             if then == EXIT:
-                wanted.update(self.family.variants[0].carried)
+                wanted.update(self.family.variants[0].carried, self.family.exits)
             else:
                 wanted |= self.wanted_after(then).union(*[op.operands() for op in then.ops])
         return wanted

@@ -15,9 +15,10 @@ form       ``count``: runs a given number of times. ``while``: runs until a deci
 plain      a family that computes the same by plain arithmetic, as long as all of its results are finite (see `rescue`).
 
 A loop function is called ``fn(steps, *carried, *invariants, *columns)`` and returns a tuple: what is carried out of
-the last iteration, then the columns that it collects. The reverse of a loop function is a loop function that runs
-the other way, over columns of the values that were carried into each iteration; so loops can be differentiated as
-often as one likes. What must be collected for that is found out when it is first asked for.
+the last iteration, then the columns that it collects, and maybe what it computed on its way out. The reverse of a loop
+function is a loop function that runs the other way, over columns of the values that were carried into each iteration;
+so loops can be differentiated as often as one likes. What must be collected for that is found out when it is first
+asked for.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Family:
         self.descending = descending
         self.tree = tree
         self.site = site
+        self.exits: list[Op] = []  # what is asked for of what it computed before it was left
         self.capped = capped  # whether a `while` may take no more than a given number of iterations
         self.count = len(variants[0].carried)
         self.told = form == STEPS  # the variants that its iterations take

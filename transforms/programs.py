@@ -48,6 +48,7 @@ from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, o
 from .assemble import Assembly
 from .columns import Column
 from .cotangents import shaped
+from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import SAFE, STEADY, is_fresh, is_steady
@@ -389,6 +390,7 @@ class Builder:
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
         tape = gathered(optimised(simplified(tape, keep), keep, stay), stay)
+        tape = reused(tape, done.tape.exits, stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)
         found = dict(zip(wrt, tape.result[1], strict=True))

@@ -1,0 +1,89 @@
+"""What a loop has computed on its way out is not computed once more after it."""
+
+import numpy as np
+import pytest
+
+from helpers import assert_same
+from wengert import clear_cache, explain, jit, value_and_grad
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    clear_cache()
+
+
+def right(f, arguments, calls):
+    """The values are plain Python's to the bit, the gradients those of traced calls; gives the program's source."""
+    cached = value_and_grad(f)
+    for x in arguments:
+        value, gradient = cached(x)
+        assert_same(value, f(x))
+        with jit(False):
+            _, uncached = cached(x)
+        np.testing.assert_allclose(gradient, uncached, rtol=1e-12)
+    told = explain(cached, x)
+    assert f"{calls} calls traced" in told
+    return told.source
+
+
+def test_a_root():
+    def root(a):
+        x = a
+        while abs(x * x - a) > 1e-12 * a:
+            x = 0.5 * (x + a / x)
+        return x
+
+    source = right(root, [2.0, 3.0, 1234.5, 1e-3, 5.0], 2)
+    assert source.count("abs(") == 2  # before the loop, and in it
+
+
+def test_arrays():
+    def descend(x):
+        while True:
+            step = 0.3 * (np.sin(x) - 0.5)
+            x = x - step
+            if np.abs(step).max() < 1e-6:
+                return (x * step).sum() + step[0]
+
+    rng = np.random.default_rng(0)
+    right(descend, [rng.uniform(0.1, 1.0, size=4) for _ in range(6)], 2)
+
+
+def test_the_way_out_is_in_the_midst():
+    def climb(x):
+        y, total = x, 0.0
+        for k in range(200):
+            y = y * 1.1 + 0.01 * k
+            if y > 30.0:
+                break
+            total = total + y * y
+        return total * y
+
+    right(climb, [1.0, 2.0, 0.5, 3.0, 7.0], 2)
+
+
+def test_two_ways_out():
+    def walk(x):
+        y = x
+        while True:
+            z = y * y - 2.0
+            if abs(z) < 1e-9:
+                return y * z
+            y = y - 0.3 * z
+            if y < 0.0:
+                return y
+
+    right(walk, [1.0, 1.3, 1.1, 0.9, 1.2], 2)
+
+
+def test_loops_one_after_the_other():
+    def both(x):
+        y = x
+        while y * y > 0.01:
+            y = y * 0.7
+        z = y + x
+        while z * z > 0.02:
+            z = z * 0.6
+        return y * z
+
+    right(both, [1.0, 2.0, 0.9, 5.0, 3.0], 2)

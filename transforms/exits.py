@@ -1,0 +1,52 @@
+"""Exits: what a loop has computed on its way out is not computed again.
+
+Words
+-----
+exit       where a decision ends a loop, in the midst of an iteration. The operations before it stand in the loop, and
+           for the last time on the tape after it, since that is what the rest of the program goes on with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from ..tracer.tape import Op, Tape, become_element, ops_in
+from .kernels import is_array
+from .loop_source import is_cheap
+from .loops import LoopFunction
+from .simplify import pruned
+
+
+def reused(tape: Tape, exits: Mapping[Op, list[tuple[Op, Op]]], stay: Collection[Op] = ()) -> Tape:
+    """The tape with operations after loops taken from the loops: those on numbers that have names in them anyway.
+
+    An array that must be there after the loop could not be written into in it, which would cost more.
+    """
+    present = set(tape.ops)
+    taken: list[tuple[Op, Op, Op]] = []
+    for made in tape.ops:
+        if type(made.fn) is not LoopFunction or made not in exits:
+            continue
+        variants = made.fn.family.variants
+        if any(is_array(op) for v in variants for op in v.ops):
+            continue
+        uses = Counter(x for v in variants for op in v.ops for x in op.operands())
+        uses.update(ops_in([v.following for v in variants]))
+        for op, body in exits[made]:
+            if op in present and (uses[body] > 1 or not is_cheap(body)):
+                taken.append((op, made, body))
+    if not taken:
+        return tape
+    for op, made, _ in taken:
+        become_element(op, made, 0)  # until it is known which of them are needed
+    tape = pruned(tape, keep_guards=True, stay=stay)
+    present = set(tape.ops)
+    for op, made, body in taken:
+        if op in present:
+            family = made.fn.family
+            if body not in family.exits:
+                family.exits.append(body)
+                family.changed()
+            become_element(op, made, -1 - family.exits.index(body))
+    return tape
