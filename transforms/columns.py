@@ -59,6 +59,19 @@ class TakeColumn:
         return "take_column"
 
 
+class FillColumn:
+    """A column that holds one number everywhere."""
+
+    __name__ = "fill_column"
+    steady = True
+
+    def __call__(self, value: float, count: int) -> Column:
+        return Column([value]) * count
+
+    def __reduce__(self) -> str:
+        return "fill_column"
+
+
 class JoinColumns:
     """A column of the values of others, one after the other."""
 
@@ -73,4 +86,4 @@ class JoinColumns:
 
 
 add_columns, make_column = AddColumns(), MakeColumn()
-take_column, join_columns = TakeColumn(), JoinColumns()
+take_column, join_columns, fill_column = TakeColumn(), JoinColumns(), FillColumn()

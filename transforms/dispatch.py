@@ -30,6 +30,7 @@ from ..tracer.run import Run, run
 from ..tracer.session import active
 from ..tracer.structure import leaves
 from .cache import Entry, entry_of, key_of, lock, settings, switch
+from .gather import is_element
 from .programs import Miss, Program, Unfit
 from .roll import roll
 from .stream import watch
@@ -135,8 +136,9 @@ class Caller:
         start = time.perf_counter()
         try:
             self.roll(entry, done)
-            if len(done.tape) > settings.unroll:
-                entry.give_up(f"its tape is {len(done.tape)} operations long (settings.unroll)")
+            length = sum(not is_element(op) for op in done.tape)  # these can be taken together
+            if length > settings.unroll:
+                entry.give_up(f"its tape is {length} operations long (settings.unroll)")
                 return value
             program = entry.join(self.build(done))
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..tracer.tape import Op, Site, Tape, append, element, primal
-from .columns import Column, add_columns, join_columns, make_column, take_column
+from .columns import Column, add_columns, fill_column, join_columns, make_column, take_column
 from .loops import LoopFunction
+from .patterns import alike
 from .simplify import pruned
 
 SHORTEST = 8  # elements that are worth an operation of its own
@@ -120,7 +121,8 @@ def longest(tree: Sequence[Any], i: int, is_part: Callable[[Any], bool]) -> Run 
     if not is_part(tree[i]):
         return None
     run = Run(*tree[i].args)
-    for x in itertools.islice(tree, i + 1, None):
+    for k in range(i + 1, len(tree)):
+        x = tree[k]
         if not is_part(x) or x.args[0] is not run.source:
             break
         index = x.args[1]
@@ -188,6 +190,9 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
         else:
             for x in runs(stretch, is_part):
                 pieces.append(x if type(x) is tuple else taken(x, append_to))
+    if len(parts) >= SHORTEST and all(type(x) is float and alike(x, parts[0]) for x in parts):
+        value, count = parts[0], len(parts)
+        return append_to(fill_column, (value, count), fill_column(value, count))
     found = joined(pieces, append_to) if pieces else ()
     if isinstance(found, Op):
         return found
