@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
+from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from .slots import CODE, DTYPE
 
@@ -206,6 +207,10 @@ class GuardWriter:
         if place.check == "missing":
             return "None"
         if step == "global":
+            if place.check == "is" and key in ALWAYS_THERE and is_builtins(place.parent):
+                return str(
+                    key
+                )  # by the same name in the program, which has none of its own like this
             return f"{owner}[{key!r}]"
         if step == "subclass":
             return f"issubclass({owner}, {self.constant(key, 'cls')})"
@@ -253,6 +258,11 @@ class GuardWriter:
         return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
 
 
+def is_builtins(place: Place | None) -> bool:
+    return place is not None and place.value is BUILTINS
+
+
+ALWAYS_THERE = frozenset(name for name in BUILTINS if name.isidentifier())
 # What a class holds under a name and also gives for it.
 PLAIN_MEMBERS = (types.FunctionType, property, types.WrapperDescriptorType)
 BUILTIN = frozenset(

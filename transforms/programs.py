@@ -37,6 +37,7 @@ from ..tracer.foreign import is_pure
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
+from ..tracer.source import AS_IMPORTED, BUILTINS
 from ..tracer.structure import (
     Fixed,
     Leaf,
@@ -780,7 +781,9 @@ class Builder:
             and not code.co_flags & 0xC
             and not code.co_kwonlyargcount
             and not reads.keywords
-            and not {*RESERVED, *self.used}.intersection(code.co_varnames[: code.co_argcount])
+            and not {*RESERVED, *BUILTINS, *AS_IMPORTED, *self.used}.intersection(
+                code.co_varnames[: code.co_argcount]
+            )
         )
         if simple:
             names = list(code.co_varnames[: code.co_argcount])

@@ -1,5 +1,6 @@
 """What a program asks before it answers, one guard after another, and what a call with other arguments ends in."""
 
+import builtins
 import collections
 import functools
 import subprocess
@@ -196,6 +197,28 @@ def test_the_same_code_with_other_globals():
         for _ in range(3):
             assert_same(made(1.5), uncached(h, 1.5))
         del h, made
+
+
+def test_builtins_that_are_replaced():
+    """In their module, where they hold for everybody, or by a global of the same name."""
+    scope = {}
+    exec("def f(x): return abs(x) * x + len(bin(5))", scope)
+    f = scope["f"]
+    answer = warmed(f, -1.5)
+    known = answer(-1.5)
+    for name, other in (("abs", lambda x: x * x), ("bin", lambda x: "b11")):
+        original = getattr(builtins, name)
+        try:
+            setattr(builtins, name, other)
+            changed = [answer(-1.5) for _ in range(3)]
+        finally:
+            setattr(builtins, name, original)
+        scope[name] = other
+        expected = uncached(f, -1.5)
+        assert [*changed, answer(-1.5), answer(-1.5)] == [expected] * 5
+        assert expected != known
+        del scope[name]
+        assert answer(-1.5) == answer(-1.5) == known
 
 
 def test_a_fresh_lambda_finds_the_program_of_an_earlier_one():
@@ -398,14 +421,26 @@ def test_wrong_arguments_end_as_in_plain_python(f, make):
 
 
 @pytest.mark.parametrize(
-    "names", (("error", "errors", "missed"), ("rest", "named", "result"), ("quiet", "self", "x"))
+    "names",
+    (
+        ("error", "errors", "missed"),
+        ("rest", "named", "result"),
+        ("quiet", "self", "x"),
+        ("type", "len", "float"),
+        ("abs", "math", "exp"),
+    ),
 )
 def test_parameters_may_have_any_name(names):
     """Also those that programs use themselves."""
     scope = {"np": np}
-    exec("def f({0}, {1}, {2}):\n return np.exp({0} * {1} * {2}).sum()".format(*names), scope)
+    exec(
+        "def g(x): return abs(x)\n"
+        "def f({0}, {1}, {2}): return np.exp(g({0}) * {1} * {2}).sum()".format(*names),
+        scope,
+    )
     f, x = scope["f"], np.linspace(0.0, 1.0, 3)
     answer = warmed(f, x, x + 1.0, x + 2.0)
+    assert hits(answer) == 2
     assert_same(answer(x, x, x), uncached(f, x, x, x))
     by_name = dict(zip(names[1:], (x + 1.0, x + 2.0), strict=True))
     if "self" not in by_name:
