@@ -34,6 +34,7 @@ from .kernels import (
     hashable,
     is_array,
     is_fresh,
+    is_native,
     is_steady,
     is_view,
     shared_layout,
@@ -84,6 +85,8 @@ class Assembly(Text):
         self.asked: Mapping[
             Op, Collection[int]
         ] = {}  # by loop, which results are; all if not there
+        self.straight: set[Op] = set()  # see `kernels`
+        self.remote: list[Op] = []  # computed by other functions than those in C
 
     def fork(self, twins: Mapping[Op, Op] | None = None) -> Assembly:
         """A copy of the state, for a branch; what the source refers to by name stays common.
@@ -96,7 +99,8 @@ class Assembly(Text):
         branch.counter, branch.scalars = self.counter, self.scalars
         branch.methods = self.methods
         branch.asked = self.asked
-        branch.checked = self.checked
+        branch.straight = {twin.get(op, op) for op in self.straight}
+        branch.checked, branch.remote = self.checked, self.remote
         branch.elements = {twin.get(op, op): names for op, names in self.elements.items()}
         branch.anew = {twin.get(op, op): slots for op, slots in self.anew.items()}
         branch.names = {twin.get(op, op): name for op, name in self.names.items()}
@@ -236,6 +240,8 @@ class Assembly(Text):
         """The expression that computes an op."""
         kernel = KERNELS.get(op.fn) if hashable(op.fn) else None
         text = kernel(self, op) if kernel is not None else None
+        if text is None and not is_native(op.fn):
+            self.remote.append(op)
         return text if text is not None else super().expression(op)
 
     def new_name(self) -> str:

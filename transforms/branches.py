@@ -221,7 +221,11 @@ class Tree:
         self.draws = any(path.drawn is not None for path in paths)
         self.quiets = any(path.quiet is not None for path in paths)
         first.opening(self.draws, self.quiets)
+        self.watching = 0  # the line from which on NumPy's errors are watched
         self.segment(paths, 0, [{} for _ in paths], [], assembly, 1)
+        first.assembly = assembly
+        if self.quiets and all(path.builder.may_trust for path in paths):
+            first.trust(self.watching)
         first.ending(self.draws)
         program.paths = paths
 
@@ -258,16 +262,20 @@ class Tree:
             lead.reads, builder.constant, assembly.fresh, dict(builder.wanted), self.layout
         )
         guards.given, guards.among = given[0], None
+        guards.straight = set(builder.straight)
         if others:
             guards.among = {p for p in twins[0] if all(p in places for places in twins)}
             for path, places in zip(others, twins, strict=True):
                 wanted = path.builder.wanted
                 guards.wanted.update({p: [] for p, twin in places.items() if twin in wanted})
+                straight = path.builder.straight
+                guards.straight.update(p for p, twin in places.items() if twin in straight)
         builder.guard(guards, guards.write(builder.roots()), indent + 1)
         if not others:
             builder.guard_writes(guards, indent + 1)
         if self.quiets and indent == 1:
-            lines.append(f"{pad}    errors = {builder.strictness}")
+            self.watching = len(lines)
+            lines.append(f"{pad}    errors = {builder.watching}")
         builder.bind(lead.drawn)
 
         passed = set(lead.forward[:start])

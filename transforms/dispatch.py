@@ -33,6 +33,7 @@ from .cache import Entry, entry_of, key_of, lock, settings, switch
 from .gather import is_element
 from .programs import Miss, Program, Unfit
 from .roll import roll
+from .silence import put_first
 from .stream import watch
 
 
@@ -115,6 +116,9 @@ class Caller:
                 continue
             trial = Trial(self.f)
             value = program.alone(trial, *args, **kwargs)
+            if trial.error is not None and program.trusted(trial.error, program.namespace):
+                trial = Trial(self.f)
+                value = program.alone(trial, *args, **kwargs)
             if trial.error is None:
                 program.hits += 1
                 self.attach(program)
@@ -193,7 +197,7 @@ class Dispatcher(Caller, Intrinsic):
         self, f: Callable[..., Any], name: str, options: tuple[Any, ...], inner: Any = None
     ) -> None:
         inner = f if inner is None else inner  # the user's function, where that is not f itself
-        self.hits = 0
+        self.hits = 0.0
         self.program: Program | None = None
         super().__init__(f, options)
         self.function = types.FunctionType(
@@ -245,7 +249,8 @@ class Dispatcher(Caller, Intrinsic):
     ) -> Any:
         """The attached program was left: ask the others, or trace."""
         self.flush()
-        if active.tracer is None and switch.on:
+        again = program.trusted(error, self.function.__globals__)
+        if active.tracer is None and switch.on and not again:
             with lock:
                 self.entry().note_miss(program, error)
         interrupted = is_interruption(error)
@@ -253,7 +258,7 @@ class Dispatcher(Caller, Intrinsic):
         args, kwargs = arguments(program, given, rest, named)
         if active.tracer is not None:
             return self.inside(args, kwargs)
-        answer = self.dispatch(args, kwargs, list(drawn), program)
+        answer = self.dispatch(args, kwargs, list(drawn), None if again else program)
         if interrupted:
             raise error
         return answer
@@ -266,6 +271,7 @@ class Dispatcher(Caller, Intrinsic):
             if self.program is program or not switch.on:
                 return
             self.detach()
+            put_first()
             function = self.function
             function.__globals__.update(program.namespace)
             function.__defaults__ = (MISSING,) * len(program.parameters)
@@ -281,8 +287,8 @@ class Dispatcher(Caller, Intrinsic):
     def flush(self) -> None:
         """Count the hits of the attached program."""
         if self.program is not None:
-            self.program.hits += self.hits
-        self.hits = 0
+            self.program.hits += int(self.hits)
+        self.hits = 0.0
 
 
 # What operations raise: such an error is raised again when the call is traced, or caught as it is in plain Python.
@@ -314,7 +320,7 @@ class Trial:
 
     def __init__(self, f: Any) -> None:
         self.f = f
-        self.hits = 0
+        self.hits = 0.0
         self.error: BaseException | None = None
         self.drawn: list[Any] = []
 

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
+from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
+from .slots import CODE, DTYPE
 
-UNPACKED = 64  # the longest list or dict that is taken apart by one assignment
+UNPACKED = 64  # the longest list that is taken apart by one assignment
 SHOWN = 60  # characters of a value that a message shows
 
 
@@ -41,6 +43,7 @@ class GuardWriter:
         self.fresh = fresh
         self.wanted = wanted  # places whose values the program takes: these must have names
         self.layout = layout
+        self.straight: set[Place] = set()  # arrays that must lie in memory without gaps
         self.names: dict[Place, str] = {}
         self.lines: list[tuple[str, Place | None]] = []
         self.later: list[Any] = []  # places that must hold the same object as another one
@@ -97,7 +100,7 @@ class GuardWriter:
             len(place.children)
             + (place.check == "array") * 2
             + (place.check in ("length", "keys")) * 2
-            + (place.check == "function") * 2
+            + (place.check == "function") * (1 if place is self.reads.function else 2)
         )
         if not named and (uses > 1 or place in self.wanted or place in self.origins):
             if not text.isidentifier():
@@ -118,19 +121,20 @@ class GuardWriter:
             self.visit(child, self.step(child, text))
 
     def unpacked(self, place: Place, text: str) -> bool:
-        """Take a short list, tuple or dict apart by one assignment, if all of it was read."""
+        """Take a short list or tuple apart by one assignment, if all of it was read."""
         children = list(place.children.values())
         if (
             place.check not in ("length", "keys")
             or not 1 < len(children) <= UNPACKED
             or any(child.step != "item" for child in children)
             or len(children) != place.size
-            or isinstance(place.value, (set, frozenset))
+            or isinstance(
+                place.value, (dict, set, frozenset)
+            )  # a dict's keys are looked up as fast
         ):
             return False
         names = [self.fresh(name_hint(child)) for child in children]
-        source = f"{text}.values()" if isinstance(place.value, dict) else text
-        self.statement(f"{', '.join(names)} = {source}")
+        self.statement(f"{', '.join(names)} = {text}")
         for child, name in zip(children, names, strict=True):
             self.visit(child, name, named=True)
         return True
@@ -150,18 +154,24 @@ class GuardWriter:
         elif check == "array":
             dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
             ndarray = self.constant(np.ndarray, "ndarray")
+            shape = f"{v}.shape != {value.shape!r}"
+            if value.ndim == 1:  # to make a tuple and compare it takes longer
+                shape = f"{v}.ndim != 1 or len({v}) != {len(value)}"
             condition = (
-                f"type({v}) is not {ndarray} or {v}.shape != {value.shape!r} "
-                f"or {v}.dtype is not {dtype} and {v}.dtype != {dtype}"
+                f"type({v}) is not {ndarray} or {shape} "
+                f"or {v}.{DTYPE} is not {dtype} and {v}.dtype != {dtype}"
             )
+            if place in self.straight:
+                condition += f" or not {v}.flags.c_contiguous"
             if self.layout:
                 writeable = value.flags.writeable
                 condition += f" or {v}.strides != {value.strides!r}"
                 condition += f" or {v}.flags.writeable is not {writeable}"
             yield condition
         elif check == "function":
-            condition = f"{v}.__code__ is not {self.constant(place.code, 'code')}"
-            if place.step != "constant":
+            condition = f"{v}.{CODE} is not {self.constant(place.code, 'code')}"
+            # A program is tried for functions with these very globals only (see `cache.key_of`).
+            if place.step != "constant" and place is not self.reads.function:
                 scope = self.constant(value.__globals__, "globals_")
                 condition += f" or {v}.__globals__ is not {scope}"
             yield condition
@@ -197,6 +207,10 @@ class GuardWriter:
         if place.check == "missing":
             return "None"
         if step == "global":
+            if place.check == "is" and key in ALWAYS_THERE and is_builtins(place.parent):
+                return str(
+                    key
+                )  # by the same name in the program, which has none of its own like this
             return f"{owner}[{key!r}]"
         if step == "subclass":
             return f"issubclass({owner}, {self.constant(key, 'cls')})"
@@ -244,6 +258,11 @@ class GuardWriter:
         return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
 
 
+def is_builtins(place: Place | None) -> bool:
+    return place is not None and place.value is BUILTINS
+
+
+ALWAYS_THERE = frozenset(name for name in BUILTINS if name.isidentifier())
 # What a class holds under a name and also gives for it.
 PLAIN_MEMBERS = (types.FunctionType, property, types.WrapperDescriptorType)
 BUILTIN = frozenset(

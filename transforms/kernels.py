@@ -7,13 +7,16 @@ kernel   how an op is written when there is a cheaper way than to call its funct
 fresh    an op whose result is a new array, in memory of its own.
 view     an op whose result lies in the memory of its first operand.
 steady   an op whose value has the same type and shape whenever its operands have.
+straight an array that lies in memory row by row without gaps (C-contiguous), as a program can be sure: it has made it
+         so, or a guard looks at it.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,6 +92,14 @@ def is_view(op: Op) -> bool:
     if not hashable(fn) or not op.args or not is_array(op.args[0]):
         return False
     return fn in VIEWS or fn is operator.getitem or fn is broadcasting.expand
+
+
+def is_native(fn: Any) -> bool:
+    """Is a function, as it is called in a program, C code, so that NumPy's warnings come from the program itself?"""
+    if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ufunc):
+        return True
+    inner = getattr(fn, "_implementation", fn)
+    return isinstance(inner, BuiltinFunctionType) or (hashable(fn) and fn in (*INFIX, *PREFIX))
 
 
 # ------------------------------------------------------------------------------------------------- steady
@@ -293,7 +304,32 @@ def matmul(to: Assembly, op: Op) -> str | None:
     a, b = (x.value for x in op.args)
     same = all(v.ndim == 2 and min(v.shape) > 1 and v.dtype == a.dtype in FLOATS for v in (a, b))
     same = same and all(v.flags.c_contiguous or v.flags.f_contiguous for v in (a, b))
+    same = same or (is_plain_product(op) and all(is_straight(x, to.straight) for x in op.args))
     return f"{x}.dot({y})" if same else f"{x} @ {y}"
+
+
+def is_plain_product(op: Op) -> bool:
+    """Is an op a product of vectors or matrices that the BLAS computes, if both are straight?"""
+    if op.fn not in (operator.matmul, np.matmul) or op.kwargs or len(op.args) != 2:
+        return False
+    a, b = map(value_of, op.args)
+    return all(
+        is_array(x) and v.ndim in (1, 2) and min(v.shape) > 0 and v.dtype == a.dtype in FLOATS
+        for x, v in zip(op.args, (a, b), strict=True)
+    )
+
+
+def is_straight(x: Any, known: Collection[Op]) -> bool:
+    """Is an array straight, if those that are known are?"""
+    while isinstance(x, Op) and x.fn is operator.getitem and is_whole(x.args[1]):
+        x = x.args[0]  # a row of it is, too
+    if x in known:
+        return True
+    return isinstance(x, Op) and is_fresh(x) and (x.value.ndim == 1 or is_plain_product(x))
+
+
+def is_whole(index: Any) -> bool:
+    return type(value_of(index)) is int
 
 
 def number(to: Assembly, op: Op) -> str | None:

@@ -23,7 +23,7 @@ from ..tracer.source import Text, Writer
 from ..tracer.tape import Op, Tape, element, ops_in
 from .assemble import WRITES, Assembly, Storage
 from .columns import Column
-from .kernels import SAFE, is_array
+from .kernels import SAFE, is_array, is_straight
 from .loops import EXIT, STEPS, WHILE, LoopFunction, Miss, example
 from .owned import owned_slots
 
@@ -193,6 +193,7 @@ class LoopWriter(Writer):
         invariants = [text(x, "r") for x in invariants]
         for v in self.family.variants:
             self.names.update(zip(v.invariants, invariants, strict=True))
+        self.note_straight(op, outer)
         columns = [text(x, "column") for x in columns]
         count, given = outer.argument(steps), [outer.argument(x) for x in starts]
         carried = self.carry()
@@ -213,6 +214,21 @@ class LoopWriter(Writer):
     def on_exit(self) -> list[str]:
         """Names of what was computed on the way out, the first at the end (see `exits.reused`)."""
         return [self.names[op] for op in reversed(self.family.exits)]
+
+    def note_straight(self, op: Op, outer: Text) -> None:
+        """Note which arrays that come in are straight (see `kernels`), in the first iteration and in later ones."""
+        known = outer.assembly if isinstance(outer, LoopWriter) else outer
+        if not isinstance(known, Assembly):
+            return
+        _, starts, invariants, _ = self.loop.split(op.args)
+        for v in self.family.variants:
+            for own, x in zip(v.invariants, invariants, strict=True):
+                if is_straight(x, known.straight):
+                    self.assembly.straight.add(own)
+        for j, x in enumerate(starts):
+            following = [v.following[j] for v in self.family.variants]
+            if all(is_straight(y, known.straight) for y in (x, *following)):
+                self.assembly.straight.update(v.carried[j] for v in self.family.variants)
 
     @property
     def is_told(self) -> bool:
@@ -487,6 +503,7 @@ def write_loop(self: Any, op: Op, pad: str, lines: list[str], dying: Sequence[Op
     assembly = self.assembly if isinstance(self, LoopWriter) else self
     writer = LoopWriter(fn.plain or fn, self, assembly.asked.get(op))
     careful = None if fn.plain is None else fn.careful
+    assembly.remote.append(op)  # for what is in it
     _, starts, *others = fn.split(op.args)
     free = [
         j

@@ -20,6 +20,7 @@ import itertools
 import linecache
 import operator
 import types
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -36,6 +37,7 @@ from ..tracer.foreign import is_pure
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
+from ..tracer.source import AS_IMPORTED, BUILTINS
 from ..tracer.structure import (
     Fixed,
     Leaf,
@@ -45,17 +47,18 @@ from ..tracer.structure import (
     rebuild_dataclass,
 )
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in, primal
-from .assemble import Assembly
+from . import silence
+from .assemble import WRITES, Assembly
 from .columns import Column
 from .cotangents import shaped
 from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
-from .kernels import SAFE, STEADY, is_fresh, is_steady
+from .kernels import SAFE, STEADY, is_fresh, is_plain_product, is_steady, is_straight, is_whole
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .reverse import Recorded, decisions, sweep
-from .silence import restore, silent, strict, usual
+from .silence import QUIET, restore, silent, usual, watched
 from .simplify import optimised, simplified
 from .skeleton import copied, stub
 
@@ -67,9 +70,18 @@ LONGEST = (
     500  # operations of a path that is joined to others: it takes more than an exchange of programs
 )
 LARGEST = 1 << 18  # bytes of its arrays
-RESERVED = "self drawn error errors missed result rest named program".split()  # names in programs
+RESERVED = (
+    "self drawn error errors missed result rest named program quiet".split()
+)  # names in programs
 numbers = itertools.count(1)
 STEADY.update((silent, *CHANGES))
+
+
+def write_silence(to: Assembly, op: Op, dying: Any, pad: str, lines: list[str]) -> None:
+    lines.append(f"{pad}{QUIET} = True")
+
+
+WRITES[silent] = write_silence
 
 
 class Unfit(Exception):
@@ -95,6 +107,9 @@ class Program:
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
         self.keywords: tuple[str, ...] = ()
+        self.trusts = (
+            ""  # the name by which it asks whether it may leave NumPy's error state as it is
+        )
         self.simple = True  # takes its arguments by the names of the function's own parameters
         self.reasons: dict[int, str] = {}
         self.guards: dict[int, Guard] = {}
@@ -117,6 +132,13 @@ class Program:
         if self.back is not None:
             return tuple(kwargs) == self.keywords  # in this order, as are the gradients
         return not self.simple or all(key in self.parameters for key in kwargs)
+
+    def trusted(self, error: BaseException, scope: dict[str, Any]) -> bool:
+        """Whether to run again: NumPy may have warned in the reverse sweep. From now on it is watched, in ``scope``."""
+        if not self.trusts or not silence.is_from_reverse(error):
+            return False
+        scope[self.trusts] = self.namespace[self.trusts] = None
+        return True
 
     @functools.cached_property
     def alone(self) -> Any:
@@ -176,6 +198,9 @@ class Builder:
         self.program = Program(name)
         self.assembly = Assembly(self.program.namespace, taken={*self.used, *RESERVED})
         self.wanted: dict[Place, list[Input]] = {}
+        self.straight: set[Place] = (
+            set()
+        )  # arrays of which it matters that they are (see `kernels`)
         self.effects: list[Op] = []
         self.exposed: set[Op] = set()
         self.repeated: list[
@@ -400,6 +425,8 @@ class Builder:
     def demand(self, ops: Iterable[Op], drawn: Input | None) -> None:
         """Note the places whose values the program needs; raises Unfit for what it could not find again."""
         outcome = self.outcome
+        ops = list(ops)
+        self.straight = straight_places(ops)
         for op in ops:
             for x in constants_in((op.args, op.kwargs)):
                 self.constant_of(x, op.site)
@@ -555,10 +582,12 @@ class Builder:
         guards = GuardWriter(
             self.reads, self.constant, self.assembly.fresh, self.wanted, self.layout
         )
+        guards.straight = self.straight
         self.guard(guards, guards.write(roots), 2)
         self.guard_writes(guards, 2)
+        at = len(program.lines)
         if quiet is not None:
-            program.lines.append(f"        errors = {self.strictness}")
+            program.lines.append(f"        errors = {self.watching}")
         self.bind(drawn)
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
@@ -571,17 +600,44 @@ class Builder:
             program.lines.append("        pass")
         self.leave(quiet is not None, 1)
         self.answer(answer, quiet is not None, 2)
+        if quiet is not None and self.may_trust:
+            self.trust(at)
         self.ending(drawn is not None)
 
     @property
-    def strictness(self) -> str:
-        """The expression that makes NumPy strict, and tells what it was before."""
-        text = f"{self.constant(strict, 'strict')}()"
+    def watching(self) -> str:
+        """The expression from which on NumPy's errors are watched; it tells what was before."""
+        text = f"{self.constant(watched, 'watched')}()"
         if usual is None:
             return text
-        names = ("state", "usual_state", "set_state", "strict_state")
+        names = ("state", "usual_state", "set_state", "watched_state")
         get, state, put, other = map(self.constant, usual, names)
         return f"{put}({other}) if {get}() is {state} else {text}"
+
+    @property
+    def may_trust(self) -> bool:
+        """Whether the program may leave NumPy's error state as it is: it can be run again, and is C code alone."""
+        outcome = self.outcome
+        return (
+            silence.guarded is not None
+            and not (self.effects or outcome.arrays or outcome.cells or self.reads.impure)
+            and not any(map(may_warn, self.assembly.remote))
+        )
+
+    def trust(self, at: int) -> None:
+        """Let the statement at a line leave NumPy's error state as it is, if it is the usual one."""
+        assert usual is not None
+        program = self.program
+        program.trusts = self.assembly.fresh("trusted_state")
+        program.namespace[program.trusts] = usual[1]
+        none = self.constant((None,), "nothing")
+        first = f"({self.constant(warnings, 'warnings')}.filters or {none})[0]"
+        asked = f"{self.constant(usual[0], 'state')}() is {program.trusts}"
+        asked += f" and {first} is {self.constant(silence.guarded, 'guarded')}"
+        other = f"{self.constant(watched, 'watched')}()"
+        line = program.lines[at]
+        pad = line[: line.index("errors")]
+        program.lines[at] = f"{pad}errors = None if {asked} else {other}"
 
     @property
     def miss(self) -> str:
@@ -649,6 +705,8 @@ class Builder:
             if place in self.names:
                 for op in inputs:
                     self.assembly.bind(op, self.names[place])
+                if looked_at(place) in self.straight:
+                    self.assembly.straight.update(inputs)
 
     def operate(self, ops: list[Op], live: set[Op], indent: int) -> None:
         """Write operations, and note what each line that may leave the program is for."""
@@ -682,10 +740,12 @@ class Builder:
         """Write effects and the result."""
         lines, pad = self.program.lines, "    " * indent
         if quiets:
-            lines.append(f"{pad}{self.restored}")
+            lines.append(f"{pad}if errors is not None: {self.restored}")
         commits = self.commits()
         result = answer()
-        lines.append(f"{pad}self.hits += 1")
+        lines.append(
+            f"{pad}self.hits += 1.0"
+        )  # CPython takes memory for an int, but has floats to hand
         if commits:
             lines.append(f"{pad}result = {result}")
             lines += [pad + text for text in commits]
@@ -705,6 +765,7 @@ class Builder:
         program.lines = []
         program.code = self.compiled(program.source)
         program.namespace["__builtins__"] = builtins
+        program.namespace["__name__"] = silence.MODULE
 
     def signature(self) -> tuple[list[str], str, list[str]]:
         """The names of the parameters, the ``def`` line, and the first statements, which check what was passed."""
@@ -720,8 +781,9 @@ class Builder:
             and not code.co_flags & 0xC
             and not code.co_kwonlyargcount
             and not reads.keywords
-            and "self" not in code.co_varnames[: code.co_argcount]
-            and not self.used.intersection(code.co_varnames[: code.co_argcount])
+            and not {*RESERVED, *BUILTINS, *AS_IMPORTED, *self.used}.intersection(
+                code.co_varnames[: code.co_argcount]
+            )
         )
         if simple:
             names = list(code.co_varnames[: code.co_argcount])
@@ -789,6 +851,43 @@ def worth_keeping(path: Path) -> list[Path]:
     arrays = {id(op.value): op.value for op in (*path.forward, *path.ops)}
     size = sum(getattr(value, "nbytes", 0) for value in arrays.values())
     return [path] if size <= LARGEST else []
+
+
+def looked_at(place: Place) -> Place:
+    """The place on which the guard is that looks at the array of a place."""
+    return place.origin if place.check == "same" and place.origin is not None else place
+
+
+def straight_places(ops: Iterable[Op]) -> set[Place]:
+    """Where arrays come from that are factors of products which are cheaper if all their factors are straight."""
+    found: set[Place] = set()
+
+    def look(ops: Iterable[Op], meaning: dict[Op, Any]) -> None:
+        """Look at operations in which some ops stand for others outside."""
+
+        def sources(x: Any) -> Any:
+            while isinstance(x, Op) and x.fn is operator.getitem and is_whole(x.args[1]):
+                x = x.args[0]
+            return meaning.get(x, x)
+
+        for op in ops:
+            if type(op.fn) is LoopFunction:
+                _, starts, invariants, _ = op.fn.split(op.args)
+                for v in op.fn.family.variants:
+                    outside = dict(zip(v.invariants, map(sources, invariants), strict=True))
+                    outside.update(zip(v.carried, map(sources, starts), strict=True))
+                    look(v.ops, outside)
+            elif is_plain_product(op):
+                factors = [sources(x) for x in op.args]
+                inputs = [x for x in factors if isinstance(x, Input) and x.place is not None]
+                places = {looked_at(x.place) for x in inputs if x.place is not None}
+                if all(is_straight(x, inputs) for x in factors) and all(
+                    p.check == "array" and p.value.flags.c_contiguous for p in places
+                ):
+                    found.update(places)
+
+    look(ops, {})
+    return found
 
 
 def cotangent_like(value: Any) -> Any:
