@@ -77,16 +77,21 @@ class Globals:
         self.__dict__ = scope
 
 
+def is_a(obj: Any, kinds: Any) -> bool:
+    """Whether an object is an instance, told by its type alone: its ``__class__`` may be an attribute with code."""
+    return issubclass(type(obj), kinds)
+
+
 def slot(obj: Any) -> int:
     """The identity under which the overlay keeps what belongs to an object; a module is its globals."""
-    return id(vars(obj)) if isinstance(obj, (types.ModuleType, Globals)) else id(obj)
+    return id(vars(obj)) if is_a(obj, (types.ModuleType, Globals)) else id(obj)
 
 
 def lies_outside(tracer: Tracer, obj: Any) -> bool:
     """Whether somebody outside may look at an object: it was there before the run."""
     if type(obj) is types.FunctionType:
         return not calls.rewrite.is_twin(obj.__code__)
-    return id(obj) in tracer.outside or isinstance(obj, (type, types.ModuleType, Globals))
+    return id(obj) in tracer.outside or is_a(obj, (type, types.ModuleType, Globals))
 
 
 def owner_place(tracer: Tracer, obj: Any) -> Place | None:
@@ -96,9 +101,9 @@ def owner_place(tracer: Tracer, obj: Any) -> Place | None:
     place = reads.of(obj)
     if place is not None:
         return place
-    if isinstance(obj, (type, types.ModuleType)):
+    if is_a(obj, (type, types.ModuleType)):
         return reads.constant(obj)
-    if isinstance(obj, types.FunctionType):
+    if is_a(obj, types.FunctionType):
         return None if calls.rewrite.is_twin(obj.__code__) else reads.constant(obj)
     if id(obj) in tracer.outside:
         reads.problem(
@@ -142,7 +147,7 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "own"))
         for k, v in vars(obj).items()
     }
-    return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
+    return types.MappingProxyType(seen) if is_a(obj, type) else Namespace(tracer, obj, seen)
 
 
 class Namespace(dict[str, Any]):
@@ -198,7 +203,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     kind = type(obj)
     if name == "__dict__" and (
-        isinstance(obj, (type, types.ModuleType))
+        is_a(obj, (type, types.ModuleType))
         or (id(obj) in tracer.outside and hasattr(obj, "__dict__"))
     ):
         return namespace(tracer, obj)
@@ -223,7 +228,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
                 place.check = "is"
             return value
         return leaf(tracer, obj, name, value, True, place)
-    if isinstance(obj, type):
+    if is_a(obj, type):
         value = getattr(obj, name)
         return leaf(tracer, owner_of(obj, name), name, value, True, noted(tracer, obj, name, value))
     return load_instance(tracer, site, obj, kind, name)
@@ -294,7 +299,7 @@ def leaf(
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside:
-        named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
+        named = is_a(obj, (type, types.ModuleType, types.FunctionType))
         owner = obj.__name__ if named else type(obj).__name__
         traced = enter(tracer, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
@@ -321,7 +326,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         raise TraceError(
             f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
         )
-    if not isinstance(obj, (type, types.ModuleType)):
+    if not is_a(obj, (type, types.ModuleType)):
         custom = kind.__setattr__
         if tracer.reads is not None and kind.__flags__ & HEAP_TYPE:
             noted(tracer, kind, "__setattr__", static(kind, "__setattr__"), "static")
@@ -368,10 +373,7 @@ def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any
 
 
 def put(obj: Any, name: str, value: Any) -> None:
-    if (
-        isinstance(obj, (type, types.ModuleType))
-        or type(type(obj).__setattr__) is not types.FunctionType
-    ):
+    if is_a(obj, (type, types.ModuleType)) or type(type(obj).__setattr__) is not types.FunctionType:
         setattr(obj, name, value)
     else:
         object.__setattr__(obj, name, value)
@@ -380,7 +382,7 @@ def put(obj: Any, name: str, value: Any) -> None:
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     custom = getattr(type(obj), "__delattr__", None)
-    if type(custom) is types.FunctionType and not isinstance(obj, type):
+    if type(custom) is types.FunctionType and not is_a(obj, type):
         calls.call(tracer, site, custom, (obj, name), {})
         return
     tracer.overlay.pop((slot(obj), name), None)

@@ -66,7 +66,7 @@ class FillColumn:
     steady = True
 
     def __call__(self, value: float, count: int) -> Column:
-        return Column([value]) * count
+        return Column([value] * count)
 
     def __reduce__(self) -> str:
         return "fill_column"

@@ -35,7 +35,7 @@ from worlds import WAYS, Call, compare, execute, jit, repeat, scenario
 
 import wengert
 from helpers import assert_close, assert_same
-from wengert import grad, pullback, value_and_grad
+from wengert import TraceError, grad, pullback, value_and_grad
 
 PRELUDE = "import math, operator, random, time, numpy as np, wengert\n"
 
@@ -772,3 +772,20 @@ def test_every_engine_error_stays_an_error():
         assert grad(f)(1.5) == 3.0
         with pytest.raises(wengert.WengertError):
             grad(f)(3.0)
+
+
+def test_an_object_whose_attributes_run_code():
+    """NumPy asks a record array for attributes in the midst of an operation, and cannot bear an exception then."""
+
+    def sized(x):
+        return np.sum(x * x) * np.size(x)
+
+    cached = value_and_grad(sized)
+    array = np.array([1.5, 2.5])
+    for _ in range(3):
+        assert_same(cached(array)[0], sized(array))
+    records = array.view(np.recarray)
+    for _ in range(3):
+        with pytest.raises(TraceError, match="without a derivative"):
+            cached(records)
+        assert_same(cached(array)[0], sized(array))
