@@ -14,8 +14,14 @@ from collections.abc import Collection, Mapping
 from ..tracer.tape import Op, Tape, become_element, ops_in
 from .kernels import is_array
 from .loop_source import is_cheap
-from .loops import LoopFunction
+from .loops import EXIT, Family, LoopFunction
 from .simplify import pruned
+
+
+def is_only_exit(family: Family, body: Op) -> bool:
+    """Whether a loop is left by one decision alone, on this: what it was goes without saying then."""
+    ways = [choice for choice in family.choices() for _, then in choice.branches if then == EXIT]
+    return len(ways) == 1 and ways[0].subject is body
 
 
 def reused(tape: Tape, exits: Mapping[Op, list[tuple[Op, Op]]], stay: Collection[Op] = ()) -> Tape:
@@ -40,7 +46,9 @@ def reused(tape: Tape, exits: Mapping[Op, list[tuple[Op, Op]]], stay: Collection
         return tape
     for op, made, _ in taken:
         become_element(op, made, 0)  # until it is known which of them are needed
-    tape = pruned(tape, keep_guards=True, stay=stay)
+    known = {op for op, made, body in taken if is_only_exit(made.fn.family, body)}
+    tape.ops = [op for op in tape.ops if op.kind != "guard" or op.args[0] not in known]
+    tape = pruned(tape, keep_guards=True, stay=[*{*stay}.difference(op for op, _, _ in taken)])
     present = set(tape.ops)
     for op, made, body in taken:
         if op in present:

@@ -15,12 +15,13 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
-from ..tracer.source import Text, Writer
-from ..tracer.tape import Op, Tape, element, ops_in
+from ..tracer.source import INFIX, PREFIX, Text, Writer
+from ..tracer.tape import Op, Tape, element, ops_in, primal
 from .assemble import WRITES, Assembly, Storage
 from .columns import Column
 from .kernels import SAFE, is_array, is_straight
@@ -121,12 +122,18 @@ class LoopWriter(Writer):
     def count(self) -> None:
         """Find out how often each op is used: what is cheap and used once needs no name."""
         decided: list[Any] = []
-        todo = [self.family.tree] if self.family.tree is not None else []
-        while todo:
-            choice = todo.pop()
-            decided.append(choice.subject)
-            todo += [then for _, then in choice.branches if then != EXIT]
+        made_in: dict[Op, int] = {}
+        used_in: dict[Op, int] = {}
         variants = self.family.variants
+        for i, choice in enumerate(self.family.choices()):
+            decided.append(choice.subject)
+            made_in.update(dict.fromkeys(choice.ops, i))
+            last = [choice.subject]
+            if choice.variant is not None:
+                last += [variants[choice.variant].following]
+                last += [items.get(choice.variant) for _, (_, items) in self.outs]
+            for x in (*ops_in(last), *[y for op in choice.ops for y in op.operands()]):
+                used_in[x] = i
         trees = [*decided, *[v.following for v in variants], self.family.exits]
         trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
         self.used.update(ops_in(trees))
@@ -140,8 +147,10 @@ class LoopWriter(Writer):
             self.used.update(op.operands())
         self.assembly.asked = asked_results(ops)
         for op in ops if not self.arrays else ():
-            if self.used[op] == 1 and is_cheap(op) and not op.kwargs and self.depth(op) < DEEPEST:
-                self.nested.add(op)
+            if self.used[op] == 1 and is_arithmetic(op) and self.depth(op) < DEEPEST:
+                # What may raise must not move into a branch that is not always taken.
+                if is_idle(op) or made_in.get(op) == used_in.get(op):
+                    self.nested.add(op)
 
     def depth(self, op: Any) -> int:
         """How deep the expression of an op is nested."""
@@ -491,6 +500,15 @@ def same(x: Any, y: Any) -> bool:
 def is_idle(op: Op) -> bool:
     """Whether an operation does nothing but give its value, so that it may be left out where that is not used."""
     return op.fn is element or (op.fn in SAFE and type(op.value) in (float, int))
+
+
+def is_arithmetic(op: Op) -> bool:
+    """Whether an operation takes plain numbers to a plain number."""
+    known = op.fn in INFIX or op.fn in PREFIX or isinstance(op.fn, BuiltinFunctionType)
+    return known and not op.kwargs and all(type(x) in PLAIN for x in (op.value, *primal(op.args)))
+
+
+PLAIN = (float, int, bool)
 
 
 def is_cheap(op: Op) -> bool:

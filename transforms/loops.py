@@ -24,7 +24,7 @@ asked for.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,14 +121,17 @@ class Family:
             self.members[size] = LoopFunction(self, size)
         return self.members[size]
 
-    def insert(self, after: Op, op: Op) -> None:
-        """Let every variant that does ``after`` do ``op`` next."""
-        lists = [v.ops for v in self.variants]
+    def choices(self) -> Iterator[Choice]:
+        """The choices of its tree, if it has one."""
         todo = [self.tree] if self.tree is not None else []
         while todo:
             choice = todo.pop()
-            lists.append(choice.ops)
+            yield choice
             todo += [then for _, then in choice.branches if then != EXIT]
+
+    def insert(self, after: Op, op: Op) -> None:
+        """Let every variant that does ``after`` do ``op`` next."""
+        lists = [*[v.ops for v in self.variants], *[choice.ops for choice in self.choices()]]
         for ops in {id(ops): ops for ops in lists}.values():
             if after in ops:
                 ops.insert(ops.index(after) + 1, op)
