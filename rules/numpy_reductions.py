@@ -252,16 +252,22 @@ def axis_last(shape: tuple[int, ...], axis: Any) -> tuple[Any, Any, Any, Any]:
 # ---------------------------------------------------------------------------------------- extreme values
 
 
-def ties(a: Any, z: Any, axis: Any, where: Any = True) -> Any:
-    """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally."""
+def ties(a: Any, z: Any, axis: Any, where: Any = True, among: bool = True, out: Any = None) -> Any:
+    """The part of each element of ``a`` in the extreme value ``z`` along ``axis``; ties share equally.
+
+    ``among`` tells that ``z`` is one of the elements, whatever they are. The result may be in ``out``.
+    """
     kept = restore(z, a, axis)
     hit = np.equal(a, kept)
     if np.isnan(z).any():
         hit |= np.isnan(a) & np.isnan(kept)  # the extreme value of what holds a NaN is that NaN
     if _given(where):
         hit &= where
-    elif np.count_nonzero(hit) == np.size(z) and np.logical_or.reduce(hit, axis=axis).all():
-        return hit.astype(float_dtype(z))  # one for each: there are no ties
+    elif among and np.count_nonzero(hit) == np.size(z):
+        if out is not None:
+            np.copyto(out, hit)
+            return out
+        return hit.astype(float_dtype(z))  # at least one for each, so that there are no ties
     count = np.add.reduce(hit, axis=axis, dtype=np.intp, keepdims=True)
     return (hit / np.maximum(count, 1)).astype(float_dtype(z), copy=False)
 
@@ -284,7 +290,7 @@ def _extreme(fn: Any, *names: Any) -> None:
         z = fn(a, axis=axis, **options)
 
         def pullback(dz):
-            share = ties(a, z, axis, where)
+            share = ties(a, z, axis, where, "initial" not in options)
             d = restore(dz, a, axis)
             dinitial = None
             if "initial" in options:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
+from ..rules.numpy_reductions import ties
 from ..tracer.source import AS_IMPORTED, BUILTINS, INFIX, Text
 from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
@@ -333,6 +334,9 @@ class Assembly(Text):
             return None
         fn = UFUNCS.get(op.fn) if hashable(op.fn) else None
         fn = op.fn if fn is None else fn
+        if fn is ties:
+            x = op.args[0]
+            return x if self.disposable(x, dying) and shared_layout(x.value, value) else None
         if not isinstance(fn, np.ufunc) or fn.nout != 1 or fn.nin != len(op.args) or fn.signature:
             return None
         for x in op.args:
@@ -346,6 +350,10 @@ class Assembly(Text):
         self.names[target] = self.names[op] = name
         self.storage[op] = Storage(op, True)
         symbol = AUGMENTED.get(op.fn)
+        if op.fn is ties:  # there only if that is easy
+            texts = [self.argument(x) for x in op.args]
+            lines.append(f"{pad}{name} = {self.function(ties)}({', '.join(texts)}, out={name})")
+            return
         texts = self.operands(op)
         if symbol is not None and op.args[0] is target:
             lines.append(f"{pad}{name} {symbol} {texts[1]}")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import assert_same
-from wengert import reverse, trace
+from wengert import explain, jit, reverse, trace, value_and_grad
 from wengert.tracer.tape import NOWHERE, Guard, Input, Tape, append, ops_in, primal
 from wengert.transforms.assemble import Assembly, assembled, same, source_of
 
@@ -451,3 +451,27 @@ def test_source_is_forgotten_with_its_function():
     del f
     gc.collect()
     assert filename not in linecache.cache
+
+
+def test_shares_of_an_extreme_value_lie_in_an_array_that_nobody_needs():
+    def nearest(x):
+        distances = x * 2.0 - 1.0
+        return np.sum(np.min(distances, axis=1))
+
+    def of_the_argument(x):
+        return np.sum(np.min(x, axis=1))
+
+    rng = np.random.default_rng(0)
+    for f, shared in ((nearest, True), (of_the_argument, False)):
+        cached = value_and_grad(f)
+        for number in range(4):
+            x = rng.normal(size=(5, 7))
+            if number == 3:
+                x[2, 1:4] = -9.0  # a tie
+            before = x.copy()
+            value, gradient = cached(x)
+            assert value == f(x)
+            np.testing.assert_array_equal(x, before)
+            with jit(False):
+                np.testing.assert_array_equal(gradient, cached(x)[1])
+        assert (", out=t" in explain(cached, x).source) == shared
