@@ -28,6 +28,7 @@ from .assemble import Assembly, same
 from .guards import GuardWriter
 from .loops import LoopFunction
 from .programs import RESERVED, Path, Program, decided
+from .same_loops import same_kind, same_loops
 
 MOST = 32  # paths of one program: Python indents no further than 100 levels
 
@@ -106,9 +107,11 @@ def alike(a: Any, b: Any, twins: dict[Op, Op]) -> bool:
         return alike((a.start, a.stop, a.step), (b.start, b.stop, b.step), twins)
     if isinstance(a, External):
         return a.value is b.value
+    if isinstance(a, LoopFunction):
+        return same_loops(a, b, alike)
     if a is b:
         return True
-    if isinstance(a, (bool, int, float, complex, str, bytes, np.generic)):
+    if isinstance(a, (bool, int, float, complex, str, bytes, range, np.generic)):
         return same(a, b)
     return type(a) in BOUND and a == b  # made anew each time it is asked for
 
@@ -119,17 +122,6 @@ BOUND: tuple[type, ...] = (
     type("".join),
     type(int.from_bytes),
 )
-
-
-def same_kind(a: Any, b: Any) -> bool:
-    """Whether two values are alike in all that an assembly looks at."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(same_kind, a, b))
-    return True
 
 
 def shared_places(a: Reads, b: Reads) -> dict[Place, Place]:

@@ -510,3 +510,92 @@ def test_large_arrays_are_not_kept():
     del v
     gc.collect()
     assert not any(ref() is not None for ref in held)
+
+
+# ---------------------------------------------------------------------------------------------- after loops
+
+
+def after_a_root(a):
+    x = a
+    while abs(x * x - a) > 1e-9 * a:
+        x = 0.5 * (x + a / x)
+    if x > 1.5:
+        return x * a
+    if a > 1.0:
+        return math.sin(x)
+    return x - a
+
+
+def after_arrays(a):
+    x = np.array([a, a * a, 0.5])
+    for _ in range(20):
+        x = np.tanh(x) * 1.1
+    y = x[0] * x[1]
+    if y > 0.2:
+        return x.sum()
+    if a > 0.5:
+        return (x * x).sum()
+    return y * a
+
+
+def after_a_list(a):
+    path, x = [], a
+    for k in range(40):
+        x = x * 0.9 if x > 0.4 else x + 0.3
+        path.append(x * k)
+    total = sum(path)
+    if total > 390.0:
+        return total * a
+    return path[3] - total
+
+
+def between_loops(a):
+    x = a
+    while x * x > 0.01:
+        x = x * 0.7
+    y = x + a
+    if y > 0.5:
+        while y > 0.0002:
+            y = y * 0.6 - 0.0001
+    return x * y
+
+
+def after_loops_in_one_another(a):
+    s = 0.0
+    for k in range(5):
+        x = a + k
+        while x > 0.3:
+            x = x * 0.7
+        s = s + x
+    return s * a if s > 1.1 else s - a
+
+
+@pytest.mark.parametrize(
+    "f", [after_a_root, after_arrays, after_a_list, between_loops, after_loops_in_one_another]
+)
+def test_paths_that_part_after_a_loop(f):
+    """The loops that two runs have made are the same loop: their paths are one program."""
+    cached = value_and_grad(f)
+    rng = np.random.default_rng(1)
+    for x in rng.uniform(0.3, 4.0, size=24).tolist():
+        value, gradient = cached(x)
+        assert_same(value, f(x))
+        with jit(False):
+            np.testing.assert_allclose(gradient, cached(x)[1], rtol=1e-10, atol=1e-13)
+    told = str(explain(cached, x))
+    assert "  1 program," in told, told
+
+
+def test_loops_that_only_look_the_same():
+    def f(x, power):
+        y = x
+        for _ in range(20):
+            y = y * 0.9 + 0.1 * x if power == 1 else y * 0.9 + 0.2 * x
+        return y * y if y > 0.5 else y + x
+
+    cached = value_and_grad(f)
+    for x, power in [(0.3, 1), (0.3, 2), (0.9, 1), (0.9, 2)] * 4:
+        value, gradient = cached(x, power)
+        assert_same(value, f(x, power))
+        with jit(False):
+            np.testing.assert_allclose(gradient, cached(x, power)[1], rtol=1e-12)
