@@ -544,7 +544,7 @@ def after_a_list(a):
         x = x * 0.9 if x > 0.4 else x + 0.3
         path.append(x * k)
     total = sum(path)
-    if total > 390.0:
+    if total > 420.0:
         return total * a
     return path[3] - total
 
