@@ -1,5 +1,7 @@
 """What a loop has computed on its way out is not computed once more after it."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,8 @@ def test_a_root():
         return x
 
     source = right(root, [2.0, 3.0, 1234.5, 1e-3, 5.0], 2)
-    assert source.count("abs(") == 2  # before the loop, and in it
+    before = sys.version_info < (3, 14)  # whose loops decide once before they begin
+    assert source.count("abs(") == 1 + before
 
 
 def test_arrays():
