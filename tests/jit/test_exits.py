@@ -90,3 +90,37 @@ def test_loops_one_after_the_other():
         return y * z
 
     right(both, [1.0, 2.0, 0.9, 5.0, 3.0], 2)
+
+
+def test_what_may_raise_is_not_moved_behind_a_decision():
+    def f(x):
+        for _ in range(30):
+            t = 1.0 / (x - 0.125)
+            if x > 0.2:
+                x = x * 0.5 + t * 0.001
+            else:
+                x = x + 0.25
+        return x
+
+    right(f, [0.3, 0.31, 0.7, 0.15, 0.11], 2)
+    cached = value_and_grad(f)
+    with pytest.raises(ZeroDivisionError):
+        f(0.125)
+    with pytest.raises(ZeroDivisionError):
+        cached(0.125)
+
+
+def test_a_loop_in_a_loop_of_which_nothing_is_used():
+    def f(x, w):
+        found = {}
+        last = [x, w]
+        kept = [0.0] * 24
+        for i in range(2, 24):
+            for _ in range(12):
+                found[i] = 0.7 + float(i)
+            kept[i] = last[-2]
+        return x + w
+
+    cached = value_and_grad(f)
+    for x in (0.5, 0.6, 0.7):
+        assert_same(cached(x, 0.3), (f(x, 0.3), 1.0))
