@@ -11,6 +11,17 @@ import operator
 import numpy as np
 import pytest
 
+import wengert
+
+
+@pytest.fixture
+def programs_anew():
+    """No programs at the beginning, and the JIT on."""
+    wengert.clear_cache()
+    with wengert.jit(True):
+        yield
+    wengert.clear_cache()
+
 
 @pytest.fixture(autouse=True)
 def modules_as_they_were():

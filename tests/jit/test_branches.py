@@ -19,13 +19,7 @@ import wengert.tracer.run
 from helpers import assert_close, assert_same
 from wengert import clear_cache, explain, grad, jit, settings, value_and_grad
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    clear_cache()
-    with jit(True):
-        yield
-    clear_cache()
+pytestmark = pytest.mark.usefixtures("programs_anew")
 
 
 @pytest.fixture

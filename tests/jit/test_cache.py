@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from worlds import HAS_JIT, clear_cache, jit
+from worlds import clear_cache, jit
 
 import wengert
 import wengert.tracer.run
@@ -21,16 +21,8 @@ from helpers import assert_close, assert_same, numeric_grad
 from wengert import grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
 
-pytestmark = pytest.mark.skipif(not HAS_JIT, reason="programs are not kept yet")
+pytestmark = pytest.mark.usefixtures("programs_anew")
 explained = pytest.mark.skipif(not hasattr(wengert, "explain"), reason="no explain yet")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    clear_cache()
-    with jit(True):
-        yield
-    clear_cache()
 
 
 @pytest.fixture

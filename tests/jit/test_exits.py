@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import clear_cache, explain, jit, value_and_grad
+from wengert import explain, jit, value_and_grad
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    clear_cache()
+pytestmark = pytest.mark.usefixtures("programs_anew")
 
 
 def right(f, arguments, calls):

@@ -11,22 +11,14 @@ import warnings
 
 import numpy as np
 import pytest
-from worlds import HAS_JIT, clear_cache, jit
+from worlds import jit
 
 import wengert
 from helpers import assert_same
 from wengert import explain, grad, pullback, value_and_grad
 from wengert.transforms import guards, slots
 
-pytestmark = pytest.mark.skipif(not HAS_JIT, reason="programs are not kept yet")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    clear_cache()
-    with jit(True):
-        yield
-    clear_cache()
+pytestmark = pytest.mark.usefixtures("programs_anew")
 
 
 def warmed(f, *args, make=value_and_grad, times=4, **options):

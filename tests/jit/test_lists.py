@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from test_counted import differences, fresh  # noqa: F401
+from test_counted import differences
 
 from helpers import assert_same
 from wengert import explain, grad, hessian, jit, pullback, settings, value_and_grad
 
+pytestmark = pytest.mark.usefixtures("programs_anew")
 COUNT = 40
 
 
@@ -297,19 +298,26 @@ def test_what_an_iteration_does_depends_on_its_number_and_on_decisions(f):
 # --------------------------------------------------------------------------------------------- with decisions
 
 
-def once(f, starts, calls=16, traced=5):
-    """Whatever the calls decide, the first few are traced, and all are right."""
+def right(f, starts=(0.6, 0.8), calls=8):
+    """All calls are right, whatever they decide; gives what is told about the last one."""
     cached = value_and_grad(f, argnums=(0, 1))
     rng = random.Random(1)
-    for _ in range(calls):
-        args = [x * rng.uniform(0.3, 1.7) for x in starts]
-        value, gradients = cached(*args)
-        assert_same(value, f(*args))
-        with jit(False):
-            _, uncached = cached(*args)
-        for d, e in zip(gradients, uncached):
-            np.testing.assert_allclose(d, e, rtol=1e-10, atol=1e-12)
-    told = explain(cached, *args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a call is traced each time
+        for _ in range(calls):
+            args = [x * rng.uniform(0.3, 1.7) for x in starts]
+            value, gradients = cached(*args)
+            assert_same(value, f(*args))
+            with jit(False):
+                _, uncached = cached(*args)
+            for d, e in zip(gradients, uncached):
+                np.testing.assert_allclose(d, e, rtol=1e-10, atol=1e-12)
+    return explain(cached, *args)
+
+
+def once(f, starts, calls=16, traced=5):
+    """Whatever the calls decide, only the first few are traced, and all are right."""
+    told = right(f, starts, calls)
     assert "rolled" in told, told
     assert int(str(told).split(" calls traced")[0].split()[-1]) <= traced, told
 
@@ -367,22 +375,6 @@ def test_arrays_are_appended():
 
     once(handed_on, (np.array([0.6, 0.2, 1.1]), 0.8))
     once(left, (np.array([0.6, 0.2, 1.1]), 0.8))
-
-
-def right(f, starts=(0.6, 0.8), calls=8):
-    """All calls are right, whether they are traced or not."""
-    cached = value_and_grad(f, argnums=(0, 1))
-    rng = random.Random(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a call is traced each time
-        for _ in range(calls):
-            args = [x * rng.uniform(0.3, 1.7) for x in starts]
-            value, gradients = cached(*args)
-            assert_same(value, f(*args))
-            with jit(False):
-                _, uncached = cached(*args)
-            for d, e in zip(gradients, uncached):
-                np.testing.assert_allclose(d, e, rtol=1e-10, atol=1e-12)
 
 
 def aliased(x, w):
