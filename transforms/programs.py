@@ -522,6 +522,11 @@ class Builder:
     def protected(self, op: Op) -> str:
         """The value of an op, in a copy if somebody outside could write to it."""
         text = self.assembly.expression(op)
+        if isinstance(op.value, (list, tuple)) and has_array(op.value):
+            made = op.args[0] if op.fn is element else op
+            if isinstance(made, Op) and made not in self.in_hand and collects_own(made):
+                return text
+            return f"{self.constant(copies_of, 'copies_of')}({text})"
         if not isinstance(op.value, np.ndarray):
             return text
         shared = isinstance(op, Input) or not is_fresh(op) or op in self.in_hand
@@ -908,6 +913,31 @@ def in_hand(results: Iterable[Op]) -> set[Op]:
             if not is_fresh(op):
                 todo.extend(op.operands())
     return found
+
+
+def has_array(value: Any) -> bool:
+    """Whether there is an array in lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        return any(map(has_array, value))
+    return isinstance(value, np.ndarray)
+
+
+def copies_of(value: Any) -> Any:
+    """Lists and tuples with copies of their arrays."""
+    if isinstance(value, (list, tuple)):
+        found = [copies_of(x) for x in value]
+        return tuple(found) if isinstance(value, tuple) else found
+    return value.copy("K") if isinstance(value, np.ndarray) else value
+
+
+def collects_own(made: Op) -> bool:
+    """Whether a loop has made the arrays that it hands out and collects, so that they are nobody else's."""
+    if type(made.fn) is not LoopFunction:
+        return False
+    family = made.fn.family
+    items = [x for v in family.variants for x in v.following]
+    items += [x for _, row in family.collected for x in row.values()]
+    return all(is_fresh(x) for x in items if isinstance(x, Op) and has_array(x.value))
 
 
 def strictly(ops: Iterable[Op]) -> Any:

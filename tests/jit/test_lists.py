@@ -579,3 +579,46 @@ def test_any_loop_that_fills_lists(body, sums, seed):
     space = {"np": np, "math": math}
     exec("\n".join(text), space)
     right(space["f"], calls=5)
+
+
+def path_of(x, ys):
+    path = []
+    for _ in range(COUNT):
+        x = np.sin(x) * 1.1 + x * x * 0.01
+        path.append(x)
+    return path
+
+
+def pairs_of(x, ys):
+    path = []
+    for y in ys:
+        x = np.sin(x) + 0.01 * y * x
+        path.append(np.exp(x))
+        path.append(x)
+    return path
+
+
+def last_of(x, ys):
+    for y in ys:
+        x = np.exp(np.sin(x) * 0.1 + y * x) * 0.3
+    return x
+
+
+@pytest.mark.parametrize("f", [path_of, pairs_of, last_of])
+def test_a_pullback_keeps_what_others_may_write_to(f):
+    """Arrays that a loop has collected are handed out as well, or are the caller's."""
+
+    def ones(value):
+        return [np.ones(2)] * len(value) if isinstance(value, list) else np.ones(2)
+
+    for number in range(5):
+        x, ys = np.array([0.5, 0.7]) + 0.01 * number, np.linspace(0.1, 0.4, 60).reshape(30, 2)
+        with jit(False):
+            value, back = pullback(f, x, ys)
+            expected = back(ones(value))
+        value, back = pullback(f, x, ys)
+        for array in (x, ys, *(value if isinstance(value, list) else [value])):
+            array[:] = 99.0
+        for _ in range(2):
+            for d, e in zip(back(ones(value)), expected):
+                np.testing.assert_allclose(d, e, rtol=1e-10)
