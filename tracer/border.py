@@ -334,8 +334,6 @@ VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items()), types.M
 def refuse_carrier(tracer: Tracer, value: Any) -> None:
     """Raise if something that cannot be opened would carry a box to the outside."""
     held = gc.get_referents(value)
-    if type(value) is types.GeneratorType and value.gi_frame is not None:
-        held += value.gi_frame.f_locals.values()
     held += [x for item in held if is_container(item) for x in _items(item)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]

@@ -265,13 +265,31 @@ def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(vars)
 def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args:
-        return places.user_frame().f_locals
+        raise under_another_name(site, "vars()")
     return attributes.load(tracer, site, args[0], "__dict__")
 
 
 @handles(locals)
 def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return places.user_frame().f_locals
+    raise under_another_name(site, "locals()")
+
+
+def under_another_name(site: Site, what: str) -> TraceError:
+    """The error for a builtin that looks at its caller's variables, and was not called by its own name."""
+    return TraceError(
+        f"{places.blame(site)}: {what} looks at the variables of the function that calls it; call it by this name there"
+    )
+
+
+def _variables(tracer: Tracer, site: Site, variables: Any, args: Any, kwargs: Any) -> Any:
+    return variables
+
+
+def _names(tracer: Tracer, site: Site, variables: Any, args: Any, kwargs: Any) -> Any:
+    return sorted(variables)
+
+
+calls.scope_builtins.update({locals: _variables, vars: _variables, dir: _names})
 
 
 @handles(globals)
@@ -283,7 +301,9 @@ def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(dir)
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
-    return dir(plain_of(args[0])) if args else sorted(places.user_frame().f_locals)
+    if not args:
+        raise under_another_name(site, "dir()")
+    return dir(plain_of(args[0]))
 
 
 @handles(eval, exec)
@@ -298,9 +318,10 @@ def _eval(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if args:
         return super(*args)  # type: ignore[misc]
-    frame = places.user_frame()
-    first = frame.f_locals[frame.f_code.co_varnames[0]]
-    return super(frame.f_locals["__class__"], first)
+    raise TraceError(
+        f"{places.blame(site)}: super without arguments, and not written as super(), cannot be followed; write "
+        "super(), or give it the class and the object"
+    )
 
 
 @handles(sys._getframe)

@@ -88,6 +88,8 @@ AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_arg
 PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
 
 special: dict[Any, Callable[..., Any]] = {}
+# Builtins that look at the variables of their caller: how(tracer, site, variables, args, kwargs).
+scope_builtins: dict[Any, Callable[..., Any]] = {}
 
 
 def handles(*fns: Any) -> Callable[[Any], Any]:

@@ -31,15 +31,16 @@ class Loop:
 
     ``carried`` are the variables that the head's hook takes and gives back, by number: the first ``stored`` of them
     change from turn to turn, the last ``growing`` are used for nothing but to call their ``append``, and those between
-    may hold arrays that are written to. ``exits`` are the instructions
+    may hold arrays that are written to. ``looked`` are the other variables that it looks at, which the hook is shown.
+    ``exits`` are the instructions
     to which the loop is left, and ``rigid`` says why its iterations may depend on more than these variables.
     ``counted`` tells whether it is a ``for`` loop, ``indexed`` whether its body looks at what is iterated over, and
     ``followed`` whether that may be traced: what is looked at after the loop must be carried.
     """
 
     __slots__ = (
-        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "rigid", "site",
-        "stored",
+        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "looked", "rigid",
+        "site", "stored",
     )  # fmt: skip
 
     def __init__(self, code: CodeType, head: int, body: set[int], site: Site) -> None:
@@ -49,6 +50,7 @@ class Loop:
         self.site = site
         self.exits: set[int] = set()
         self.carried: tuple[int, ...] = ()
+        self.looked: tuple[int, ...] = ()
         self.stored = 0
         self.growing = 0
         self.rigid: str | None = None
@@ -123,6 +125,7 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     growing = [*bits(grown & ~loaded & ~stored & known)]
     loop.growing = len(growing)
     loop.carried = (*carried, *bits(loaded & ~stored & known if writes else 0), *growing)
+    loop.looked = tuple(i for i in bits(loaded & known) if i not in loop.carried)
     unknown = inside & stored & ~known
     if unknown:
         name = flow.code.co_varnames[next(bits(unknown))]

@@ -81,7 +81,7 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
         code = frame.f_code
         if rewrite.is_twin(code) or code.co_filename.startswith(OURS):
             return
-        if any(holds_box(value) for value in frame.f_locals.values()):
+        if any(map(holds_box, arguments_of(frame))):
             escaped.append(code)
 
     before = sys.getprofile()
@@ -170,6 +170,17 @@ def same_members(cls: type, members: dict[str, Any]) -> bool:
     """Whether a class has these attributes still, in the same order. Nobody's ``__eq__`` is asked."""
     now = vars(cls)
     return list(now) == list(members) and [*map(id, now.values())] == [*map(id, members.values())]
+
+
+def arguments_of(frame: Any) -> list[Any]:
+    """What a function that begins was given.
+
+    Its variables are asked for one by one: CPython 3.13.0 crashes where they are listed within a comprehension.
+    """
+    code, variables = frame.f_code, frame.f_locals
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return [variables.get(name) for name in code.co_varnames[:count]]
 
 
 def holds_box(value: Any) -> bool:

@@ -19,6 +19,7 @@ from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .escape import watched
+from .intrinsic import Intrinsic
 from .protocols import method_of
 from .reads import MISSING, Place, Reads
 from .record import decide, effect, raised
@@ -354,10 +355,30 @@ def global_place(reads: Reads, scope: dict[str, Any], name: str, value: Any) -> 
 def load_name(site: Site, name: str) -> Hook:
     load = load_global(site, name, depth=2)
 
-    def hook(value: Any) -> Any:
-        if name in sys._getframe(1).f_locals:
-            return value
-        return load(value)
+    def hook(value: Any, namespace: Any) -> Any:
+        return value if name in namespace else load(value)
+
+    return hook
+
+
+class Around(Intrinsic):
+    """A builtin that looks at the variables of its caller, with these."""
+
+    __slots__ = ("f", "namespace", "options", "site")
+
+    def __init__(self, site: Site, f: Any, namespace: Any) -> None:
+        self.site, self.f, self.namespace, self.options = site, f, namespace, ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        how = calls.scope_builtins[self.f]
+        return how(active.tracer, self.site, self.namespace, args, kwargs)
+
+
+def around(site: Site) -> Hook:
+    def hook(namespace: Any, fn: Any) -> Any:
+        if active.tracer is None or not any(fn is known for known in calls.scope_builtins):
+            return fn
+        return MethodType(Around.__call__, Around(site, fn, namespace))
 
     return hook
 
@@ -458,13 +479,15 @@ def iter(site: Site) -> Hook:
 
 
 def loop(site: Site, loop: Loop) -> Hook:
-    single = len(loop.carried) == 1
+    count = len(loop.carried)
 
     def hook(*values: Any) -> Any:
         tracer = active.tracer
-        if tracer is not None and tracer.loops is not None:
-            values = tracer.loops.head(loop, sys._getframe(1), values if loop.carried else ())
-        return values[0] if single else values
+        if tracer is None or tracer.loops is None:
+            values = values[:count]
+        else:
+            values = tracer.loops.head(loop, sys._getframe(1), values)
+        return values[0] if count == 1 else values
 
     return hook
 

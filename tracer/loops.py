@@ -96,13 +96,10 @@ class Put(Carry):
         return Put, ([],)
 
 
-COPIES = sys.version_info < (3, 13)  # of the variables of a frame
-
-
 def is_held_once(values: tuple[Any, ...], i: int) -> bool:
     """Whether nothing but one variable, and the tuple, refers to a value."""
     probe: list[Any] = []
-    return references(values, i) == references((probe,), 0) + COPIES
+    return references(values, i) == references((probe,), 0)
 
 
 def references(values: tuple[Any, ...], i: int) -> int:
@@ -196,19 +193,20 @@ class Loops:
         self.stored: list[Any] = []  # these lists, which must not go
 
     def head(self, loop: Loop, frame: FrameType, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """An iteration begins: gives the carried variables ops of their own."""
+        """An iteration begins: gives the carried variables ops of their own. ``values`` are all that it looks at."""
+        count = len(loop.carried)
         open = self.open
         passage = open[-1] if open else None
         if passage is None or passage.loop is not loop or passage.frame is not frame:
-            passage = self.enter(loop, frame)
+            passage = self.enter(loop, frame, values)
         heads = passage.heads
         if passage.before < self.patience:
             passage.before += 1
-            return values
-        count = len(self.tape.ops)
-        if loop not in self.traced and heads and heads[-1] + passage.given < count:
+            return values[:count]
+        begin = len(self.tape.ops)
+        if loop not in self.traced and heads and heads[-1] + passage.given < begin:
             self.traced.add(loop)
-        heads.append(count)
+        heads.append(begin)
         passage.numbers.append(passage.numbers[-1] + 1 if passage.numbers else passage.before)
         if passage.watch is not None:
             passage.watch(passage)
@@ -216,27 +214,25 @@ class Loops:
             passage.next_look *= 2
             passage.watch = self.watch(self, passage)
         if len(heads) == 1 and loop.growing:
-            passage.growing = self.growing(frame, values, loop.growing)
-        count = len(self.tape.ops)
+            passage.growing = self.growing(values, count - loop.growing, count)
+        begin = len(self.tape.ops)
         state: list[Any] = []
-        carrying = Carrying(
-            self, state, loop in self.traced, len(values) - loop.growing > loop.stored
-        )
+        carrying = Carrying(self, state, loop in self.traced, count - loop.growing > loop.stored)
         carried = [carrying.value(x) for x in values[: loop.stored]]
-        carried += [carrying.value(x) if type(x) is ArrayBox else x for x in values[loop.stored :]]
+        rest = values[loop.stored : count]
+        carried += [carrying.value(x) if type(x) is ArrayBox else x for x in rest]
         passage.puts = loop in self.traced
         if carrying.rigid is not None:
             passage.rigid = passage.rigid or carrying.rigid
-        passage.given = len(self.tape.ops) - count
+        passage.given = len(self.tape.ops) - begin
         passage.follows = passage.items and loop in self.traced
         passage.states.append((passage.given, passage.follows, passage.puts, *state))
         return tuple(carried)
 
-    def growing(self, frame: FrameType, values: tuple[Any, ...], count: int) -> dict[int, Put]:
-        """The lists among the last values to which nobody but the loop can append."""
+    def growing(self, values: tuple[Any, ...], start: int, stop: int) -> dict[int, Put]:
+        """The lists among these values to which nobody but the loop can append."""
         found = {}
-        frame.f_locals  # noqa: B018  (before CPython 3.13 that keeps a copy of the variables)
-        for i in range(len(values) - count, len(values)):
+        for i in range(start, stop):
             own = type(values[i]) is list and id(values[i]) not in self.tracer.originals
             if own and is_held_once(values, i):
                 found[id(values[i])] = Put(values[i])
@@ -348,7 +344,7 @@ class Loops:
             passage.heads = [i - before[i] for i in passage.heads]
             passage.stop -= before[passage.stop]
 
-    def enter(self, loop: Loop, frame: FrameType) -> Passage:
+    def enter(self, loop: Loop, frame: FrameType, seen: tuple[Any, ...]) -> Passage:
         for i in range(len(self.open) - 1, -1, -1):
             if self.open[i].loop is loop and self.open[i].frame is frame:
                 del self.open[i + 1 :]  # loops that an exception has left
@@ -361,7 +357,7 @@ class Loops:
         for outer in self.open:
             outer.inner = True
             self.keep(outer)
-        if loop not in self.traced and any(map(is_traced, frame.f_locals.values())):
+        if loop not in self.traced and any(map(is_traced, seen)):
             self.traced.add(loop)
         if loop.counted:
             source, self.source = self.source, None

@@ -35,7 +35,8 @@ The hooks
     setitem(site)                  h(container, key, value)
     delitem(site)                  h(key, container)
     load_global(site, name)        h(value) -> value
-    load_name(site, name)         h(value) -> value; in the body of a class
+    load_name(site, name)          h(value, namespace) -> value; in the body of a class
+    around(site)                   h(namespace, fn) -> fn, which may look at the variables of its caller: these
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
     global_append(site, name)      h(value) -> value.append, which is called at once
     store_global(site, name)       h(value) -> value
@@ -46,8 +47,9 @@ The hooks
     context(site)                  h(manager) -> manager, of a ``with`` statement
     match_class(site)              h(cls, names, count, subject) -> tuple or None
     format(site)                   h(value) -> value, which an f-string converts and formats next
-    loop(site, loop)               h(*values) -> the same number of values, as a tuple unless it is one; an iteration
-                                   begins: the values of the variables that the loop carries
+    loop(site, loop)               h(*values) -> values, as a tuple unless it is one; an iteration begins: the values of
+                                   the variables that the loop carries, and then of those that it looks at; it gives
+                                   the former back
     leave(site, loops)             h(None); these loops are left, if they were running
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
@@ -99,13 +101,18 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "UNARY_NOT": operator.not_,
 }
 # What replaces an instruction needs at most this many more stack slots.
-EXTRA_STACK = 2
+EXTRA_STACK = 4
+
+# Builtins that look at the variables of their caller: without arguments, or whatever they are given.
+LOOK_AROUND = frozenset(("locals", "vars", "dir"))
+RUN_AROUND = frozenset(("eval", "exec"))
 
 CO_OPTIMIZED = 0x1
 CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
+PUSH_NULL = opmap["PUSH_NULL"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
 STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
     opmap["STORE_DEREF"],
@@ -214,7 +221,7 @@ class Rewriter:
                 handler(self, instr)
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
-        most = max([len(loop.carried) + 1 for loop in heads.values()], default=0)
+        most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
         return out.assemble(regions, max(EXTRA_STACK, most))
 
     def nested(self, code: CodeType) -> CodeType:
@@ -284,12 +291,13 @@ class Rewriter:
     def begin(self, loop: Loop) -> None:
         """Hand the variables that a loop carries to its hook and take them back, at every iteration."""
         self.load(self.hooks.loop(self.site(), loop))
-        for variable in loop.carried:
+        handed = (*loop.carried, *loop.looked)
+        for variable in handed:
             self.emit(LOAD_FAST, variable)
-        count = len(loop.carried)
-        if count == 0:
+        if not handed:
             self.load(None)
-        self.call(max(count, 1) - 1)
+        self.call(max(len(handed), 1) - 1)
+        count = len(loop.carried)
         if count == 0:
             self.emit(POP_TOP)
         elif count > 1:
@@ -385,8 +393,10 @@ class Rewriter:
 
     def load_name(self, instr: Instr) -> None:
         if not self.module_level:  # a class body: the name is its own, or a global
+            self.load(self.hooks.load_name(self.site(), self.name(instr.arg)))
             self.keep(instr)
-            self.apply(self.hooks.load_name(self.site(), self.name(instr.arg)), 1)
+            self.namespace()
+            self.call(1)
         else:
             self.load_outside(instr.op, instr.arg, self.name(instr.arg))
 
@@ -399,13 +409,42 @@ class Rewriter:
             attr, method = current.attribute(attribute)
             if method:
                 self.call_hook(on_top_of_callable=False)
+            around = self.looks_around(self.name(attr))
             if method and self.name(attr) == "append":
                 self.load(self.hooks.global_append(self.site(), name))
             else:
                 self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
         else:
+            around = self.looks_around(name)
             self.load(self.hooks.load_global(self.site(), name))
         self.out.instrs.append((op, arg, position, None))
+        self.call(0)
+        if around:
+            self.hand_variables()
+
+    def looks_around(self, name: str) -> bool:
+        """Whether what is called under a name may be a builtin that looks at the variables of this code."""
+        if name in RUN_AROUND:
+            return True
+        if name not in LOOK_AROUND:
+            return False
+        following = self.following()
+        if following.op == PUSH_NULL:
+            following = self.source[self.index + 2]
+        return following.op in CALL and following.arg == 0
+
+    def hand_variables(self) -> None:
+        """Let the callable on top be called with the variables of this code."""
+        self.namespace()
+        self.apply(self.hooks.around(self.site()), 2)
+
+    def namespace(self) -> None:
+        """Push the variables of the running code, as ``locals()`` gives them."""
+        if current.NULL_BELOW:
+            self.emit(PUSH_NULL)
+        self.load(locals)
+        if not current.NULL_BELOW:
+            self.emit(PUSH_NULL)
         self.call(0)
 
     def store_global(self, instr: Instr) -> None:
@@ -492,6 +531,8 @@ class Rewriter:
     def load_attr(self, instr: Instr) -> None:
         name, method = current.attribute(instr)
         self.apply(self.hooks.getattr(self.site(), self.name(name)), 1)
+        if self.looks_around(self.name(name)):
+            self.hand_variables()
         if method:
             self.call_hook(on_top_of_callable=True)
 

@@ -76,7 +76,8 @@ class Transparent:
 
     def loop(self, site, loop):
         self.note("loop", site, loop)
-        return lambda *values: values[0] if len(loop.carried) == 1 else values
+        count = len(loop.carried)
+        return lambda *values: values[0] if count == 1 else values[:count]
 
     def leave(self, site, loops):
         self.note("leave", site, loops)
@@ -124,7 +125,11 @@ class Transparent:
 
     def load_name(self, site, name):
         self.note("load_name", site, name)
-        return lambda value: value
+        return lambda value, namespace: value
+
+    def around(self, site):
+        self.note("around", site)
+        return lambda namespace, fn: fn
 
     def global_attr(self, site, name, attr):
         self.note("global_attr", site, name, attr)
