@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+# Is told of each refusal when it is made: a run must end in its first one, whatever the program catches.
+listeners: list[Callable[[WengertError], None]] = []
+
 
 class WengertError(Exception):
     """The base of every error that Wengert itself raises."""
 
 
-class TraceError(WengertError):
+class Refusal(WengertError):
+    """The base of what a run cannot go on from: a value whose derivative would be lost, or a step not followed."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        for listener in listeners:
+            listener(self)
+
+
+class TraceError(Refusal):
     """The function does something that the tracer cannot follow."""
 
 
@@ -15,7 +30,7 @@ class EscapeError(TraceError):
     """Python code ran behind the tracer's back, or a traced value reached code that cannot record it."""
 
 
-class NoRuleError(WengertError):
+class NoRuleError(Refusal):
     """A derivative was asked of a callable that has no rule."""
 
 

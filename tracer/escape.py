@@ -276,7 +276,8 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
             visits = tracer.visits.get(id(method))
             if visits and not visits[-1].ran:
                 return visits[-1].run(twin)
-            return twin(*args, **kwargs)
+            value = twin(*args, **kwargs)
+            return value.value if type(value) in BOXES and asks_numpy(method, args) else value
         # a thread that traces nothing has met the detour of another
         plain = types.FunctionType(
             own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
@@ -287,6 +288,11 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
     template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
     consts = tuple([run if x == "run" else x for x in template.co_consts])
     return template.replace(co_consts=consts)
+
+
+def asks_numpy(method: types.FunctionType, args: tuple[Any, ...]) -> bool:
+    """Whether NumPy asks an object for an attribute of its own protocols, such as ``__array_priority__``."""
+    return method.__name__ in ("__getattribute__", "__getattr__") and args[1].startswith("__array_")
 
 
 @functools.cache

@@ -208,11 +208,13 @@ class Loops:
             self.traced.add(loop)
         heads.append(begin)
         passage.numbers.append(passage.numbers[-1] + 1 if passage.numbers else passage.before)
+        refusal = self.tracer.refusal
         if passage.watch is not None:
             passage.watch(passage)
         elif self.watch is not None and len(heads) == passage.next_look and not passage.inner:
             passage.next_look *= 2
             passage.watch = self.watch(self, passage)
+        self.tracer.refusal = refusal  # not that of an attempt which was given up
         if len(heads) == 1 and loop.growing:
             passage.growing = self.growing(values, count - loop.growing, count)
         begin = len(self.tape.ops)

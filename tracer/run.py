@@ -15,7 +15,7 @@ import numpy as np
 from . import calls, record
 from .arrays import owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
-from .errors import EscapeError, TraceError
+from .errors import TraceError
 from .intrinsic import Intrinsic
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
@@ -101,6 +101,8 @@ def run(
     settled = False
     try:
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
+        if tracer.refusal is not None:  # whatever the program has made of it
+            raise tracer.refusal
         done.result = result_tree(tracer, result)
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
@@ -116,12 +118,13 @@ def run(
     except BaseException as error:
         if not settled:
             settle(tracer)
+        if tracer.refusal is not None and not isinstance(error, KeyboardInterrupt):
+            error = (
+                tracer.refusal
+            )  # which the program may have caught, or NumPy wrapped in one of its own
+            if before is not None:
+                before.refusal = before.refusal or error
         strip_exception(tracer, error)
-        cause = error.__cause__ or error.__context__
-        if isinstance(cause, EscapeError) and isinstance(
-            error, (TypeError, ValueError, SystemError)
-        ):
-            raise cause from None  # NumPy wraps what a box says when it is asked for its number
         raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
     finally:
         surroundings.leave()

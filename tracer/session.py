@@ -14,8 +14,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from . import errors
 from .arrays import Memory, is_traced_array, owner_of
 from .box import ArrayBox, Box
+from .errors import Refusal
 from .intrinsic import intrinsic as intrinsic
 from .intrinsic import intrinsics as intrinsics
 from .reads import Place, Reads
@@ -77,6 +79,7 @@ class Tracer:
         self.states: dict[
             int, tuple[Any, Any, Any]
         ] = {}  # id of an errstate: it, its modes, and the op that entered it
+        self.refusal: Refusal | None = None  # the first one, in which the run must end
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
 
     def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:
@@ -105,3 +108,13 @@ class _Active(threading.local):
 
 
 active = _Active()
+
+
+def remember(refusal: Refusal) -> None:
+    """Note the first refusal of the run that is active."""
+    tracer = active.tracer
+    if tracer is not None and tracer.refusal is None:
+        tracer.refusal = refusal
+
+
+errors.listeners.append(remember)

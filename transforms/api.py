@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..tracer.attributes import leaf as seen_by_trace
 from ..tracer.attributes import noted, put, slot
 from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
-from ..tracer.errors import CotangentError, TraceError
+from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.record import operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active, intrinsic
@@ -239,8 +240,23 @@ def inner_pullback(
         raise TraceError(
             "wrt_self=True is not supported inside a traced function; pass the object as an argument"
         )
-    done, start, stop = inner_run(tracer, f, args, kwargs)
+    with forgiving(tracer):
+        done, start, stop = inner_run(tracer, f, args, kwargs)
     return done.value, InnerPullback(done, tracer, start, stop)
+
+
+@contextlib.contextmanager
+def forgiving(tracer: Tracer) -> Iterator[None]:
+    """Let the program catch what is refused in here: plain Python, where the inner call is traced, refuses it too."""
+    before, tracer.refusal = tracer.refusal, None
+    try:
+        yield
+        if tracer.refusal is not None:
+            raise tracer.refusal
+        tracer.refusal = before
+    except Refusal:
+        tracer.refusal = before
+        raise
 
 
 class InnerPullback:
@@ -266,9 +282,10 @@ class InnerPullback:
             raise TraceError(
                 "this pullback was made inside a checkpointed function and is used outside of it; return it"
             )
-        return record_sweep(
-            self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds
-        )
+        with forgiving(self.tracer):
+            return record_sweep(
+                self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds
+            )
 
 
 intrinsic(InnerPullback.__call__)

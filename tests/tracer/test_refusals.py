@@ -1,0 +1,208 @@
+"""The first refusal of a run is remembered: whatever the program catches, the run ends in it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import numpy as np
+import pytest
+
+from wengert import WengertError, grad, jit, pullback, value_and_grad
+
+
+def lost(x):
+    """What cannot be followed: the number's memory is handed out."""
+    return memoryview(np.array([x]))[0] * 2
+
+
+def by_except(x):
+    try:
+        return lost(x)
+    except Exception:
+        return -1.0
+
+
+def by_bare_except(x):
+    try:
+        return lost(x)
+    except:  # noqa: E722
+        return -x
+
+
+def by_suppress(x):
+    result = -x
+    with contextlib.suppress(Exception):
+        result = lost(x)
+    return result
+
+
+def by_finally(x):
+    try:
+        return lost(x)
+    finally:
+        return x * x  # noqa: B012
+
+
+def by_another_exception(x):
+    try:
+        return lost(x)
+    except Exception as error:
+        raise ValueError("no memory") from error
+
+
+def by_name(x):
+    try:
+        return lost(x)
+    except WengertError:
+        return 3.0 * x
+
+
+def by_exit(x):
+    class Quiet:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            return True
+
+    with Quiet():
+        return lost(x)
+    return x
+
+
+def by_a_generator(x):
+    def numbers():
+        try:
+            yield lost(x)
+        except Exception:
+            yield -x
+
+    return sum(numbers())
+
+
+def by_system_exit(x):
+    try:
+        return lost(x)
+    except Exception:
+        raise SystemExit(3) from None
+
+
+def by_c_code(x):
+    class Row:
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, i):
+            if i:
+                raise IndexError
+            return lost(x)
+
+    try:
+        return float(np.array(Row()).sum())
+    except TypeError:
+        return 0.0
+
+
+def late(x):
+    for k in range(3):
+        try:
+            y = lost(x) if k == 1 else math.sin(x)
+        except Exception:
+            y = x
+    return y
+
+
+CAUGHT = [
+    by_except, by_bare_except, by_suppress, by_finally, by_another_exception, by_name, by_exit,
+    by_a_generator, by_system_exit, by_c_code, late,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAUGHT, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("on", [True, False])
+def test_a_refusal_that_the_program_catches_ends_the_run(f, on):
+    made = value_and_grad(f)
+    with jit(on):
+        for _ in range(3):
+            with pytest.raises(WengertError, match="in lost"):
+                made(3.0)
+            with pytest.raises(WengertError, match="in lost"):
+                pullback(f, 3.0)
+
+
+def test_the_first_refusal_is_told():
+    def f(x):
+        with contextlib.suppress(Exception):
+            lost(x)
+        return x.as_integer_ratio()[0] * 1.0
+
+    with pytest.raises(WengertError, match="memoryview"):
+        grad(f)(3.0)
+
+
+def test_effects_before_a_refusal_have_happened_once():
+    log = []
+
+    def f(x):
+        log.append("begun")
+        with contextlib.suppress(Exception):
+            lost(x)
+        return x
+
+    with pytest.raises(WengertError):
+        grad(f)(3.0)
+    assert log == ["begun"]
+
+
+def test_an_interruption_goes_through():
+    def f(x):
+        try:
+            return lost(x)
+        except Exception:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(KeyboardInterrupt):
+        grad(f)(3.0)
+
+
+def test_the_next_run_begins_anew():
+    def f(x, bad):
+        if bad:
+            with contextlib.suppress(Exception):
+                lost(x)
+        return x * x
+
+    for _ in range(3):
+        with pytest.raises(WengertError):
+            grad(f)(3.0, True)
+        assert grad(f)(3.0, False) == 6.0
+
+
+def test_an_inner_gradient_may_be_refused_as_in_plain_python():
+    """What the program does about that is what it does where it is not traced itself."""
+
+    def f(x):
+        try:
+            return grad(lambda y: lost(y) * y)(x)
+        except WengertError:
+            return x * x
+
+    assert f(3.0) == 9.0
+    for on in (True, False):
+        with jit(on):
+            for _ in range(3):
+                assert value_and_grad(f)(3.0) == (9.0, 6.0)
+
+
+def test_what_a_handler_inside_an_inner_gradient_catches_is_not_forgiven():
+    def inner(y):
+        try:
+            return lost(y)
+        except Exception:
+            return y
+
+    with pytest.raises(WengertError, match="in lost"):
+        grad(inner)(3.0)
+    with pytest.raises(WengertError, match="in lost"):
+        grad(lambda x: grad(inner)(x) * x)(3.0)
