@@ -256,6 +256,6 @@ METHODS = {"reduce": _reduce, "accumulate": _accumulate}
 _formula(np.logaddexp, weight)
 _formula(np.logaddexp2, lambda x, z: weight(math.log(2) * x, math.log(2) * z))
 _formula(np.hypot, ratio)
-for _name in dir(np):
-    if isinstance(getattr(np, _name), np.ufunc):
-        complete(getattr(np, _name))
+for _value in list(vars(np).values()):  # dir() would have NumPy import all of its own
+    if isinstance(_value, np.ufunc):
+        complete(_value)
