@@ -1,40 +1,33 @@
-"""Taking code objects apart and putting them together again.
+"""Taking code objects apart and putting them together again, by the package `bytecode`.
 
-``disassemble`` gives the instructions of a code object, with jump targets as indices.
-``Assembler`` takes the instructions of a new one and works out what follows from them: distances of
-jumps, EXTENDED_ARG, inline caches, the table of positions and the exception table. All else (names,
-variables, flags) stays as it was.
-
-Why not the package ``bytecode``: it rebuilds names, variables, constants and stack sizes as well
-and needs 25 to 45 microseconds an instruction for a twin where this needs 4; and it (0.19.1) cannot
-put t-strings together again.
+An ``Assembler`` gives the instructions of a code object, with jump targets as indices. It takes those of a new one and
+works out what follows from where they come to lie: the distances of jumps and the exception table. All else (names,
+variables, flags, the size of the stack) stays as it was, and is not computed anew.
 """
 
 from __future__ import annotations
 
 import dis
-import opcode
-from collections.abc import Iterator
 from types import CodeType
 from typing import Any
+
+from bytecode import ConcreteBytecode, ConcreteInstr
+from bytecode.concrete import ExceptionTableEntry
+from bytecode.instr import UNSET, InstrLocation
 
 # line, end line, column, end column; as in ``co_positions``
 Position = tuple[int | None, int | None, int | None, int | None]
 
-EXTENDED_ARG = dis.EXTENDED_ARG
 JUMPS = {*dis.hasjrel, *getattr(dis, "hasjump", ())}
-BACKWARD = {op for op in JUMPS if "BACKWARD" in dis.opname[op]}
-
-
-def _cache_entries() -> list[int]:
-    """The number of inline cache entries that follow each opcode."""
-    entries: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
-    if isinstance(entries, list):
-        return entries
-    return [entries.get(name, 0) for name in dis.opname]  # since 3.13, by name
-
-
-CACHES = _cache_entries()
+BACKWARD = {op for op in JUMPS if "BACKWARD" in dis.opname[op] or dis.opname[op] == "END_ASYNC_FOR"}
+CACHE = "CACHE"
+ENTRIES: Any = dis._inline_cache_entries  # type: ignore[attr-defined]
+# The number of inline cache entries that follow each opcode; since 3.13 CPython lists them by name.
+CACHES: list[int] = (
+    ENTRIES if isinstance(ENTRIES, list) else [ENTRIES.get(name, 0) for name in dis.opname]
+)
+HAS_ARGUMENT = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
+NOT_KNOWN: Position = (None, None, None, None)
 
 
 class Instr:
@@ -64,88 +57,79 @@ class Instr:
 class Region:
     """An entry of the exception table: ``handler`` takes what ``start`` to ``stop`` raise."""
 
-    __slots__ = ("depth", "handler", "start", "stop")
+    __slots__ = ("depth", "handler", "lasti", "start", "stop")
 
-    def __init__(self, start: int, stop: int, handler: int, depth: int) -> None:
+    def __init__(self, start: int, stop: int, handler: int, depth: int, lasti: bool) -> None:
         self.start = start
         self.stop = stop
         self.handler = handler
-        self.depth = (
-            depth  # of the stack, times two, plus one where the last instruction is pushed too
-        )
+        self.depth = depth  # of the stack
+        self.lasti = lasti  # whether the place of the instruction is pushed too
 
 
-def disassemble(code: CodeType) -> tuple[list[Instr], list[Region]]:
-    """The instructions of ``code``, without caches and EXTENDED_ARG, and its exception table."""
-    raw = code.co_code
-    positions = list(code.co_positions())
-    instrs: list[Instr] = []
-    index_at: dict[int, int] = {}  # code unit -> index of the instruction
-    jumps: list[tuple[Instr, int]] = []
-    unit, size, arg = 0, len(raw) // 2, 0
-    begin = 0  # of the instruction with its EXTENDED_ARGs
-    while unit < size:
-        op = raw[2 * unit]
-        arg |= raw[2 * unit + 1]
-        if op == EXTENDED_ARG:
-            arg <<= 8
-            unit += 1
-            continue
-        instr = Instr(op, arg, positions[unit])
-        for u in range(begin, unit + 1):
-            index_at[u] = len(instrs)
-        instrs.append(instr)
-        unit += 1 + CACHES[op]
-        if op in JUMPS:
-            jumps.append((instr, unit - arg if op in BACKWARD else unit + arg))
-        begin, arg = unit, 0
-    index_at[size] = len(instrs)
-    for instr, target in jumps:
-        instr.jump = index_at[target]
-        instrs[instr.jump].target = True
-    regions = []
-    numbers = _varints(code.co_exceptiontable)
-    for start in numbers:
-        length, handler, depth = next(numbers), next(numbers), next(numbers)
-        # A region may end within the caches of its last instruction.
-        stop = start + length
-        while stop not in index_at:
-            stop += 1
-        regions.append(Region(index_at[start], index_at[stop], index_at[handler], depth))
-        instrs[index_at[handler]].target = True
-    return instrs, regions
-
-
-def _varints(table: bytes) -> Iterator[int]:
-    """The numbers of an exception table: six bits a byte, highest first."""
-    value = 0
-    for byte in table:
-        value = value << 6 | byte & 63
-        if not byte & 64:
-            yield value
-            value = 0
-
-
-def _varint(value: int, first: int = 0) -> bytes:
-    digits = [value & 63]
-    while value := value >> 6:
-        digits.append(value & 63 | 64)
-    digits[-1] |= first
-    return bytes(reversed(digits))
+def position_of(location: InstrLocation) -> Position:
+    return (
+        location.lineno,
+        location.end_lineno,
+        location.col_offset,
+        location.end_col_offset,
+    )
 
 
 class Assembler:
-    """Collects instructions for a copy of ``code`` and assembles it.
+    """Takes a code object apart and assembles a copy of it with other instructions.
 
-    Jumps and regions are given in indices of the old instructions: ``mark`` is called before the
-    replacement of each of them is written.
+    ``source`` are the instructions, without caches and EXTENDED_ARG, and ``regions`` the exception table. Jumps and
+    regions of the new instructions are given in indices of the old ones: ``mark`` is called before the replacement of
+    each of them is written.
     """
 
     def __init__(self, code: CodeType) -> None:
-        self.code = code
-        self.consts = list(code.co_consts)
+        self.concrete = ConcreteBytecode.from_code(code)
+        self.stacksize = code.co_stacksize
+        self.consts = self.concrete.consts
+        self.source: list[Instr] = []
+        self.regions: list[Region] = []
         self.instrs: list[tuple[int, int, Position, int | None]] = []
         self.starts: list[int] = []  # old index -> index here
+        self.disassemble()
+
+    def disassemble(self) -> None:
+        positions: dict[Any, Position] = {None: NOT_KNOWN}
+        instrs = self.source
+        index_at: dict[int, int] = {}  # code unit -> index of the instruction
+        jumps: list[tuple[Instr, int]] = []
+        unit = 0
+        for found in self.concrete:
+            assert isinstance(found, ConcreteInstr)
+            if found.name != CACHE:
+                location = found.location
+                position = positions.get(location)
+                if position is None:
+                    position = positions[location] = position_of(location)
+                arg = 0 if found.arg is UNSET else found.arg
+                instr = Instr(found.opcode, arg, position)
+                target = found.get_jump_target(unit)
+                if target is not None:
+                    jumps.append((instr, target))
+                for u in range(unit, unit + found.size // 2):  # with its EXTENDED_ARGs
+                    index_at[u] = len(instrs)
+                instrs.append(instr)
+            unit += found.size // 2
+        index_at[unit] = len(instrs)
+        for instr, target in jumps:
+            instr.jump = index_at[target]
+            instrs[instr.jump].target = True
+        for entry in self.concrete.exception_table:
+            # A region may end within the caches of its last instruction.
+            stop = entry.stop_offset + 1
+            while stop not in index_at:
+                stop += 1
+            start, handler = index_at[entry.start_offset], index_at[entry.target]
+            self.regions.append(
+                Region(start, index_at[stop], handler, entry.stack_depth, entry.push_lasti)
+            )
+            instrs[handler].target = True
 
     def mark(self) -> None:
         self.starts.append(len(self.instrs))
@@ -155,33 +139,39 @@ class Assembler:
         self.consts.append(value)
         return len(self.consts) - 1
 
-    def assemble(self, regions: list[Region], extra_stack: int) -> CodeType:
+    def assemble(self, extra_stack: int = 0) -> CodeType:
         self.mark()  # the end
         offsets, args, prefixes = self._layout()
-        starts = self.starts
-        code = bytearray()
-        for (op, _, _, _), arg, count in zip(self.instrs, args, prefixes):
-            while count:
-                code.append(EXTENDED_ARG)
-                code.append(arg >> 8 * count & 0xFF)
-                count -= 1
-            code.append(op)
-            code.append(arg & 0xFF)
+        made: dict[Any, ConcreteInstr] = {}  # to make one takes longer than all else
+        locations: dict[Position, InstrLocation] = {}
+        instrs: list[ConcreteInstr] = []
+        for (op, _, position, _), arg, count in zip(self.instrs, args, prefixes):
+            key = op, arg, count, position
+            instr = made.get(key)
+            if instr is None:
+                location = locations.get(position)
+                if location is None:
+                    location = locations[position] = InstrLocation(*position)
+                    made[position] = ConcreteInstr(CACHE, 0, location=location)
+                instr = made[key] = ConcreteInstr(
+                    dis.opname[op],
+                    arg if op in HAS_ARGUMENT else UNSET,
+                    location=location,
+                    extended_args=count or None,
+                )
+            instrs.append(instr)
             if CACHES[op]:
-                code.extend(bytes(2 * CACHES[op]))
-        table = bytearray()
-        for region in regions:
-            start = offsets[starts[region.start]]
-            table += _varint(start, first=128)
-            table += _varint(offsets[starts[region.stop]] - start)
-            table += _varint(offsets[starts[region.handler]])
-            table += _varint(region.depth)
-        return self.code.replace(
-            co_code=bytes(code),
-            co_consts=tuple(self.consts),
-            co_linetable=self._positions(offsets),
-            co_exceptiontable=bytes(table),
-            co_stacksize=self.code.co_stacksize + extra_stack,
+                instrs += [made[position]] * CACHES[op]
+        new, starts = self.concrete, [offsets[i] for i in self.starts]
+        new[:] = instrs
+        new.exception_table = [
+            ExceptionTableEntry(
+                starts[x.start], starts[x.stop] - 1, starts[x.handler], x.depth, x.lasti
+            )
+            for x in self.regions
+        ]
+        return new.to_code(
+            stacksize=self.stacksize + extra_stack, compute_exception_stack_depths=False
         )
 
     def _layout(self) -> tuple[list[int], list[int], list[int]]:
@@ -210,63 +200,7 @@ class Assembler:
                     prefixes[i], settled = needed, False
         return offsets, args, prefixes
 
-    def _positions(self, offsets: list[int]) -> bytes:
-        """The table behind ``co_positions``; see Objects/locations.md in CPython."""
-        table = bytearray()
-        line = self.code.co_firstlineno
-        begin, current = 0, self.instrs[0][2]
-        for i, (_, _, position, _) in enumerate(self.instrs):
-            if position is not current and position != current:
-                line = _write_position(table, current, offsets[i] - begin, line)
-                begin, current = offsets[i], position
-        _write_position(table, current, offsets[-1] - begin, line)
-        return bytes(table)
-
 
 def _prefixes(arg: int) -> int:
     """The number of EXTENDED_ARGs that an argument needs."""
     return (arg.bit_length() - 1) // 8 if arg else 0
-
-
-def _write_position(table: bytearray, position: Position, size: int, line: int) -> int:
-    """Write the entries for ``size`` code units, given the line before; returns the line after."""
-    start, end, column, end_column = position
-    while size > 0:
-        length = min(size, 8)
-        size -= length
-        head = 128 | length - 1
-        if start is None:
-            table.append(head | 15 << 3)
-            continue
-        delta, line = start - line, start
-        if column is None or end_column is None or end is None:
-            table.append(head | 13 << 3)
-            table += _signed(delta)
-        elif end == start and delta == 0 and column < 80 and 0 <= end_column - column < 16:
-            table.append(head | column >> 3 << 3)
-            table.append((column & 7) << 4 | end_column - column)
-        elif end == start and 0 <= delta < 3 and column < 128 and end_column < 128:
-            table.append(head | 10 + delta << 3)
-            table.append(column)
-            table.append(end_column)
-        else:
-            table.append(head | 14 << 3)
-            table += _signed(delta)
-            table += _little(end - start)
-            table += _little(column + 1)
-            table += _little(end_column + 1)
-    return line
-
-
-def _little(value: int) -> bytes:
-    """Six bits a byte, lowest first."""
-    digits = bytearray()
-    while value > 63:
-        digits.append(value & 63 | 64)
-        value >>= 6
-    digits.append(value)
-    return bytes(digits)
-
-
-def _signed(value: int) -> bytes:
-    return _little(-value << 1 | 1 if value < 0 else value << 1)

@@ -72,7 +72,7 @@ from dis import opmap
 from types import CodeType
 from typing import Any, NoReturn
 
-from .assembly import Assembler, Instr, Position, disassemble
+from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
 from .tape import Site
@@ -180,8 +180,8 @@ class Rewriter:
     def __init__(self, code: CodeType, hooks: Any) -> None:
         self.code = code
         self.hooks = hooks
-        self.source: list[Instr] = []
         self.out = Assembler(code)
+        self.source = self.out.source
         self.index = 0
         self.position: Position = (code.co_firstlineno, None, None, None)
         self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
@@ -195,11 +195,10 @@ class Rewriter:
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
                 out.consts[i] = self.nested(value)
-        source, regions = disassemble(self.code)
-        self.source = source
+        source = self.source
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
-        for loop in find_loops(self.code, source, regions):
+        for loop in find_loops(self.code, source, out.regions):
             heads[loop.head] = loop
             for i in loop.exits:
                 exits.setdefault(i, []).insert(0, loop)
@@ -222,7 +221,7 @@ class Rewriter:
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
-        return out.assemble(regions, max(EXTRA_STACK, most))
+        return out.assemble(max(EXTRA_STACK, most))
 
     def nested(self, code: CodeType) -> CodeType:
         try:

@@ -31,7 +31,7 @@ from fractions import Fraction
 
 import pytest
 
-from wengert.tracer.assembly import Assembler, disassemble
+from wengert.tracer.assembly import Assembler
 from wengert.tracer.errors import WengertError
 from wengert.tracer.rewrite import UnsupportedCode, instrument, is_twin, original
 from wengert.tracer.tape import Site
@@ -1518,11 +1518,10 @@ def test_assembling_the_same_instructions_gives_the_same_code():
     for module in (argparse, inspect, textwrap, typing, sys.modules[__name__]):
         for code in codes(compile(inspect.getsource(module), module.__file__, "exec")):
             assembler = Assembler(code)
-            instrs, regions = disassemble(code)
-            for instr in instrs:
+            for instr in assembler.source:
                 assembler.mark()
                 assembler.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
-            same = assembler.assemble(regions, 0)
+            same = assembler.assemble()
             assert same.co_code == code.co_code
             assert same.co_exceptiontable == code.co_exceptiontable
             assert list(same.co_positions()) == list(code.co_positions())
