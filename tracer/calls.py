@@ -48,7 +48,7 @@ from .protocols import (
 )
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
-from .session import Tracer, intrinsics
+from .session import Tracer, intrinsics, untraced
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 
@@ -352,7 +352,8 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         twin = fn
     else:
         try:
-            twin_code = rewrite.instrument(code, hooks)
+            with untraced():  # it may use a class whose special methods make a detour at the moment
+                twin_code = rewrite.instrument(code, hooks)
         except rewrite.UnsupportedCode as error:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
         place = function_place(tracer, fn, owner)

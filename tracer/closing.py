@@ -24,7 +24,7 @@ from .intrinsic import intrinsic
 from .places import blame
 from .record import operand, record
 from .run import run
-from .session import Tracer, active
+from .session import Tracer, active, untraced
 from .tape import NOWHERE, Input, Op, Site, fn_name, primal
 
 FunctionType = types.FunctionType
@@ -171,11 +171,8 @@ class Closed:
 @intrinsic
 def value(f: Any, *given: Any) -> Any:
     """What a function returns for plain values, outside of every trace."""
-    before, active.tracer = active.tracer, None
-    try:
+    with untraced():
         return f(*given)
-    finally:
-        active.tracer = before
 
 
 intrinsic(Closed.__call__)

@@ -10,8 +10,9 @@ overlay   the traced values behind attributes and globals of the outside, which 
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import errors
@@ -108,6 +109,16 @@ class _Active(threading.local):
 
 
 active = _Active()
+
+
+@contextlib.contextmanager
+def untraced() -> Iterator[None]:
+    """For statements that do something of Wengert's own, and trace nothing."""
+    before, active.tracer = active.tracer, None
+    try:
+        yield
+    finally:
+        active.tracer = before
 
 
 def remember(refusal: Refusal) -> None:

@@ -1,5 +1,6 @@
 """Special methods that C code calls: they run as twins, in every thread, and leave nothing behind."""
 
+import enum
 import math
 import operator
 import sys
@@ -234,3 +235,19 @@ def test_items_that_a_generator_gives():
 
     check(smallest, 0.3)
     check(f, 0.3)
+
+
+def test_a_function_is_instrumented_while_an_enum_makes_a_detour():
+    """Instrumenting uses enums itself, whose methods must not lead to instrumented copies then."""
+
+    class Colour(enum.Enum):
+        RED = 1
+
+    def f(x):
+        made = sorted([Colour.RED, Colour.RED], key=lambda colour: fresh(colour))
+        return x * len(made) * [Colour.RED, enum.EnumType].index(enum.EnumType)
+
+    scope = {}
+    exec("def fresh(colour): return colour.value", scope)
+    fresh = scope["fresh"]
+    assert grad(f)(3.0) == 2.0
