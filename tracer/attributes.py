@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import calls, places, protocols
+from . import calls, places, protocols, scopes
 from .arrays import is_traced_array
-from .border import ATOMS, enter, lower
+from .border import ATOMS, STAND_INS, enter, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .reads import HEAP_TYPE, MISSING, Place, static
@@ -52,7 +52,6 @@ PLAIN = frozenset(
     )
     + (
         types.CodeType,
-        types.FrameType,
         types.TracebackType,
         property,
         types.MappingProxyType,
@@ -77,6 +76,9 @@ class Globals:
         self.__dict__ = scope
 
 
+MODULES = (types.ModuleType, Globals)
+
+
 def is_a(obj: Any, kinds: Any) -> bool:
     """Whether an object is an instance, told by its type alone: its ``__class__`` may be an attribute with code."""
     return issubclass(type(obj), kinds)
@@ -84,7 +86,7 @@ def is_a(obj: Any, kinds: Any) -> bool:
 
 def slot(obj: Any) -> int:
     """The identity under which the overlay keeps what belongs to an object; a module is its globals."""
-    return id(vars(obj)) if is_a(obj, (types.ModuleType, Globals)) else id(obj)
+    return id(vars(obj)) if is_a(obj, MODULES) else id(obj)
 
 
 def lies_outside(tracer: Tracer, obj: Any) -> bool:
@@ -174,6 +176,12 @@ class Namespace(dict[str, Any]):
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
+    def refresh(self) -> None:
+        """Show what the owner holds by now."""
+        held = namespace(self.tracer, self.owner)
+        super().clear()
+        super().update(held)
+
     @intrinsic
     def setdefault(self, name: str, value: Any = None) -> Any:
         if name not in self:
@@ -186,6 +194,9 @@ class Namespace(dict[str, Any]):
         if name in self:
             del self[name]
         return value
+
+
+STAND_INS[Namespace] = lambda seen: vars(seen.owner)
 
 
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
@@ -213,6 +224,10 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return obj.append if obj.shadow is None else obj.shadow.append
     if kind in PLAIN:
         return getattr(obj, name)
+    if kind is types.FrameType:
+        return load_frame(tracer, obj, name)
+    if kind is types.FunctionType and name in OF_FUNCTIONS:
+        return load_function(tracer, site, obj, name)
     if kind is types.ModuleType:
         own = tracer.modules.get(id(obj))
         value = own[name] if own is not None and name in own else getattr(obj, name)
@@ -235,6 +250,18 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 
 
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
+    try:
+        return load_found(tracer, site, obj, kind, name)
+    except AttributeError:
+        fallback = getattr(kind, "__getattr__", None)
+        if type(fallback) is not types.FunctionType:
+            raise
+    noted(tracer, kind, "__getattr__", fallback, "static")
+    return calls.call(tracer, site, fallback, (obj, name), {})
+
+
+def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
+    """``obj.name`` without ``__getattr__``."""
     custom = kind.__getattribute__
     if type(custom) is types.FunctionType:
         noted(tracer, kind, "__getattribute__", custom, "static")
@@ -271,10 +298,8 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         try:
             value = object.__getattribute__(obj, name)
         except AttributeError:
-            fallback = kind.__getattr__  # type: ignore[attr-defined]
             noted(tracer, obj, name, MISSING, "unset")
-            noted(tracer, kind, "__getattr__", fallback, "static")
-            return calls.call(tracer, site, fallback, (obj, name), {})
+            raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
     value = getattr(obj, name)
     place = noted(tracer, obj, name, value)
@@ -283,6 +308,32 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
             place = noted(tracer, kind, name, value)
         return leaf(tracer, owner_of(kind, name), name, value, True, place)
     return leaf(tracer, obj, name, value, outside or type(obj) is types.FunctionType, place)
+
+
+# The attributes of a function that its twin has not got from it.
+OF_FUNCTIONS = frozenset(("__code__", "__globals__", "__closure__"))
+
+
+def load_function(tracer: Tracer, site: Site, fn: types.FunctionType, name: str) -> Any:
+    """What a function is made of: the traced function sees its own code, and the cells of its twin."""
+    if name == "__globals__":
+        return scopes.seen_globals(tracer, site, fn.__globals__, f"{fn.__name__}.__globals__")
+    if calls.rewrite.is_twin(fn.__code__):
+        return calls.rewrite.original(fn.__code__) if name == "__code__" else fn.__closure__
+    if name == "__closure__":
+        return calls.twin_of(tracer, fn).__closure__
+    return leaf(tracer, fn, name, calls.code_of(fn), True, noted(tracer, fn, name, fn.__code__))
+
+
+def load_frame(tracer: Tracer, frame: types.FrameType, name: str) -> Any:
+    """An attribute of a frame: the traced function sees its own code, and none of our frames."""
+    if name == "f_code":
+        return calls.rewrite.original(frame.f_code)
+    if name == "f_back":
+        return places.outer(frame)
+    if name == "f_globals":
+        return scopes.seen(tracer, frame.f_globals)
+    return getattr(frame, name)
 
 
 def leaf(

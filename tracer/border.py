@@ -14,15 +14,17 @@ tracer keeps the boxes that belong to them in an overlay, under the object and t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import types
 from collections import defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import rewrite
+from . import frames, rewrite
 from .arrays import current, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -290,6 +292,8 @@ def lower(
     memo = {} if memo is None else memo
     if id(value) in memo:
         return memo[id(value)][1]
+    if kind in STAND_INS:
+        return STAND_INS[kind](value)
     if is_container(value):
         return lower_container(tracer, value, memo, final)
     if kind is types.FunctionType:
@@ -313,9 +317,15 @@ def lower(
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
                     setattr(value, key, plain)
+    elif final and isinstance(value, BaseException):
+        strip_exception(tracer, value, memo)
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
+
+
+# What stands, in variables of the traced function, for something of plain Python's; and how to get that.
+STAND_INS: dict[type, Callable[[Any], Any]] = {}
 
 
 CARRIERS = frozenset(
@@ -356,6 +366,8 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
         return kind._make(plain) if hasattr(kind, "_make") else kind(plain)
     if known is not None:
         original = known[1]
+        if original is value:  # it is seen as it is
+            return value
     elif final:
         original = value
     else:
@@ -456,7 +468,7 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     """Take boxes out of the attributes of an object that was made inside; it belongs to the outside from now on."""
     memo[id(instance)] = (instance, instance)
     if isinstance(instance, BaseException):
-        instance.args = tuple(lower(tracer, x, memo, final) for x in instance.args)
+        lower_members(tracer, instance, memo, final)
     if final and isinstance(instance, COLLECTIONS):
         empty_of_boxes(tracer, instance, memo)
     if isinstance(instance, types.ModuleType | np.ndarray | np.generic | float | complex):
@@ -469,6 +481,21 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
                 tracer.overlay[id(instance), key] = (instance, plain, value)
     if not final:
         tracer.outside[id(instance)] = instance
+
+
+def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], final: bool) -> None:
+    """The same for what an exception keeps in C: ``args``, ``value``, ``obj`` … of some of them, and for its frames."""
+    error.args = tuple(lower(tracer, x, memo, final) for x in error.args)
+    for cls in type(error).__mro__:
+        for name, member in vars(cls).items():
+            if type(member) is types.MemberDescriptorType and cls.__module__ == "builtins":
+                value = getattr(error, name, None)
+                plain = lower(tracer, value, memo, final)
+                if plain is not value:
+                    with contextlib.suppress(AttributeError, TypeError):  # it is read-only
+                        setattr(error, name, plain)
+    if final:
+        frames.make_plain(error, lambda value: lower(tracer, value, memo, True))
 
 
 COLLECTIONS = (list, dict, set, deque)
@@ -539,7 +566,7 @@ def settle(tracer: Tracer) -> None:
     }
     settle_tails(tracer)
     for shadow, original in list(tracer.originals.values()):
-        if isinstance(original, (tuple, frozenset)):
+        if isinstance(original, (tuple, frozenset)) or original is shadow:
             continue
         memo[id(shadow)] = (shadow, original)
         if not sync(tracer, original, shadow, memo, True):
@@ -575,16 +602,18 @@ def settle(tracer: Tracer) -> None:
             cell.cell_contents = plain
     for fn in tracer.pending:
         lower_function(tracer, fn, memo, True)
+    for scope in tracer.scopes.values():
+        scope.settle(tracer, memo)
 
 
-def strip_exception(tracer: Tracer, error: BaseException) -> None:
-    """Take boxes out of an exception that is about to reach the caller."""
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        lower_object(tracer, current, {}, True)
-        current = current.__cause__ or current.__context__
+def strip_exception(
+    tracer: Tracer, error: BaseException, memo: dict[int, Any] | None = None
+) -> None:
+    """Take boxes out of an exception that reaches the outside, and out of all that is shown with it."""
+    memo = {} if memo is None else memo
+    for one in frames.shown(error):
+        if id(one) not in memo:
+            lower_object(tracer, one, memo, True)
 
 
 def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tree:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import abc
 import builtins
 import functools
@@ -9,18 +10,18 @@ import itertools
 import operator
 import sys
 import types
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
-from . import attributes, calls, places, protocols
+from . import attributes, calls, dynamic, places, protocols, scopes
 from .border import lower
 from .box import BOXES
 from .calls import call, handles
+from .depth import depth, recursion_limit
 from .errors import TraceError
-from .foreign import callback, structural
+from .foreign import callback, opaque, structural
 from .protocols import method_of, plain_of
 from .reads import MISSING
 from .record import NUMBERS, effect, has_box, record
@@ -265,53 +266,26 @@ def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(vars)
 def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args:
-        raise under_another_name(site, "vars()")
+        return dynamic.of_caller(tracer, site, "vars()")
     return attributes.load(tracer, site, args[0], "__dict__")
 
 
 @handles(locals)
 def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    raise under_another_name(site, "locals()")
-
-
-def under_another_name(site: Site, what: str) -> TraceError:
-    """The error for a builtin that looks at its caller's variables, and was not called by its own name."""
-    return TraceError(
-        f"{places.blame(site)}: {what} looks at the variables of the function that calls it; call it by this name there"
-    )
-
-
-def _variables(tracer: Tracer, site: Site, variables: Any, args: Any, kwargs: Any) -> Any:
-    return variables
-
-
-def _names(tracer: Tracer, site: Site, variables: Any, args: Any, kwargs: Any) -> Any:
-    return sorted(variables)
-
-
-calls.scope_builtins.update({locals: _variables, vars: _variables, dir: _names})
+    return dynamic.of_caller(tracer, site, "locals()")
 
 
 @handles(globals)
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    unrepeatable(tracer, site, "globals()")
-    return attributes.namespace(tracer, attributes.Globals(places.user_frame().f_globals))
+    return scopes.seen_globals(tracer, site, places.user_frame().f_globals, "globals()")
 
 
 @handles(dir)
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
     if not args:
-        raise under_another_name(site, "dir()")
+        return sorted(dynamic.of_caller(tracer, site, "dir()"))
     return dir(plain_of(args[0]))
-
-
-@handles(eval, exec)
-def _eval(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    raise TraceError(
-        f"{site.filename}:{site.lineno}, in {site.function}: eval and exec cannot be traced; make a function of the "
-        "code outside the traced function, and call it"
-    )
 
 
 @handles(super)
@@ -324,15 +298,30 @@ def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     )
 
 
-@handles(sys._getframe)
-def _getframe(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    unrepeatable(tracer, site, "sys._getframe()")
-    frame = places.user_frame()
-    for _ in range(args[0] if args else 0):
-        frame = frame.f_back
-        while frame.f_code.co_filename.startswith(places.HERE):
-            frame = frame.f_back
-    return frame
+for _name in ("start_joinable_thread", "start_new_thread"):
+
+    def _start(
+        tracer: Tracer, site: Site, args: Any, kwargs: Any, name: str = f"_thread.{_name}"
+    ) -> Any:
+        raise calls.elsewhere(site, name)
+
+    if hasattr(_thread, _name):
+        handles(getattr(_thread, _name))(_start)
+
+
+@handles(sys.getrecursionlimit)
+def _getrecursionlimit(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if args or kwargs:
+        return sys.getrecursionlimit(*args, **kwargs)  # raises what plain Python raises
+    return opaque(tracer, site, recursion_limit, (), {})
+
+
+@handles(sys.setrecursionlimit)
+def _setrecursionlimit(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    unrepeatable(tracer, site, "sys.setrecursionlimit()")
+    if len(args) != 1 or kwargs:
+        sys.setrecursionlimit(*args, **kwargs)  # raises what plain Python raises
+    depth.set(protocols.plain_key(args[0]))
 
 
 @handles(print)
@@ -345,30 +334,11 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     print(*texts, **{k: lower(tracer, x) for k, x in kwargs.items()})
 
 
-@handles(warnings.warn)
-def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    """``warnings.warn`` names a line by counting frames, of which some are ours."""
-    names = ("message", "category", "stacklevel")
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    message, category = given["message"], given.get("category")
-    unrepeatable(tracer, site, "warnings.warn")
-    frame = _getframe(tracer, site, (max(given.get("stacklevel", 1), 1) - 1,), {})
-    if isinstance(message, Warning):
-        category = type(message)
-    scope = frame.f_globals
-    warnings.warn_explicit(
-        message,
-        category or UserWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        scope.get("__name__", "sys"),
-        scope.setdefault("__warningregistry__", {}),
-    )
-
-
 @handles(builtins.__build_class__)
 def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return builtins.__build_class__(*args, **kwargs)
+    if "metaclass" in kwargs:
+        kwargs = {**kwargs, "metaclass": plain_of(kwargs["metaclass"])}
+    return builtins.__build_class__(*map(plain_of, args), **kwargs)
 
 
 @handles(np.ndarray.tolist)

@@ -11,11 +11,12 @@ protocol     a Python-level special method, which CPython would run behind our b
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import operator
+import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,7 @@ ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_
 UNTRACED = frozenset(
     "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
     "_py_warnings weakref annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
-    "pytest _pytest subprocess socket tqdm matplotlib".split()
+    "pytest _pytest subprocess socket tqdm matplotlib pdb bdb cmd".split()
 )
 
 ABOUT_STRUCTURE = frozenset(
@@ -85,11 +86,11 @@ ELSEWHERE = frozenset(
 # What makes functions out of text, for an object of its own: run as it is.
 AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
 
+C_STACK = sys.version_info < (3, 12)
+
 PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
 
 special: dict[Any, Callable[..., Any]] = {}
-# Builtins that look at the variables of their caller: how(tracer, site, variables, args, kwargs).
-scope_builtins: dict[Any, Callable[..., Any]] = {}
 
 
 def handles(*fns: Any) -> Callable[[Any], Any]:
@@ -107,11 +108,13 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     """Ask what ``fn`` is, in the order of the design: primitive, Python, class, structural, opaque."""
     handler = rule = None
     if type(type(fn).__hash__) is not FunctionType:  # which is the user's own, and not ours to run
-        with contextlib.suppress(TypeError):  # not hashable, so neither has it
+        try:
             handler = special.get(fn)
             rule = registry.rules.get(fn)
             if rule is None and handler is None and registry.awaited:
                 rule = registry.lookup(fn)
+        except TypeError:  # not hashable, so neither has it
+            pass
     if tracer.loops is not None:
         args = tracer.loops.call(fn, rule, args)
     if tracer.primitives is not None and tracer.primitives(fn):
@@ -135,8 +138,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return call_partial(tracer, site, fn, args, kwargs)
     if kind is functools._lru_cache_wrapper:
         return cached.call_cached(tracer, site, fn, args, kwargs)
-    body = getattr(fn, "_implementation", None)
-    if type(body) is FunctionType and kind.__module__.startswith("numpy"):
+    body = getattr(fn, "_implementation", None) if kind.__module__.startswith("numpy") else None
+    if type(body) is FunctionType:
         if has_box(args) or has_box(kwargs):
             return call_function(tracer, site, body, args, kwargs)
         return opaque(tracer, site, fn, args, kwargs)
@@ -163,6 +166,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         plain = getattr(type(fn.__self__), fn.__name__, None)
         if plain is not None and hashable(plain) and plain in special:
             return special[plain](tracer, site, (fn.__self__, *args), kwargs)
+    if kind is typing.NewType:
+        return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
     if kind is operator.methodcaller:
         return call_method(tracer, site, fn, *args)
     if kind is operator.attrgetter:
@@ -316,12 +321,11 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         return fn(*args, **kwargs)
     known = tracer.twins.get(id(fn))
     if known is not None:
+        if C_STACK and not kwargs and 0 < len(args) < 4:
+            return call_directly(known[1], args)
         return known[1](*args, **kwargs)
     if (fn.__module__, fn.__qualname__) in ELSEWHERE:
-        raise TraceError(
-            f"{blame(site)}: {fn.__qualname__} has work done in another thread or process, where it cannot be traced; "
-            "call the functions themselves, one after the other"
-        )
+        raise elsewhere(site, fn.__qualname__)
     if (fn.__module__, fn.__qualname__) in AS_IS:
         return fn(*args, **kwargs)
     root = (fn.__module__ or "").partition(".")[0]
@@ -331,10 +335,40 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             and "module" in inspect.signature(fn).parameters
         ):
             kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
+        if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
+            return debugger.stop(tracer, site, fn, args, kwargs)
         if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
-            return fn(*args, **kwargs)
+            return as_caller(fn, args, kwargs)
         return opaque(tracer, site, fn, args, kwargs)
     return twin_of(tracer, fn, args[0] if args else None)(*args, **kwargs)
+
+
+def elsewhere(site: Site, name: str) -> TraceError:
+    """The error for work that is done where no tracer follows it."""
+    return TraceError(
+        f"{blame(site)}: {name} has work done in another thread or process, where it cannot be traced; "
+        "call the functions themselves, one after the other"
+    )
+
+
+def as_caller(fn: Any, args: Any, kwargs: Any) -> Any:
+    """Call what looks into the globals of its caller for its module, in a frame that has those of the traced code."""
+    return FunctionType(step.__code__, user_frame().f_globals)(fn, args, kwargs)
+
+
+def step(fn: Any, args: Any, kwargs: Any) -> Any:
+    return fn(*args, **kwargs)
+
+
+def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:
+    """Call a function without unpacking its arguments, for which CPython 3.11 would need a piece of the C stack."""
+    match args:
+        case (x,):
+            return twin(x)
+        case (x, y):
+            return twin(x, y)
+        case (x, y, z):
+            return twin(x, y, z)
 
 
 def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
@@ -523,7 +557,9 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)
         if new is object.__new__:
-            return cls(*args, **kwargs)
+            return type.__call__(cls, *args, **kwargs)
+        if cls.__module__ == "typing":
+            return as_caller(cls, args, kwargs)
         if issubclass(cls, np.generic) and has_box(args):
             return record(tracer, site, cls, args, kwargs)
         return opaque(tracer, site, cls, args, kwargs)
@@ -543,6 +579,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import cached, closing, hooks  # noqa: E402
+from . import cached, closing, debugger, hooks  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401
 from . import errstate as _errstate  # noqa: E402, F401
+from . import stack as _stack  # noqa: E402, F401

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from . import rewrite
+from . import rewrite, watchers
 from .box import BOXES
 from .errors import EscapeError
 from .places import OURS, blame
@@ -76,6 +76,7 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     escaped: list[Any] = []
 
     def look(frame: Any, event: str, arg: Any) -> None:
+        suspended.tell(frame, event, arg)
         if event != "call" or escaped:
             return
         code = frame.f_code
@@ -84,14 +85,14 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
         if any(map(holds_box, arguments_of(frame))):
             escaped.append(code)
 
-    before = sys.getprofile()
+    suspended = watchers.Suspended()
     taken: list[Detour] = []
     try:
         detours.take(special_methods(tracer, classes), taken)
         sys.setprofile(look)
         result = fn(*args, **kwargs)
     finally:
-        sys.setprofile(before)
+        suspended.resume()
         detours.leave(taken)
     if escaped:
         code = escaped[0]

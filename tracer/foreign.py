@@ -13,9 +13,10 @@ import contextlib
 import functools
 import itertools
 import operator
+import re
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from .protocols import (
     plain_of,
     write_container,
 )
+from .reads import HEAP_TYPE
 from .record import append, born, effect, finish, has_box, operand, raised, record
 from .session import Tracer
 from .structure import is_container
@@ -173,7 +175,39 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         args = (plain_key(args[0]), *args[1:])
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
-    return watched(fn, args, kwargs, site)
+    try:
+        return watched(fn, args, kwargs, site)
+    except TypeError as error:
+        show_plain_names(error, (args, kwargs))
+        raise
+
+
+def show_plain_names(error: TypeError, given: Any) -> None:
+    """Let a C function that complains of the type of a box complain of that of the value in it."""
+    message = error.args[0] if error.args else None
+    if isinstance(message, str) and "Box" in message:
+        for box in boxes_in(given):
+            kind = type(box.value)
+            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
+            message = re.sub(rf"\b{type(box).__name__}\b", name, message)
+        error.args = (message, *error.args[1:])
+
+
+def boxes_in(value: Any) -> Iterator[Box]:
+    """The boxes in nested arguments."""
+    if type(value) in BOXES:
+        yield value
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        for x in value:
+            yield from boxes_in(x)
+    elif isinstance(value, dict):
+        for x in value.values():
+            yield from boxes_in(x)
+
+
+def type_name(kind: type) -> str:
+    """How CPython calls a class written in C."""
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 LOOKERS = frozenset(

@@ -11,19 +11,19 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable
-from types import MethodType, ModuleType
+from types import GeneratorType, MethodType, ModuleType
 from typing import Any
 
-from . import attributes, calls, protocols
+from . import attributes, calls, frames, protocols
 from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
+from .depth import depth
 from .escape import watched
-from .intrinsic import Intrinsic
 from .protocols import method_of
 from .reads import MISSING, Place, Reads
 from .record import decide, effect, raised
-from .session import active, intrinsic
+from .session import Tracer, active, intrinsic
 from .tails import tail_of
 from .tape import FloatOp, Op, Signature, Site
 
@@ -231,8 +231,37 @@ def call_ex(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return fn(*args, **(kwargs or {}))
-        args = tuple(protocols.iterate_object(tracer, site, args))
+        if type(args) is not tuple:
+            kind = type(protocols.plain_of(args))
+            if not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
+                fn(*protocols.plain_of(args))  # raises what plain Python raises
+            args = tuple(protocols.iterate_object(tracer, site, args))
         return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
+
+    return hook
+
+
+def unpacked(site: Site) -> Hook:
+    def hook(mapping: Any) -> Any:
+        if type(mapping) is dict:
+            return mapping
+        tracer = active.tracer
+        if tracer is None:
+            return mapping
+        return protocols.as_mapping(tracer, site, mapping)
+
+    return hook
+
+
+def merged(site: Site) -> Hook:
+    open_it = unpacked(site)
+
+    def hook(mapping: Any, fn: Any, given: dict[str, Any]) -> dict[str, Any]:
+        mapping = open_it(mapping)
+        if not hasattr(type(mapping), "keys") or not given.keys().isdisjoint(mapping):
+            fn(**given, **mapping)  # raises what plain Python raises
+        given.update(mapping)
+        return given
 
     return hook
 
@@ -327,6 +356,8 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             if isinstance(sys.exception(), NameError):  # it is being matched against this class
                 reads.problem("a NameError was caught", site)
         scope = sys._getframe(depth).f_globals
+        if tracer.scopes and (own := tracer.scopes.get(id(scope))) is not None:
+            return own.load(tracer, site, name, value)
         entry = tracer.overlay.get((id(scope), name))
         if entry is not None and entry[1] is value:
             return entry[2]
@@ -361,24 +392,54 @@ def load_name(site: Site, name: str) -> Hook:
     return hook
 
 
-class Around(Intrinsic):
-    """A builtin that looks at the variables of its caller, with these."""
+def load_variable(site: Site, name: str) -> Hook:
+    load = load_global(site, name, depth=2)
 
-    __slots__ = ("f", "namespace", "options", "site")
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None or tracer.executing[-1].has_own(name):
+            return value
+        return load(value)
 
-    def __init__(self, site: Site, f: Any, namespace: Any) -> None:
-        self.site, self.f, self.namespace, self.options = site, f, namespace, ()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        how = calls.scope_builtins[self.f]
-        return how(active.tracer, self.site, self.namespace, args, kwargs)
+    return hook
 
 
-def around(site: Site) -> Hook:
-    def hook(namespace: Any, fn: Any) -> Any:
-        if active.tracer is None or not any(fn is known for known in calls.scope_builtins):
-            return fn
-        return MethodType(Around.__call__, Around(site, fn, namespace))
+def store_variable(site: Site, name: str) -> Hook:
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return value
+        running = tracer.executing[-1]
+        if running.locals is running.globals:
+            return put_global(tracer, site, running.globals, name, value)
+        if tracer.loops is not None:
+            tracer.loops.write()
+        return value
+
+    return hook
+
+
+def delete_variable(site: Site) -> Hook:
+    def hook(name: str) -> None:
+        tracer = active.tracer
+        if tracer is None:
+            return
+        running = tracer.executing[-1]
+        if running.locals is running.globals:
+            remove_global(tracer, site, running.globals, name)
+        elif tracer.loops is not None:
+            tracer.loops.write()
+
+    return hook
+
+
+def variables(site: Site) -> Hook:
+    def hook(namespace: Any) -> None:
+        tracer = active.tracer
+        if tracer is not None:
+            tracer.variables = (site, namespace)
+            if tracer.loops is not None:
+                tracer.loops.look()
 
     return hook
 
@@ -400,7 +461,8 @@ def global_append(site: Site, name: str) -> Hook:
         tracer = active.tracer
         if tracer is not None and type(value) is list:
             scope = sys._getframe(1).f_globals
-            if (id(scope), name) not in tracer.overlay and scope.get(name) is value:
+            known = (id(scope), name) in tracer.overlay or id(scope) in tracer.scopes
+            if not known and scope.get(name) is value:
                 tail = tail_of(tracer, name, value)
                 if tail is not None and tail.shadow is None:
                     if tracer.reads is not None:
@@ -414,28 +476,44 @@ def global_append(site: Site, name: str) -> Hook:
 def store_global(site: Site, name: str) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
-        if tracer is None or isinstance(
-            value, ModuleType
-        ):  # a module is imported once, whoever asks
+        if tracer is None:
             return value
-        plain = lower(tracer, value)
-        scope = sys._getframe(1).f_globals
-        tracer.overlay[id(scope), name] = (scope, plain, value)
-        if tracer.reads is not None:
-            tracer.reads.wrote(id(scope), name)
-        effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
-        return plain
+        return put_global(tracer, site, sys._getframe(1).f_globals, name, value)
 
     return hook
+
+
+def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, value: Any) -> Any:
+    """Set a global: what the globals themselves are to hold."""
+    own = tracer.scopes.get(id(scope))
+    if own is not None:
+        return own.store(tracer, site, name, value)
+    if isinstance(value, ModuleType):  # a module is imported once, whoever asks
+        return value
+    plain = lower(tracer, value)
+    tracer.overlay[id(scope), name] = (scope, plain, value)
+    if tracer.reads is not None:
+        tracer.reads.wrote(id(scope), name)
+    effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
+    return plain
 
 
 def delete_global(site: Site) -> Hook:
     def hook(name: str) -> None:
         tracer = active.tracer
-        if tracer is not None and tracer.reads is not None:
-            tracer.reads.problem(f"the global {name} is deleted", site)
+        if tracer is not None:
+            remove_global(tracer, site, sys._getframe(1).f_globals, name)
 
     return hook
+
+
+def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) -> None:
+    """A global is about to be deleted."""
+    own = tracer.scopes.get(id(scope))
+    if own is not None:
+        own.delete(tracer, site, name)
+    elif tracer.reads is not None:
+        tracer.reads.problem(f"the global {name} is deleted", site)
 
 
 def import_name(site: Site, name: str, last: list[Any]) -> Hook:
@@ -465,6 +543,28 @@ def import_from(site: Site, name: str, last: list[Any]) -> Hook:
     return hook
 
 
+def import_star(site: Site) -> Hook:
+    def hook(module: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            tracer.reads.problem("all names of a module are imported", site)
+        return module
+
+    return hook
+
+
+def shown(site: Site) -> Hook:
+    def hook(value: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return value
+        if tracer.reads is not None:
+            tracer.reads.problem("a value is displayed as in an interactive session", site)
+        return lower(tracer, value)
+
+    return hook
+
+
 def iter(site: Site) -> Hook:
     def hook(obj: Any) -> Any:
         tracer = active.tracer
@@ -473,6 +573,8 @@ def iter(site: Site) -> Hook:
         if tracer.reads is not None and method_of(obj, "__iter__") is None:
             tracer.reads.looked_into(obj, site)
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
+        if type(iterator) is GeneratorType:
+            depth.check()
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook
@@ -497,6 +599,16 @@ def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
         tracer = active.tracer
         if tracer is not None and tracer.loops is not None:
             tracer.loops.leave(loops, sys._getframe(1))
+
+    return hook
+
+
+def caught(site: Site) -> Hook:
+    def hook(error: BaseException) -> None:
+        frames.fold_caught(error)
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None and type(error) is RecursionError:
+            tracer.reads.problem("a RecursionError was caught", site)
 
     return hook
 
@@ -528,6 +640,9 @@ class Context:
 
 def context(site: Site) -> Hook:
     def hook(manager: Any) -> Any:
+        if type(manager) in BOXES:
+            with manager.value:  # raises what plain Python raises
+                pass
         enter_method, exit_method = method_of(manager, "__enter__"), method_of(manager, "__exit__")
         if active.tracer is None or enter_method is None or exit_method is None:
             return manager

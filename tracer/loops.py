@@ -294,6 +294,12 @@ class Loops:
         if self.open and not (ops and ops[-1].fn is drawn):
             ops.append(Op(drawn, (), None, NOWHERE, self.tape))
 
+    def look(self) -> None:
+        """The running iterations look at all variables, also at those that nobody knows to be carried."""
+        for passage in self.open:
+            passage.rigid = passage.rigid or "it looks at all variables"
+            self.keep(passage)
+
     def split(self, passage: Passage, at: int) -> None:
         """End a passage at one of its heads, by its index: what follows is a passage of its own."""
         part = Passage(passage.loop, None, passage.writes)
@@ -381,7 +387,7 @@ class Loops:
     def iterate(self, source: Any, iterator: Iterator[Any]) -> Iterator[Any]:
         """An iterator is made from an object: the one to take instead."""
         self.source, self.items = source, None
-        if type(source) in FOLLOWED:
+        if type(source) in FOLLOWED and sys.gettrace() is None:  # a debugger would see how it ends
             self.items = Items(iterator, self)
             return self.items
         if hasattr(type(source), "__next__") and type(source) not in FRESH:

@@ -13,7 +13,6 @@ import sys
 import sysconfig
 from typing import Any
 
-from . import rewrite
 from .tape import NOWHERE, Site
 
 # Where our own code lies: its frames are never the user's.
@@ -21,6 +20,8 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 OURS = tuple(
     os.path.join(os.path.dirname(PACKAGE), part) for part in ("tracer", "transforms", "rules")
 )
+# Programs, and other code of ours that lies in no file.
+GENERATED = (*OURS, "<wengert")
 
 
 def blame(site: Site) -> str:
@@ -63,10 +64,17 @@ def user_site() -> Site:
 
 def user_frame() -> Any:
     """The frame of the traced function that is calling."""
-    frame: Any = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(OURS) and not rewrite.is_twin(frame.f_code):
+    return outer(sys._getframe())
+
+
+def is_ours(frame: Any, ours: tuple[str, ...] = GENERATED) -> bool:
+    """Whether a frame is Wengert's own."""
+    return frame.f_code.co_filename.startswith(ours)
+
+
+def outer(frame: Any) -> Any:
+    """The frame that called a frame, as it would be in plain Python; None where there is none."""
+    frame = frame.f_back
+    while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
-
-
-HERE = os.path.dirname(os.path.abspath(__file__))

@@ -11,6 +11,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 from __future__ import annotations
 
 import contextlib
+import dis
 import itertools
 import math
 import operator
@@ -25,11 +26,11 @@ from ..rules.python_builtins import pick
 from . import escape
 from .arrays import is_traced_array, save, write_all
 from .arrays import write_item as write_array_item
-from .border import ATOMS, COLLECTIONS, External, enter, is_iterator, lower, siblings
+from .border import ATOMS, COLLECTIONS, STAND_INS, External, enter, is_iterator, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
-from .loops import is_fixed
-from .places import blame, user_site
+from .loops import Items, is_fixed
+from .places import blame, user_frame, user_site
 from .reads import HEAP_TYPE, static
 from .record import decide, effect, has_box, operand, record
 from .session import Tracer, active, intrinsic
@@ -71,6 +72,10 @@ def write_container(
         for sibling in siblings(tracer, container):
             with contextlib.suppress(Exception):  # the container itself raises it in a moment
                 fn(sibling, *args, **kwargs)
+        if id(tracer.originals[id(container)][1]) in tracer.scopes:  # which code sees by its names
+            result = escape.watched(fn, (container, *args), kwargs, site)
+            lower(tracer, container)
+            return result
     return escape.watched(fn, (container, *args), kwargs, site)
 
 
@@ -326,14 +331,42 @@ def draw(box: Box, how: Callable[[Any], Any]) -> Any:
 def iterate(box: Box) -> Iterator[Any]:
     """The elements of a traced array along its first axis."""
     if not isinstance(box.value, np.ndarray) or box.value.ndim == 0:
-        iter(box.value)  # raises what plain Python raises
+        refuse_iteration(box.value)
     return (operate(operator.getitem, (box, i)) for i in range(len(box.value)))
+
+
+def refuse_iteration(value: Any) -> None:
+    """Raise what plain Python raises where a number is iterated over: it depends on the running instruction."""
+    frame = user_frame()
+    name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if name.startswith("UNPACK"):
+        (_,) = value
+    elif name == "LIST_EXTEND":
+        _ = [*value]
+    iter(value)
+
+
+def as_mapping(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What to unpack in the place of a mapping: a dict, where Python methods of its class say what it holds."""
+    if type(value) in BOXES:
+        return value.value
+    own = method_of(value, "keys") is not None or method_of(value, "__getitem__") is not None
+    if not own or not hasattr(type(value), "keys"):
+        return value
+    keys = calls.call(
+        tracer, site, calls.special[getattr](tracer, site, (value, "keys"), {}), (), {}
+    )
+    return {
+        plain_key(key): get_item(tracer, site, value, key)
+        for key in iterate_object(tracer, site, keys)
+    }
 
 
 class ObjectIterator:
     """An iterator of a Python class, whose ``__next__`` runs as a twin."""
 
     def __init__(self, tracer: Tracer, site: Site, iterator: Any) -> None:
+        self.iterator = iterator
         self.step = lambda: calls.call(tracer, site, type(iterator).__next__, (iterator,), {})
 
     @intrinsic
@@ -343,6 +376,10 @@ class ObjectIterator:
     @intrinsic
     def __next__(self) -> Any:
         return self.step()
+
+
+STAND_INS[ObjectIterator] = operator.attrgetter("iterator")
+STAND_INS[Items] = operator.attrgetter("iterator")
 
 
 def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:

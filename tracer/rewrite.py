@@ -36,21 +36,29 @@ The hooks
     delitem(site)                  h(key, container)
     load_global(site, name)        h(value) -> value
     load_name(site, name)          h(value, namespace) -> value; in the body of a class
-    around(site)                   h(namespace, fn) -> fn, which may look at the variables of its caller: these
+    load_variable(site, name)      h(value) -> value; in code that is run by ``exec`` or ``eval``
+    store_variable(site, name)     h(value) -> value; there
+    delete_variable(site)          h(name); there
+    variables(site)                h(namespace): the next call may look at the variables of its caller, which are these
     global_attr(site, name, attr)  h(value) -> value.attr; LOAD_GLOBAL and the load after it in one
     global_append(site, name)      h(value) -> value.append, which is called at once
     store_global(site, name)       h(value) -> value
     delete_global(site)            h(name)
     import_name(site, name, last)  h(module) -> module; ``last`` is a list to keep it in
     import_from(site, name, last)  h(value) -> value, an attribute of the module in ``last``
+    import_star(site)              h(module) -> module, all of whose names are about to be stored
+    shown(site)                    h(value) -> value, which an interactive statement is about to display
     iter(site)                     h(obj) -> iterator; also for ``yield from``
     context(site)                  h(manager) -> manager, of a ``with`` statement
     match_class(site)              h(cls, names, count, subject) -> tuple or None
+    unpacked(site)                 h(mapping) -> mapping, which a dict display or a call takes apart
+    merged(site)                   h(mapping, fn, given) -> ``given``, the keywords of a call of ``fn``, and those in it
     format(site)                   h(value) -> value, which an f-string converts and formats next
     loop(site, loop)               h(*values) -> values, as a tuple unless it is one; an iteration begins: the values of
                                    the variables that the loop carries, and then of those that it looks at; it gives
                                    the former back
     leave(site, loops)             h(None); these loops are left, if they were running
+    caught(site)                   h(error); a handler begins that looks at this exception
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
@@ -106,6 +114,7 @@ EXTRA_STACK = 4
 # Builtins that look at the variables of their caller: without arguments, or whatever they are given.
 LOOK_AROUND = frozenset(("locals", "vars", "dir"))
 RUN_AROUND = frozenset(("eval", "exec"))
+AROUND = LOOK_AROUND | RUN_AROUND
 
 CO_OPTIMIZED = 0x1
 CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
@@ -136,7 +145,7 @@ SINGLETONS = (None, True, False, ...)
 # twin without any hook equals its original, so they are told apart by identity.
 MOST_KEPT = 4096  # the oldest goes first
 _kept: dict[
-    tuple[int, int], tuple[CodeType, CodeType, Any]
+    tuple[int, int, bool], tuple[CodeType, CodeType, Any]
 ] = {}  # the twin of a code object is made once
 _twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 
@@ -152,22 +161,24 @@ def original(code: CodeType) -> CodeType:
     return code if entry is None else entry[1]
 
 
-def instrument(code: CodeType, hooks: Any) -> CodeType:
+def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
     """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
 
-    A twin is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
+    ``executed`` tells that ``exec`` or ``eval`` will run it, so that it has the variables that these were given. A twin
+    is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
     """
     if is_twin(code):
         return code
-    kept = _kept.get((id(code), id(hooks)))
+    executed = executed and not code.co_flags & CO_OPTIMIZED
+    kept = _kept.get((id(code), id(hooks), executed))
     if kept is not None:
         return kept[0]
-    twin = Rewriter(code, hooks).rewrite()
+    twin = Rewriter(code, hooks, executed).rewrite()
     key = id(twin)
     _twins[key] = (weakref.ref(twin, lambda _: _twins.pop(key, None)), code)
     while len(_kept) >= MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
-    _kept[id(code), id(hooks)] = (twin, code, hooks)
+    _kept[id(code), id(hooks), executed] = (twin, code, hooks)
     return twin
 
 
@@ -177,16 +188,19 @@ class Rewriter:
     The methods that the tables in ``versions`` name take an instruction and write what replaces it.
     """
 
-    def __init__(self, code: CodeType, hooks: Any) -> None:
+    def __init__(self, code: CodeType, hooks: Any, executed: bool = False) -> None:
         self.code = code
         self.hooks = hooks
+        self.executed = executed
         self.out = Assembler(code)
         self.source = self.out.source
         self.index = 0
         self.position: Position = (code.co_firstlineno, None, None, None)
         self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
-        self.module_level = not code.co_flags & CO_OPTIMIZED and code.co_name == "<module>"
         self.class_position: Position | None = None  # of the latest class statement
+        self.around: set[tuple[int | None, int | None]] = (
+            set()
+        )  # where calls begin that may look at the variables
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
@@ -326,14 +340,27 @@ class Rewriter:
 
     def call_unpacked(self, keywords: bool) -> None:
         """[call hook, callable, args(, kwargs)]: put another hook in the place of the first."""
+        self.hand_variables(self.position)
         self.load(self.hooks.call_ex(self.site()))
         self.emit(SWAP, 5 if keywords else 4)
         self.emit(POP_TOP)
         self.call(2 if keywords else 1)
 
+    def dict_update(self, instr: Instr) -> None:
+        self.apply(self.hooks.unpacked(self.site()), 1)
+        self.keep(instr)
+
+    def dict_merge(self, instr: Instr) -> None:
+        """[hook, callable, args, keywords, mapping]: CPython would blame the hook for what is wrong with them."""
+        self.emit(COPY, 4)
+        self.apply(self.hooks.merged(self.site()), 3)
+
     def call_instruction(self, instr: Instr) -> None:
         """Calls need no change, but for decorators: [decorator, function], CALL 0, without NULL."""
         if instr.arg != 0 or not self.decorates():
+            previous = self.previous()
+            if previous is None or previous.name != "KW_NAMES":
+                self.hand_variables(instr.position)
             self.keep(instr)
             return
         self.skip(len(CALL) - 1)
@@ -341,6 +368,12 @@ class Rewriter:
         self.emit(SWAP, 3)
         self.emit(SWAP, 2)
         self.call(1)
+
+    def call_with_names(self, instr: Instr) -> None:
+        """KW_NAMES belongs to the CALL after it, CALL_KW is one itself."""
+        call = self.following() if instr.name == "KW_NAMES" else instr
+        self.hand_variables(call.position)
+        self.keep(instr)
 
     def skip(self, count: int) -> None:
         """Leave out the next instructions, which the present one has dealt with."""
@@ -388,54 +421,57 @@ class Rewriter:
             return
         if callee:  # or, before 3.13, the first global in the expression that gives the callee: table["f"](x)
             self.call_hook(on_top_of_callable=False)
-        self.load_outside(LOAD_GLOBAL, instr.arg & ~1, name)
+        self.notice(name)
+        attribute = following
+        if attribute.name not in ATTRIBUTE_LOADS or attribute.target:
+            self.load(self.hooks.load_global(self.site(), name))
+            self.emit(LOAD_GLOBAL, instr.arg & ~1)
+            self.call(0)
+            return
+        # Through one hook, together with the attribute load that follows.
+        self.skip(1)
+        position, self.position = self.position, attribute.position
+        attr, method = current.attribute(attribute)
+        self.notice(self.name(attr))
+        if method:
+            self.call_hook(on_top_of_callable=False)
+        if method and self.name(attr) == "append":
+            self.load(self.hooks.global_append(self.site(), name))
+        else:
+            self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
+        self.out.instrs.append((LOAD_GLOBAL, instr.arg & ~1, position, None))
+        self.call(0)
 
     def load_name(self, instr: Instr) -> None:
-        if not self.module_level:  # a class body: the name is its own, or a global
-            self.load(self.hooks.load_name(self.site(), self.name(instr.arg)))
+        name = self.name(instr.arg)
+        self.notice(name)
+        if self.executed:
+            self.load(self.hooks.load_variable(self.site(), name))
+            self.keep(instr)
+            self.call(0)
+        else:  # a class body: the name is its own, or a global
+            self.load(self.hooks.load_name(self.site(), name))
             self.keep(instr)
             self.namespace()
             self.call(1)
-        else:
-            self.load_outside(instr.op, instr.arg, self.name(instr.arg))
 
-    def load_outside(self, op: int, arg: int, name: str) -> None:
-        """Load a global through its hook, together with the attribute load that may follow."""
-        attribute, position = self.following(), self.position
-        if attribute.name in ATTRIBUTE_LOADS and not attribute.target:
-            self.skip(1)
-            self.position = attribute.position
-            attr, method = current.attribute(attribute)
-            if method:
-                self.call_hook(on_top_of_callable=False)
-            around = self.looks_around(self.name(attr))
-            if method and self.name(attr) == "append":
-                self.load(self.hooks.global_append(self.site(), name))
-            else:
-                self.load(self.hooks.global_attr(self.site(), name, self.name(attr)))
-        else:
-            around = self.looks_around(name)
-            self.load(self.hooks.load_global(self.site(), name))
-        self.out.instrs.append((op, arg, position, None))
-        self.call(0)
-        if around:
-            self.hand_variables()
+    def notice(self, name: str) -> None:
+        """A call that begins here may look at the variables of this code, if its callee has this name."""
+        if name in AROUND:
+            line, _, column, _ = self.position
+            self.around.add((line, column))
 
-    def looks_around(self, name: str) -> bool:
-        """Whether what is called under a name may be a builtin that looks at the variables of this code."""
-        if name in RUN_AROUND:
-            return True
-        if name not in LOOK_AROUND:
-            return False
-        following = self.following()
-        if following.op == PUSH_NULL:
-            following = self.source[self.index + 2]
-        return following.op in CALL and following.arg == 0
-
-    def hand_variables(self) -> None:
-        """Let the callable on top be called with the variables of this code."""
+    def hand_variables(self, position: Position) -> None:
+        """Hand over the variables of this code, if the call that comes next may look at them."""
+        begin = position[0], position[2]
+        if begin not in self.around:
+            return
+        if position[2] is not None:  # else nobody knows which of the calls in this line it is
+            self.around.discard(begin)
+        self.load(self.hooks.variables(self.site()))
         self.namespace()
-        self.apply(self.hooks.around(self.site()), 2)
+        self.call(0)
+        self.emit(POP_TOP)
 
     def namespace(self) -> None:
         """Push the variables of the running code, as ``locals()`` gives them."""
@@ -451,29 +487,43 @@ class Rewriter:
         self.keep(instr)
 
     def delete_global(self, instr: Instr) -> None:
+        self.delete(instr, self.hooks.delete_global(self.site()))
+
+    def delete(self, instr: Instr, hook: Callable[..., Any]) -> None:
         self.load(self.name(instr.arg))
-        self.apply(self.hooks.delete_global(self.site()), 1)
+        self.apply(hook, 1)
         self.emit(POP_TOP)
         self.keep(instr)
 
     def import_name(self, instr: Instr) -> None:
         self.keep(instr)
-        if not self.module_level:
-            self.imported: list[Any] = []
-            name = self.name(instr.arg >> current.IMPORT_SHIFT)
-            self.apply(self.hooks.import_name(self.site(), name, self.imported), 1)
+        self.imported: list[Any] = []
+        name = self.name(instr.arg >> current.IMPORT_SHIFT)
+        self.apply(self.hooks.import_name(self.site(), name, self.imported), 1)
 
     def import_from(self, instr: Instr) -> None:
         self.keep(instr)
-        if not self.module_level:
-            name = self.name(instr.arg)
-            self.apply(self.hooks.import_from(self.site(), name, self.imported), 1)
+        name = self.name(instr.arg)
+        self.apply(self.hooks.import_from(self.site(), name, self.imported), 1)
+
+    def import_star(self, instr: Instr) -> None:
+        self.apply(self.hooks.import_star(self.site()), 1)
+        self.keep(instr)
 
     def store_name(self, instr: Instr) -> None:
-        if self.module_level:
-            self.store_global(instr)
+        if self.executed:
+            self.apply(self.hooks.store_variable(self.site(), self.name(instr.arg)), 1)
+        self.keep(instr)
+
+    def delete_name(self, instr: Instr) -> None:
+        if self.executed:
+            self.delete(instr, self.hooks.delete_variable(self.site()))
         else:
             self.keep(instr)
+
+    def show(self, instr: Instr) -> None:
+        self.apply(self.hooks.shown(self.site()), 1)
+        self.keep(instr)
 
     # Operators
 
@@ -529,9 +579,8 @@ class Rewriter:
 
     def load_attr(self, instr: Instr) -> None:
         name, method = current.attribute(instr)
+        self.notice(self.name(name))
         self.apply(self.hooks.getattr(self.site(), self.name(name)), 1)
-        if self.looks_around(self.name(name)):
-            self.hand_variables()
         if method:
             self.call_hook(on_top_of_callable=True)
 
@@ -559,6 +608,14 @@ class Rewriter:
     def before_with(self, instr: Instr) -> None:
         self.apply(self.hooks.context(self.site()), 1)
         self.keep(instr)
+
+    def begin_handler(self, instr: Instr) -> None:
+        """After PUSH_EXC_INFO, whose own handler finds what lies below it in place."""
+        self.keep(instr)
+        self.load(self.hooks.caught(self.site()))
+        self.emit(COPY, 2)
+        self.call(0)
+        self.emit(POP_TOP)
 
     def match_class(self, instr: Instr) -> None:
         self.load(instr.arg)

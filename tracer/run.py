@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from . import calls, record
+from . import calls, places, record
 from .arrays import owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
+from .depth import depth
 from .errors import TraceError
 from .intrinsic import Intrinsic
 from .loops import Loops, Watch
@@ -24,6 +25,7 @@ from .reads import Reads
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
 from .tape import GONE, NOWHERE, Site, Tape, ops_in
+from .watchers import uncover
 
 
 class Run:
@@ -119,14 +121,15 @@ def run(
         if not settled:
             settle(tracer)
         if tracer.refusal is not None and not isinstance(error, KeyboardInterrupt):
-            error = (
-                tracer.refusal
-            )  # which the program may have caught, or NumPy wrapped in one of its own
+            error = tracer.refusal  # the program may have caught it, or NumPy wrapped it
             if before is not None:
                 before.refusal = before.refusal or error
+            strip_exception(tracer, error)
+            raise error from error.__cause__
         strip_exception(tracer, error)
-        raise error.with_traceback(user_frames(error.__traceback__)) from error.__cause__
+        raise
     finally:
+        uncover()
         surroundings.leave()
         active.tracer = before
     return done
@@ -135,32 +138,42 @@ def run(
 class _Surroundings:
     """What hooks would disturb, put right while any function is being traced.
 
-    Recursion goes as deep as in plain Python though every call has a hook's frames beside it, and a warning that
-    NumPy gives is shown at the user's line, not at the line of ours that called NumPy.
+    Recursion goes as deep as in plain Python (see ``depth``), and a warning that NumPy gives is shown at the user's
+    line, not at the line of ours that called NumPy. So is what is logged.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.runs = 0
-        self.limit = 0
         self.show: Any = None
+        self.logging: types.ModuleType | None = None
+        self.internal: Any = None
 
     def enter(self) -> None:
+        depth.enter()
         with self.lock:
             self.runs += 1
             if self.runs == 1:
-                self.limit = sys.getrecursionlimit()
-                sys.setrecursionlimit(self.limit + min(4 * self.limit, 40_000))
                 self.show, warnings.showwarning = warnings.showwarning, self.show_at_user
                 vars(record).pop("__warningregistry__", None)
+                self.logging = sys.modules.get("logging")
+                self.internal = getattr(self.logging, "_is_internal_frame", None)
+                if self.internal is not None:
+                    self.logging._is_internal_frame = self.is_internal  # type: ignore[union-attr]
 
     def leave(self) -> None:
+        depth.leave()
         with self.lock:
             self.runs -= 1
             if self.runs == 0:
-                sys.setrecursionlimit(self.limit)
                 if warnings.showwarning == self.show_at_user:
                     warnings.showwarning = self.show
+                if self.internal is not None:
+                    self.logging._is_internal_frame = self.internal  # type: ignore[union-attr]
+
+    def is_internal(self, frame: types.FrameType) -> bool:
+        """Whether ``logging`` looks further out for who has called it."""
+        return places.is_ours(frame) or self.internal(frame)
 
     def show_at_user(
         self,
@@ -259,17 +272,3 @@ def admit_self(tracer: Tracer, f: Any) -> Tree:
             pass
         tracer.cells[id(cell)] = (cell, shadow)
     return Branch(types.FunctionType, parts)
-
-
-def user_frames(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without the frames of Wengert's own."""
-    frames = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith(OURS) or calls.rewrite.is_twin(code):
-            frames.append(traceback)
-        traceback = traceback.tb_next
-    result = None
-    for tb in reversed(frames):
-        result = types.TracebackType(result, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    return result

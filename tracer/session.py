@@ -81,6 +81,11 @@ class Tracer:
             int, tuple[Any, Any, Any]
         ] = {}  # id of an errstate: it, its modes, and the op that entered it
         self.refusal: Refusal | None = None  # the first one, in which the run must end
+        self.scopes: dict[
+            int, Any
+        ] = {}  # id of globals that the run itself gave to code: their Scope
+        self.executing: list[Any] = []  # what `exec` and `eval` are running, as Executions
+        self.variables: Any = None  # the site of a call that may look at its caller's: those
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
 
     def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:

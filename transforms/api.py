@@ -18,6 +18,7 @@ from ..tracer.attributes import noted, put, slot
 from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, Refusal, TraceError
+from ..tracer.frames import entrance, fold
 from ..tracer.record import operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active, intrinsic
@@ -50,7 +51,11 @@ class Pullback:
         self.done = done
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
-        return self.pull(checked_seeds(self.done, dy))
+        try:
+            return self.pull(checked_seeds(self.done, dy))
+        except BaseException as error:
+            fold(error)
+            raise
 
     def pull(
         self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
@@ -116,6 +121,8 @@ def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
     return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
 
 
+@intrinsic
+@entrance
 def trace(
     f: Callable[..., Any],
     *args: Any,
@@ -142,9 +149,7 @@ def trace(
     return run(f, args, kwargs, primitives=chosen).tape
 
 
-intrinsic(trace)
-
-
+@entrance
 def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and the gradients of its inputs.
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from ..rules.registry import rules
-from ..tracer.intrinsic import Intrinsic
+from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import static
 from .branches import joined
@@ -76,6 +76,7 @@ switch = Switch()
 lock = threading.RLock()
 
 
+@intrinsic
 @contextlib.contextmanager
 def jit(enabled: bool = True) -> Iterator[None]:
     """Switch the JIT off, or with ``jit(True)`` on again, for the statements of a ``with`` block.
@@ -277,6 +278,7 @@ def source_of(f: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 
 
+@intrinsic
 def clear_cache() -> None:
     """Forget every program, and all that was learned about functions: which integers change, what was given up.
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer.errors import TraceError, WengertError
+from ..tracer.frames import entrance
 from ..tracer.run import argument_names
 from ..tracer.structure import attributes, is_namedtuple
 from .differences import derivative
@@ -36,6 +37,7 @@ class GradientError(WengertError, AssertionError):
     """A derivative and finite differences disagree; see `check_grads`."""
 
 
+@entrance
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],

@@ -27,6 +27,7 @@ from ..tracer import calls, places
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
+from ..tracer.frames import entrance, fold
 from ..tracer.loops import Carry
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
@@ -41,6 +42,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @intrinsic
+@entrance
 def checkpoint(f: F) -> F:
     """``f``, differentiated with less memory: what it computes on its way is not kept, but computed again.
 
@@ -64,7 +66,11 @@ def checkpoint(f: F) -> F:
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        return segmented(f, args, kwargs)
+        try:
+            return segmented(f, args, kwargs)
+        except BaseException as error:
+            fold(error)
+            raise
 
     return checkpointed  # type: ignore[return-value]
 

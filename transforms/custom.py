@@ -17,10 +17,12 @@ import numpy as np
 from ..rules.registry import RRULE, Rule, rules
 from ..tracer import places
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.frames import entrance
 from ..tracer.session import active, intrinsic
 
 
 @intrinsic
+@entrance
 def custom_rule(rule: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
     """Turn a function that returns its value and its pullback into a function that returns its value.
 

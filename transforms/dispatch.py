@@ -23,6 +23,7 @@ from typing import Any
 
 from ..tracer import loops
 from ..tracer.errors import TraceError, WengertError
+from ..tracer.frames import fold
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
@@ -39,7 +40,11 @@ from .stream import watch
 
 def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     """The code of a function without a program."""
-    return self(*args, **kwargs)
+    try:
+        return self(*args, **kwargs)
+    except BaseException as error:
+        fold(error)
+        raise
 
 
 def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -201,7 +206,7 @@ class Dispatcher(Caller, Intrinsic):
         self.program: Program | None = None
         super().__init__(f, options)
         self.function = types.FunctionType(
-            ASK, {"__builtins__": builtins}, f"{name}({name_of(inner)})"
+            ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(inner)})"
         )
         self.function.__wrapped__ = inner  # type: ignore[attr-defined]
         self.function.__module__ = __name__

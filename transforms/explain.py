@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import TraceError
+from ..tracer.frames import entrance
 from ..tracer.session import active
 from ..tracer.tape import fn_name
 from .api import Pullback
@@ -42,6 +43,7 @@ class Explanation(str):
         return str(self)
 
 
+@entrance
 def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     """What the JIT keeps for a function, in plain words; with arguments also what it would do with a call.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.frames import entrance
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
     FloatOp,
@@ -161,6 +162,7 @@ def replayed(small: Tape, inputs: list[Any], tape: Tape, site: Site) -> Any:
     return substitute(small.result, now)
 
 
+@entrance
 def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
 

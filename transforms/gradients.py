@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.frames import entrance
 from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.session import active, intrinsic
@@ -169,6 +170,7 @@ def one(f: Any, tree: Tree) -> Any:
 
 
 @intrinsic
+@entrance
 def grad(
     f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -184,6 +186,7 @@ def grad(
 
 
 @intrinsic
+@entrance
 def value_and_grad(
     f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:

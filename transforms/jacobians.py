@@ -18,6 +18,7 @@ import numpy as np
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
+from ..tracer.frames import entrance
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
@@ -268,6 +269,7 @@ def kind_of(leaf: Leaf) -> Any:
 
 
 @intrinsic
+@entrance
 def jacobian(
     f: Callable[..., Any],
     argnums: int | Collection[int] = 0,
@@ -297,6 +299,7 @@ def jacobian(
 
 
 @intrinsic
+@entrance
 def hessian(f: Callable[..., Any], argnums: int | Collection[int] = 0) -> Callable[..., Any]:
     """The function that returns the second derivatives of ``f`` with respect to the arguments ``argnums``.
 
@@ -312,6 +315,7 @@ def hessian(f: Callable[..., Any], argnums: int | Collection[int] = 0) -> Callab
 
 
 @intrinsic
+@entrance
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of ``f``, which must return a real number, times a vector; the Hessian is never formed.
 

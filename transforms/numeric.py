@@ -16,6 +16,7 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
+from ..tracer.frames import entrance
 from ..tracer.session import intrinsic
 from ..tracer.tape import fn_name, type_name
 from .differences import derivative
@@ -28,6 +29,7 @@ class NumericRuleWarning(UserWarning):
 
 
 @intrinsic
+@entrance
 def numeric_rule(fn: F) -> F:
     """Let ``fn``, a callable that has no rule, be differentiated by finite differences.
 

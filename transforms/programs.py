@@ -34,6 +34,7 @@ from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_pure
+from ..tracer.frames import fold
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
@@ -71,7 +72,7 @@ LONGEST = (
 )
 LARGEST = 1 << 18  # bytes of its arrays
 RESERVED = (
-    "self drawn error errors missed result rest named program quiet".split()
+    "self drawn error errors fold missed result rest named program quiet".split()
 )  # names in programs
 numbers = itertools.count(1)
 STEADY.update((silent, *CHANGES))
@@ -765,11 +766,15 @@ class Builder:
         named = "{}" if program.simple else "named"
         me = self.constant(program, f"program_{program.number}")
         log = "drawn" if draws else "()"
-        program.lines.append(f"    return self.missed({me}, missed, {log}, {given}, rest, {named})")
+        program.lines += [
+            f"    try: return self.missed({me}, missed, {log}, {given}, rest, {named})",
+            "    except BaseException as error: fold(error); raise",
+        ]
         program.source = "\n".join(program.lines) + "\n"
         program.lines = []
         program.code = self.compiled(program.source)
         program.namespace["__builtins__"] = builtins
+        program.namespace["fold"] = fold
         program.namespace["__name__"] = silence.MODULE
 
     def signature(self) -> tuple[list[str], str, list[str]]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..rules import equivalents
 from ..tracer.box import BOXES
+from ..tracer.frames import entrance, fold
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
@@ -28,6 +29,7 @@ from .skeleton import copied
 
 
 @intrinsic
+@entrance
 def pullback(
     f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
 ) -> tuple[Any, Pullback]:
@@ -120,14 +122,22 @@ class Kept(Pullback):
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         skeleton, back = self.program.skeleton, self.program.back
         assert skeleton is not None and back is not None
-        seeds = checked_seeds(skeleton, dy)
+        try:
+            seeds = checked_seeds(skeleton, dy)
+        except BaseException as error:
+            fold(error)
+            raise
         if any(type(d) in BOXES for _, d in seeds) or len(seeds) != self.program.seeds:
-            return self.pull(checked_seeds(self.done, dy))
+            return super().__call__(dy)
         try:
             with np.errstate(all="ignore"):
                 return back(self.inputs, self.residuals, *[d for _, d in seeds])
         except Miss:  # a value of another type than in the traced run
-            return self.pull(checked_seeds(self.done, dy))
+            pass
+        except BaseException as error:
+            fold(error)
+            raise
+        return super().__call__(dy)
 
 
 intrinsic(Kept.__call__)

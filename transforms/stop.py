@@ -17,6 +17,7 @@ import numpy as np
 from ..rules.registry import nondiff
 from ..tracer import calls, places
 from ..tracer.box import BOXES
+from ..tracer.frames import entrance
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
 
@@ -31,6 +32,7 @@ def held(x: Any) -> Any:
 
 
 @intrinsic
+@entrance
 def stop_gradient(x: Any) -> Any:
     """The value of ``x``, as a constant: no derivative of any order flows back through it, or forward.
 

@@ -19,6 +19,7 @@ from ..rules.broadcasting import broadcast_like
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
+from ..tracer.frames import entrance
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.reads import Reads
 from ..tracer.record import operand
@@ -133,6 +134,7 @@ class Pushed(Transform):
 
 
 @intrinsic
+@entrance
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of ``f(*primals)`` and its derivative along ``tangents``: the Jacobian times a vector.
 
@@ -205,6 +207,7 @@ def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]
 
 
 @intrinsic
+@entrance
 def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
 
@@ -233,6 +236,7 @@ class Linear:
         self.tracer = tracer
         self.functions: dict[Any, Callable[..., Any] | None] = {}  # by the leaves with a tangent
 
+    @entrance
     def __call__(self, *tangents: Any) -> Any:
         done = self.done
         if len(tangents) != len(done.args):

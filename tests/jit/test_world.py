@@ -121,6 +121,7 @@ test_errors = told_in("errors")
 test_randomness = told_in("randomness", SOME)
 test_inside = told_in("inside", SOME)
 test_found = told_in("found")
+test_dynamic = told_in("dynamic", SOME)
 
 
 @scenario(ways=("value_and_grad",))

@@ -87,6 +87,23 @@ class Transparent:
         self.note("shared", site)
         return lambda nothing: None
 
+    def unpacked(self, site):
+        self.note("unpacked", site)
+        return lambda mapping: mapping
+
+    def merged(self, site):
+        self.note("merged", site)
+
+        def merge(mapping, fn, given):
+            assert callable(fn)
+            return {**given, **mapping} if not given.keys() & mapping else fn(**given, **mapping)
+
+        return merge
+
+    def caught(self, site):
+        self.note("caught", site)
+        return lambda error: None
+
     def is_(self, site, negate):
         self.note("is", site, negate)
         return lambda right, left: (left is right) is not negate
@@ -127,9 +144,29 @@ class Transparent:
         self.note("load_name", site, name)
         return lambda value, namespace: value
 
-    def around(self, site):
-        self.note("around", site)
-        return lambda namespace, fn: fn
+    def load_variable(self, site, name):
+        self.note("load_variable", site, name)
+        return lambda value: value
+
+    def store_variable(self, site, name):
+        self.note("store_variable", site, name)
+        return lambda value: value
+
+    def delete_variable(self, site):
+        self.note("delete_variable", site)
+        return lambda name: None
+
+    def variables(self, site):
+        self.note("variables", site)
+        return lambda namespace: None
+
+    def import_star(self, site):
+        self.note("import_star", site)
+        return lambda module: module
+
+    def shown(self, site):
+        self.note("shown", site)
+        return lambda value: value
 
     def global_attr(self, site, name, attr):
         self.note("global_attr", site, name, attr)
@@ -1361,13 +1398,43 @@ def test_module_code():
         c = C().m()
         import math
         r = math.floor(2.5)
+        del c
+        from math import *
+        s = [floor(a * i) for i in range(3)]
     """)
     hooks = Transparent()
     namespace = {"__name__": "m"}
-    exec(instrument(compile(source, "m.py", "exec"), hooks), namespace)
-    assert namespace["c"] == 4 and namespace["r"] == 2
-    stored = [details for kind, _, *details in hooks.made if kind == "store_global"]
-    assert stored == [["a"], ["b"], ["C"], ["c"], ["math"], ["r"]]
+    exec(instrument(compile(source, "m.py", "exec"), hooks, executed=True), namespace)
+    assert namespace["r"] == 2 and namespace["s"] == [0, 1, 2] and "c" not in namespace
+    stored = [details for kind, _, *details in hooks.made if kind == "store_variable"]
+    assert stored == [["a"], ["b"], ["C"], ["c"], ["math"], ["r"], ["s"]]
+    kinds = {kind for kind, *_ in hooks.made}
+    assert {"load_variable", "delete_variable", "import_star", "load_name"} <= kinds
+
+
+def test_calls_that_may_look_at_variables():
+    def lines(source):
+        hooks, scope = Transparent(), {}
+        exec(source, scope)
+        instrument(scope["f"].__code__, hooks)
+        return sorted(made[1].lineno for made in hooks.made if made[0] == "variables")
+
+    source = """
+def f(x):
+    a = eval(str(len("ab"))) + locals()["x"]
+    e = eval
+    return a + e("1", {}) + eval(
+        "x + y",
+        {**dict(x=x), **locals()},
+        dict(y=(y := 5)),
+    ) + len(dir()) + len(vars())
+"""
+    assert lines(source) == [3, 3, 5, 7, 9, 9]
+    source = """
+def f(model, *args):
+    return model.eval(*args), eval(*args), exec("args", closure=None), eval(eval("args[0]"))
+"""
+    assert lines(source) == [3] * 5
 
 
 MODULES = (
@@ -1417,7 +1484,7 @@ def instrumented_module(name, blocked=()):
     sys.modules[name] = module
     sys.modules.update(dict.fromkeys(blocked))
     try:
-        exec(instrument(code, Transparent()), module.__dict__)
+        exec(instrument(code, Transparent(), executed=True), module.__dict__)
     finally:
         for key, value in saved.items():
             if value is None:

@@ -16,7 +16,7 @@ CALL = ("CALL",)
 
 
 # Arguments of CALL_INTRINSIC_1
-ASYNC_GEN_WRAP, UNARY_POSITIVE = 4, 5
+PRINT, IMPORT_STAR, ASYNC_GEN_WRAP, UNARY_POSITIVE = 1, 2, 4, 5
 
 
 def attribute(instr: Instr) -> tuple[int, bool]:
@@ -38,10 +38,20 @@ def load_super_attr(rewriter: Any, instr: Instr) -> None:
 def call_intrinsic_1(rewriter: Any, instr: Instr) -> None:
     if instr.arg == UNARY_POSITIVE:
         rewriter.unary(operator.pos)
+    elif instr.arg == PRINT:
+        rewriter.show(instr)
+    elif instr.arg == IMPORT_STAR:
+        rewriter.import_star(instr)
     elif instr.arg == ASYNC_GEN_WRAP:
         rewriter.refused(instr)
     else:
         rewriter.keep(instr)
+
+
+def get_iter(rewriter: Any, instr: Instr) -> None:
+    """CPython 3.12 tells trace functions of a line twice if a loop begins where a Python function has returned."""
+    rewriter.get_iter(instr)
+    rewriter.emit(opmap["NOP"])
 
 
 def binary_slice(rewriter: Any, instr: Instr) -> None:
@@ -73,6 +83,7 @@ HANDLED: dict[str, Handler] = {
     "CALL_INTRINSIC_1": call_intrinsic_1,
     "BINARY_SLICE": binary_slice,
     "STORE_SLICE": store_slice,
+    "GET_ITER": get_iter,
     "POP_JUMP_IF_FALSE": "jump_on_truth",
     "POP_JUMP_IF_TRUE": "jump_on_truth",
 }

@@ -50,10 +50,12 @@ HANDLED: dict[str, Handler] = {
         name: handler for name, handler in py312.HANDLED.items() if name not in TESTED_BEFORE | GONE
     },
     "COMPARE_OP": compare_op,
+    "GET_ITER": "get_iter",
     "TO_BOOL": "to_bool",
     "CONVERT_VALUE": convert_value,
     "FORMAT_SIMPLE": format_simple,
     "FORMAT_WITH_SPEC": format_with_spec,
+    "CALL_KW": "call_with_names",
 }
 
 HARMLESS = (
@@ -61,7 +63,7 @@ HARMLESS = (
     | TESTED_BEFORE
     | frozenset(
         """
-        CALL_KW SET_FUNCTION_ATTRIBUTE
+        SET_FUNCTION_ATTRIBUTE
         LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST
         """.split()
     )

@@ -1,0 +1,92 @@
+"""How deep recursion may go: as deep as in plain Python, though every call has frames of ours beside it.
+
+Words
+-----
+limit     what ``sys.getrecursionlimit()`` gives outside; while functions are traced CPython's own is a multiple of it.
+user's    a frame that plain Python would have as well.
+
+CPython counts our frames with the others, four to nine for one of the user's; where a generator steps another there
+are none, and the limit would come too late.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from .places import is_ours
+
+FRAMES = 6 if sys.version_info >= (3, 12) else 5.5  # CPython 3.11 counts some of the user's twice
+LARGEST = int(2**31 / FRAMES)  # the limit is an int of C
+EVERY = 16  # so many generators may be begun before the frames are looked at again
+
+
+class Depth:
+    """The recursion limit of the process, for all traced runs that go on in it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.runs = 0
+        self.limit = 0
+        self.steps = 0
+
+    def enter(self) -> None:
+        with self.lock:
+            if self.runs == 0:
+                self.limit = sys.getrecursionlimit()
+                self.scale()
+            self.runs += 1
+
+    def scale(self) -> None:
+        sys.setrecursionlimit(int(min(self.limit, LARGEST - 1) * FRAMES))
+
+    def leave(self) -> None:
+        with self.lock:
+            self.runs -= 1
+            if self.runs == 0:
+                sys.setrecursionlimit(self.limit)
+
+    def get(self) -> int:
+        """The limit as the user knows it."""
+        return self.limit if self.runs else sys.getrecursionlimit()
+
+    def set(self, limit: int) -> None:
+        """Set the limit from inside a traced function."""
+        with self.lock:
+            if not isinstance(limit, int) or not 1 <= limit < LARGEST:
+                sys.setrecursionlimit(limit)  # raises what plain Python raises
+            if limit <= (deep := users_frames()):
+                raise RecursionError(
+                    f"cannot set the recursion limit to {limit} at the recursion depth {deep}: the limit is too low"
+                )
+            self.limit = limit
+            self.scale()
+
+    def check(self) -> None:
+        """Raise RecursionError where the user's frames alone are too many: a generator is about to be stepped."""
+        self.steps += 1
+        if self.steps % EVERY:
+            return
+        try:
+            sys._getframe(self.limit)
+        except ValueError:
+            return
+        if users_frames() >= self.limit:
+            raise RecursionError("maximum recursion depth exceeded")
+
+
+depth = Depth()
+
+
+def recursion_limit() -> int:
+    """``sys.getrecursionlimit``, whether anything is traced or not."""
+    return depth.get()
+
+
+def users_frames() -> int:
+    """How many frames of the user's lie on the stack."""
+    frame, count = sys._getframe(1), 0
+    while frame is not None:
+        count += not is_ours(frame)
+        frame = frame.f_back  # type: ignore[assignment]
+    return count

@@ -1,0 +1,155 @@
+"""What an exception shows of the frames that it came through: the user's alone, and in them plain values.
+
+Words
+-----
+fold        take our own frames out of a traceback.
+entrance    a function of ours that people call; an exception that leaves it is folded.
+variables   what the frames of twins hold, boxes among it, when a run has ended with an exception.
+
+With ``WENGERT_TRACEBACK=full`` in the environment everything is left as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, TracebackType
+from typing import Any, TypeVar
+
+from . import rewrite
+from .places import is_ours
+
+F = TypeVar("F", bound=Callable[..., Any])
+VERSION = sys.version_info[:2]
+CO_OPTIMIZED = 0x1
+
+
+def full() -> bool:
+    """Whether tracebacks are to show everything."""
+    return os.environ.get("WENGERT_TRACEBACK", "").lower() == "full"
+
+
+def fold(error: BaseException) -> None:
+    """Take our frames out of the traceback of an exception, and of all those that it is shown with."""
+    if not full():
+        for one in shown(error):
+            fold_one(one)
+
+
+def fold_one(error: BaseException) -> None:
+    """Take our frames out of the traceback of this very exception."""
+    traceback = error.__traceback__
+    frames = list(steps(traceback))
+    users = [step for step in frames if not is_ours(step.tb_frame)]
+    if len(users) < len(frames):
+        folded: TracebackType | None = None
+        for step in reversed(users):
+            folded = TracebackType(folded, step.tb_frame, step.tb_lasti, step.tb_lineno)
+        error.__traceback__ = folded
+
+
+def fold_caught(error: BaseException) -> None:
+    """The same, when the traced function has caught it, in the first frame of the traceback."""
+    traceback = error.__traceback__
+    if traceback is not None and traceback.tb_next is not None and not full():
+        fold_one(error)
+
+
+def steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def shown(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, its causes and contexts, and the members of groups."""
+    todo, seen = [error], set()
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            todo += [one.__cause__, one.__context__]
+            if isinstance(one, BaseExceptionGroup):
+                todo += one.exceptions
+
+
+def entrance(fn: F) -> F:
+    """Mark a function of ours that people call: an exception that leaves it shows the user's frames alone.
+
+    To raise an exception again does not add the frame that does so.
+    """
+
+    @functools.wraps(fn)
+    def enter(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except BaseException as error:
+            fold(error)
+            raise
+
+    return enter  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------- variables
+
+
+def make_plain(error: BaseException, plain: Callable[[Any], Any]) -> None:
+    """Put ``plain(value)`` in the place of each value that the frames of an exception hold."""
+    if not full():
+        for step in steps(error.__traceback__):
+            if rewrite.is_twin(step.tb_frame.f_code):
+                change_variables(step.tb_frame, plain)
+
+
+def change_variables(frame: FrameType, plain: Callable[[Any], Any]) -> None:
+    """Change the variables of a frame that is no longer running."""
+    code = frame.f_code
+    held, changed = frame.f_locals, {}
+    if not code.co_flags & CO_OPTIMIZED and not isinstance(held, dict):
+        return
+    for name in names_of(code) if code.co_flags & CO_OPTIMIZED else [*held]:
+        try:
+            value = held[name]
+            new = plain(value)
+        except Exception:  # it has no value, or one that cannot be opened: it is shown as it is
+            continue
+        if new is not value:
+            changed[name] = new
+    if not changed:
+        return
+    put = dict.__setitem__ if isinstance(held, dict) else type(held).__setitem__
+    for name, value in changed.items():
+        put(held, name, value)
+    if VERSION < (3, 13) and code.co_flags & CO_OPTIMIZED and to_frame is not None:
+        to_frame(frame, 0)
+
+
+def names_of(code: CodeType) -> list[str]:
+    """The variables that can be asked for; one by one, for on CPython 3.13.0 to list them may crash."""
+    names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+    if VERSION == (3, 13):  # as it crashes on a cell that a comprehension has put aside
+        clears = "LOAD_FAST_AND_CLEAR"
+        cleared = {i.arg for i in dis.get_instructions(code) if i.opname == clears}
+        for i in cleared:
+            assert i is not None
+            if i >= len(code.co_varnames) or code.co_varnames[i] in code.co_cellvars:
+                names.pop(code._varname_from_oparg(i), None)  # type: ignore[attr-defined]
+    return list(names)
+
+
+def _to_frame() -> Callable[[FrameType, int], Any] | None:
+    """What carries ``f_locals`` over to the frame, before they became one in CPython 3.13."""
+    try:
+        function = ctypes.pythonapi.PyFrame_LocalsToFast
+    except AttributeError:  # another Python; boxes show themselves by the values in them
+        return None
+    function.argtypes, function.restype = (ctypes.py_object, ctypes.c_int), None
+    return function
+
+
+to_frame = _to_frame() if VERSION < (3, 13) else None

@@ -1,0 +1,73 @@
+"""Trace and profile functions of the user's own, which look at everything that runs.
+
+Words
+-----
+watcher   a function that CPython calls whenever something begins or ends (``sys.settrace``, ``sys.setprofile``).
+shield    what stands for one that is set inside a traced function: it does not see our own frames.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import rewrite
+from .places import is_library, is_ours
+
+
+class Shield:
+    """A watcher that is not shown frames of ours."""
+
+    __slots__ = ("watcher",)
+
+    def __init__(self, watcher: Callable[..., Any]) -> None:
+        self.watcher = watcher
+
+    def __call__(self, frame: Any, event: str, arg: Any) -> Any:
+        return None if is_hidden(frame) else self.watcher(frame, event, arg)
+
+
+def is_hidden(frame: Any) -> bool:
+    """Whether a frame is ours, or one of a library that our own code makes use of."""
+    while frame is not None and not is_ours(frame):
+        if rewrite.is_twin(frame.f_code) or not is_library(frame.f_code.co_filename):
+            return False
+        frame = frame.f_back
+    return True
+
+
+def shielded(watcher: Any) -> Any:
+    return watcher if watcher is None or type(watcher) is Shield else Shield(watcher)
+
+
+def bare(watcher: Any) -> Any:
+    return watcher.watcher if type(watcher) is Shield else watcher
+
+
+def uncover() -> None:
+    """A run has ended: watchers that it has set see everything from now on."""
+    if type(watcher := sys.gettrace()) is Shield:
+        sys.settrace(watcher.watcher)
+    if type(watcher := sys.getprofile()) is Shield:
+        sys.setprofile(watcher.watcher)
+
+
+class Suspended:
+    """The profile function of the user's, while ours takes its place; it is told what ours is told."""
+
+    __slots__ = ("watcher",)
+
+    def __init__(self) -> None:
+        self.watcher = sys.getprofile()
+
+    def tell(self, frame: Any, event: str, arg: Any) -> None:
+        if callable(self.watcher):
+            self.watcher(frame, event, arg)
+
+    def resume(self) -> None:
+        if self.watcher is None or callable(self.watcher):
+            sys.setprofile(self.watcher)
+        else:  # before CPython 3.12, a profiler written in C
+            sys.setprofile(None)
+            self.watcher.enable()
