@@ -389,15 +389,20 @@ def _empty_like(value: Any) -> Any:
 def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final: bool) -> bool:
     """Do to an original what was done to its shadow; says whether that was anything."""
     before = tracer.before.get(id(shadow))
+    held = contents(original) if before is None else before
     if isinstance(original, dict):
-        now: Any = {
-            lower(tracer, k, memo, final): lower(tracer, v, memo, final) for k, v in shadow.items()
-        }
+        items = [
+            (lower(tracer, k, memo, final), lower(tracer, v, memo, final))
+            for k, v in shadow.items()
+        ]
+        if are_held(held, items):  # nobody's __hash__ is asked
+            return False
+        now: Any = dict(items)
     else:
         now = [lower(tracer, x, memo, final) for x in shadow]
+        if are_held(held, now):
+            return False
         now = set(now) if isinstance(original, set) else now
-    if is_held(contents(original) if before is None else before, now):
-        return False
     tracer.changed.add(id(original))
     if before is None or not merge(original, before, now):
         original.clear()
@@ -408,15 +413,20 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
 
 
 def is_held(container: Any, now: Any) -> bool:
-    """Whether a container holds these very objects, in this order."""
-    if len(container) != len(now):
+    """Whether a container holds what another one holds, in this order."""
+    return are_held(container, list(now.items() if isinstance(now, dict) else now))
+
+
+def are_held(container: Any, items: list[Any]) -> bool:
+    """Whether a container holds these very objects, in this order; of a dict, these pairs of key and value."""
+    if len(container) != len(items):
         return False
     if isinstance(container, dict):
-        pairs = zip(container.items(), now.items(), strict=True)
+        pairs = zip(container.items(), items, strict=True)
         return all(a is b and x is y for (a, x), (b, y) in pairs)
     if isinstance(container, set):
-        return {*map(id, container)} == {*map(id, now)}
-    return all(a is b for a, b in zip(container, now, strict=True))
+        return {*map(id, container)} == {*map(id, items)}
+    return all(a is b for a, b in zip(container, items, strict=True))
 
 
 def merge(original: Any, before: Any, now: Any) -> bool:

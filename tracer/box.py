@@ -56,7 +56,10 @@ class Box:
         return protocols.iterate(self)
 
     def __contains__(self, item: Any) -> bool:
-        return protocols.operate(operator.contains, (self, item))
+        return protocols.contains(*protocols.tracer_and_site(), self, item)
+
+    def __getitem__(self, key: Any) -> Any:
+        return protocols.get_item(*protocols.tracer_and_site(), self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         protocols.write_item(self, key, value)
@@ -120,33 +123,28 @@ def lost(box: Box, where: str) -> EscapeError:
     )
 
 
-def _binary(op: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    def forward(self: Box, other: Any) -> Any:
-        return protocols.operate(op, (self, other))
+def _slot(name: str) -> Any:
+    def slot(self: Box, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return protocols.operate(pow, (self, other, modulus))
+        return protocols.operate_slot(self, name, other)
 
-    def reflected(self: Box, other: Any) -> Any:
-        return protocols.operate(op, (other, self))
-
-    return forward, reflected
+    return slot
 
 
 def _unary(op: Callable[[Any], Any]) -> Any:
     return lambda self, *rest: protocols.operate(op, (self, *rest))
 
 
-for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
-    _op = getattr(operator, f"__{_name}__")
-    _forward, _reflected = _binary(_op)
-    setattr(Box, f"__{_name}__", _forward)
-    setattr(Box, f"__r{_name}__", _reflected)
-    setattr(ArrayBox, f"__i{_name}__", _binary(getattr(operator, f"__i{_name}__"))[0])
-for _name, _method in zip(("__divmod__", "__rdivmod__"), _binary(divmod), strict=True):
-    setattr(Box, _name, _method)
+for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split():
+    for _slot_name in (f"__{_name}__", f"__r{_name}__"):
+        setattr(Box, _slot_name, _slot(_slot_name))
+    if _name != "divmod":
+        setattr(ArrayBox, f"__i{_name}__", _slot(f"__i{_name}__"))
 for _name in "lt le eq ne gt ge".split():
-    setattr(Box, f"__{_name}__", _binary(getattr(operator, f"__{_name}__"))[0])
+    setattr(Box, f"__{_name}__", _slot(f"__{_name}__"))
 for _name in "neg pos invert abs".split():
     setattr(Box, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
-setattr(Box, "__getitem__", _binary(operator.getitem)[0])  # noqa: B010  (mypy takes the plain form for generics)
 Box.__round__ = _unary(round)  # type: ignore[attr-defined]
 
 from . import places, protocols  # noqa: E402  (boxes and what uses them need each other; boxes come first)

@@ -15,25 +15,39 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import attributes, calls, dynamic, places, protocols, scopes
+from . import attributes, calls, dynamic, escape, operators, places, protocols, scopes, slots
 from .border import lower
 from .box import BOXES
 from .calls import call, handles
 from .depth import depth, recursion_limit
 from .errors import TraceError
 from .foreign import callback, opaque, structural
-from .protocols import method_of, plain_of
 from .reads import MISSING
 from .record import NUMBERS, effect, has_box, record
 from .session import Tracer, intrinsic
+from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
 
 
 @handles(isinstance)
 def _isinstance(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    if kwargs or len(args) != 2:
+        return isinstance(*args, **kwargs)
+    return is_instance(tracer, site, *args)
+
+
+def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
+    """``isinstance(value, classes)``."""
+    if type(classes) is tuple:
+        return any(is_instance(tracer, site, value, cls) for cls in classes)
+    plain = plain_of(value)
+    if type(plain) is not classes:
+        check = python_special(classes, "__instancecheck__")
+        if type(check) is types.FunctionType and not calls.is_untraced(check):
+            return protocols.truth(tracer, site, invoke(tracer, site, check, classes, value))
     if tracer.reads is not None:
-        note_subclass(tracer, site, type(plain_of(args[0])), args[1:])
-    return isinstance(plain_of(args[0]), *args[1:])
+        note_subclass(tracer, site, type(plain), (classes,))
+    return isinstance(plain, classes)
 
 
 @handles(issubclass)
@@ -98,38 +112,46 @@ def _id(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> int:
     return id(plain_of(args[0]))
 
 
-@handles(len)
-def _len(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return by_method(tracer, site, len, "__len__", args)
+def _of_object(fn: Any, how: Any) -> None:
+    """Say how a builtin is carried out on an object: ``how(tracer, site, *args)``."""
 
-
-def by_method(tracer: Tracer, site: Site, fn: Any, name: str, args: Any) -> Any:
-    """A builtin that asks a special method, run as a twin where that is a Python function."""
-    method = method_of(args[0], name) if args else None
-    if method is not None:
-        return protocols.plain_key(call(tracer, site, method, args, {}))
-    return structural(tracer, site, fn, args, {})
-
-
-for _fn, _name in (
-    (repr, "__repr__"),
-    (hash, "__hash__"),
-    (str, "__str__"),
-    (format, "__format__"),
-    (operator.length_hint, "__length_hint__"),
-):
-
-    def _by_name(
-        tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _fn, name: str = _name
-    ) -> Any:
-        if kwargs or not args:
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        if not args or kwargs or not is_object(args[0]):
             return structural(tracer, site, fn, args, kwargs)
-        method = method_of(args[0], name)
-        if method is None and fn is str:
-            return by_method(tracer, site, fn, "__repr__", args) if len(args) == 1 else fn(*args)
-        return by_method(tracer, site, fn, name, args)
+        fn(*map(plain_of, args)) if len(args) > most else None  # raises what plain Python raises
+        return how(tracer, site, *args)
 
-    handles(_fn)(_by_name)
+    most = 2 if fn is format else 1
+    handles(fn)(handler)
+
+
+def _ascii(tracer: Tracer, site: Site, value: Any) -> str:
+    text = protocols.representation(tracer, site, value)
+    return ascii(slots.double(type(value), {"__repr__": lambda _: text}))
+
+
+for _fn, _how in (
+    (len, protocols.length),
+    (hash, protocols.hash_of),
+    (repr, protocols.representation),
+    (ascii, _ascii),
+    (format, protocols.formatted),
+):
+    _of_object(_fn, _how)
+
+
+@handles(reversed)
+def _reversed(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if kwargs or len(args) != 1:
+        return reversed(*args, **kwargs)
+    return protocols.reverse(tracer, site, *args)
+
+
+@handles(str)
+def _str(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if kwargs or len(args) != 1 or not is_object(args[0]):
+        return structural(tracer, site, str, args, kwargs)
+    return protocols.text(tracer, site, args[0])
 
 
 @handles(bool, operator.truth)
@@ -142,36 +164,37 @@ def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return not protocols.truth(tracer, site, args[0])
 
 
-def _number(cls: type, name: str) -> Any:
+def _number(cls: type) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-        method = method_of(args[0], name) if len(args) == 1 else None
-        if method is not None:
-            return call(tracer, site, method, args, {})
-        if has_box(args):
+        if args and is_object(args[0]) and not kwargs:
+            number = protocols.number(tracer, site, cls, args[0])
+            if len(args) == 1 and number is not args[0]:
+                return number
+            args = (number, *args[1:])
+        if has_box(args) or has_box(kwargs):
             return record(tracer, site, cls, args, kwargs)
-        return cls(*args, **kwargs)
+        return escape.watched(cls, args, kwargs, site)
 
     return handler
 
 
 for _cls in (float, int, complex):
-    calls.special[_cls] = _number(_cls, f"__{_cls.__name__}__")
+    calls.special[_cls] = _number(_cls)
 
 
 @handles(iter)
 def _iter(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    if len(args) == 2:
+    if len(args) != 1:
         return structural(tracer, site, iter, args, kwargs)
-    return iter(protocols.iterate_object(tracer, site, args[0]))
+    return protocols.iterator_of(tracer, site, args[0])
 
 
 @handles(next)
 def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    method = method_of(args[0], "__next__")
-    if method is None:
-        return next(*args)
+    if kwargs or not 0 < len(args) < 3:
+        return next(*args, **kwargs)
     try:
-        return call(tracer, site, method, args[:1], {})
+        return protocols.next_of(tracer, site, args[0])
     except StopIteration:
         if len(args) == 2:
             return args[1]
@@ -180,28 +203,19 @@ def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(sum)
 def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    items = list(protocols.iterate_object(tracer, site, args[0]))
     start = args[1:] or tuple(kwargs.values())
-    if not has_box(items) and not has_box(start) and not any(map(protocols.is_object, items)):
+    iterator = iter(protocols.iterate_object(tracer, site, args[0]))
+    sum((), *map(plain_of, start))  # raises what plain Python raises
+    items = [*iterator]
+    if not has_box(items) and not has_box(start) and not any(map(is_object, (*items, *start))):
         return sum(items, *start)
     if all(isinstance(plain_of(x), (NUMBERS, bool, np.ndarray)) for x in (*items, *start)):
-        return record(tracer, site, sum, (items, *start), {})
+        if not any(map(is_object, (*items, *start))):
+            return record(tracer, site, sum, (items, *start), {})
     total = start[0] if start else 0
     for item in items:
-        total = hooks_binary(tracer, site, operator.add, total, item)
+        total = operators.operate(tracer, site, operator.add, total, item)
     return total
-
-
-def hooks_binary(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
-    """An operator on any two values."""
-    if (
-        type(left) in BOXES
-        or type(right) in BOXES
-        or protocols.is_object(left)
-        or protocols.is_object(right)
-    ):
-        return protocols.apply(tracer, site, op, (left, right), {})
-    return op(left, right)
 
 
 @handles(getattr)
@@ -327,10 +341,7 @@ def _setrecursionlimit(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> No
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, print, args, kwargs)
-    texts = [
-        call(tracer, site, str, (x,), {}) if protocols.is_object(x) else lower(tracer, x)
-        for x in args
-    ]
+    texts = [call(tracer, site, str, (x,), {}) if is_object(x) else lower(tracer, x) for x in args]
     print(*texts, **{k: lower(tracer, x) for k, x in kwargs.items()})
 
 
@@ -493,30 +504,44 @@ def _operator_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Non
     protocols.set_item(tracer, site, *args)
 
 
-def _dunder_operator(op: Any) -> Any:
+def _operator(op: Any) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-        return hooks_binary(tracer, site, op, *args)
+        if kwargs or len(args) != 2:
+            return op(*args, **kwargs)  # raises what plain Python raises
+        return operators.operate(tracer, site, op, *args)
 
     return handler
 
 
-for _name in (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le eq ne gt ge".split()
-):
-    for _owner in (np.ndarray, np.float64, float):
-        if _name != "matmul" or _owner is np.ndarray:
-            handles(getattr(_owner, f"__{_name}__", None))(
-                _dunder_operator(getattr(operator, f"__{_name}__"))
-            )
-    if hasattr(np.ndarray, f"__i{_name}__"):
-        handles(getattr(np.ndarray, f"__i{_name}__"))(
-            _dunder_operator(getattr(operator, f"__i{_name}__"))
-        )
+for _op in [*operators.BINARY, *operators.COMPARE, *operators.INPLACE]:
+    if _op not in registry.rules or _op in operators.INPLACE:
+        handles(_op)(_operator(_op))
 
 
-for _op in [*protocols.BINARY, *protocols.COMPARE, *protocols.INPLACE]:
-    if _op is not divmod and (_op not in registry.rules or _op in protocols.INPLACE):
-        handles(_op)(_dunder_operator(_op))
+@handles(operator.contains)
+def _contains(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    return protocols.contains(tracer, site, *args)
+
+
+@handles(operator.delitem)
+def _delitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    protocols.delete_item(tracer, site, *args)
+
+
+@handles(object.__ne__)
+def _object_ne(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return operators.differs(tracer, site, *args)
+
+
+@handles(object.__str__)
+def _object_str(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return protocols.representation(tracer, site, *args)
+
+
+@handles(object.__format__)
+def _object_format(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    value, spec = args
+    return format(slots.blank(value), spec) if spec else protocols.text(tracer, site, value)
 
 
 @handles(functools.cmp_to_key)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import sys
 import types
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import rewrite
+from . import natives, overrides, protocols, rewrite, slots
 from .arrays import write_all
 from .arrays import write_item as write_array_item
 from .border import enter
@@ -33,23 +34,14 @@ from .errors import TraceError
 from .escape import code_of
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
+from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .places import blame, user_frame
-from .protocols import (
-    BINARY,
-    COMPARE,
-    INPLACE,
-    UNARY,
-    apply,
-    get_item,
-    hashable,
-    is_iterable,
-    is_numeric,
-    iterate_object,
-    method_of,
-)
+from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics, untraced
+from .slots import is_object, is_python
+from .slots import special as special_method
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 
@@ -143,9 +135,17 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         if has_box(args) or has_box(kwargs):
             return call_function(tracer, site, body, args, kwargs)
         return opaque(tracer, site, fn, args, kwargs)
-    method = method_of(fn, "__call__")
-    if method is not None:
-        return call(tracer, site, method, (fn, *args), kwargs)
+    if kind is typing.NewType:
+        return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
+    if is_object(fn):
+        found = special_method(fn, "__call__")
+        if is_python(found):
+            if type(found) is FunctionType:
+                return call(tracer, site, found, (fn, *args), kwargs)
+            return call(tracer, site, slots.bound(tracer, site, found, fn), args, kwargs)
+    if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
+        if args and not kwargs and natives.is_followed(fn, args):
+            return natives.call(tracer, site, fn, args)
     if kind is types.MethodWrapperType:
         if (
             type(fn.__self__) is types.MemberDescriptorType
@@ -160,14 +160,15 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
                 {},
             )
         plain = getattr(fn.__objclass__, fn.__name__)
+        given = (fn.__self__, *args)
         if plain in special:
-            return special[plain](tracer, site, (fn.__self__, *args), kwargs)
+            return special[plain](tracer, site, given, kwargs)
+        if not kwargs and natives.is_followed(plain, given):
+            return natives.call(tracer, site, plain, given)
     if kind is types.BuiltinFunctionType and not isinstance(fn.__self__, types.ModuleType | type):
         plain = getattr(type(fn.__self__), fn.__name__, None)
         if plain is not None and hashable(plain) and plain in special:
             return special[plain](tracer, site, (fn.__self__, *args), kwargs)
-    if kind is typing.NewType:
-        return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
     if kind is operator.methodcaller:
         return call_method(tracer, site, fn, *args)
     if kind is operator.attrgetter:
@@ -202,19 +203,30 @@ def primitive(
         map(is_numeric, args)
     ):
         return apply(tracer, site, fn, args, kwargs)
+    if fn in protocols.ROUNDING and args and is_object(args[0]) and not kwargs:
+        result = protocols.rounded(tracer, site, fn, *args)
+        if result is not MISSING:
+            return result
+    if fn is round and len(args) == 2:
+        args = (args[0], protocols.position(tracer, site, args[1]))
     if fn.__class__ is types.BuiltinFunctionType and fn.__module__ == "math":
-        args = tuple([list(iterate_object(tracer, site, x)) if is_iterable(x) else x for x in args])
-        args = tuple([by_method(tracer, site, x, "__float__") for x in args])
-    elif any(map(is_foreign, args)):
-        for x in args:
-            if (method := method_of(x, "__array_ufunc__")) is not None and type(fn) is np.ufunc:
-                return call(tracer, site, method, (x, fn, "__call__", *args), kwargs)
-            if (method := method_of(x, "__array_function__")) is not None and type(
-                fn
-            ) is not np.ufunc:
-                types_ = tuple({type(y) for y in args if hasattr(type(y), "__array_function__")})
-                return call(tracer, site, method, (x, fn, types_, args, kwargs), {})
-        args = tuple([by_method(tracer, site, x, "__array__") for x in args])
+        args = tuple([protocols.of_math(tracer, site, fn, x) for x in args])
+        if fn is math.prod and any(map(is_object, args[0])):
+            start = kwargs.get("start", 1)
+            return functools.reduce(
+                lambda a, b: operate(tracer, site, operator.mul, a, b), args[0], start
+            )
+    elif any(map(is_object, args)):
+        if type(fn) is np.ufunc:
+            result = overrides.of_ufunc(tracer, site, fn, "__call__", args, kwargs)
+        else:
+            result = overrides.of_function(tracer, site, fn, args, kwargs)
+        if result is not MISSING:
+            return result
+        if rule.kind != registry.CALLER and overrides.takes_arrays(fn):
+            args = tuple([overrides.as_operand(tracer, site, x) for x in args])
+        if type(fn) is np.ufunc and any(map(overrides.is_element, args)):
+            return overrides.by_element(tracer, site, fn, args)
     if rule.kind == registry.CALLER:
         return closing.called_back(tracer, site, fn, rule, args, kwargs)
     if rule.kind == registry.MUTATOR:
@@ -249,12 +261,6 @@ def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
         return given(*args, **kwargs), {}
     except TypeError:  # which pow itself will raise
         return args, kwargs
-
-
-def by_method(tracer: Tracer, site: Site, value: Any, name: str) -> Any:
-    """What a Python-level method makes of an object that NumPy or ``math`` would convert; else the value itself."""
-    method = method_of(value, name)
-    return value if method is None else call(tracer, site, method, (value,), {})
 
 
 def is_foreign(value: Any) -> bool:
@@ -328,7 +334,7 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         raise elsewhere(site, fn.__qualname__)
     if (fn.__module__, fn.__qualname__) in AS_IS:
         return fn(*args, **kwargs)
-    root = (fn.__module__ or "").partition(".")[0]
+    root = root_of(fn)
     if root in UNTRACED or fn.__name__ in CREATORS:
         if (
             fn.__name__ in ("namedtuple", "make_dataclass")
@@ -369,6 +375,15 @@ def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:
             return twin(x, y)
         case (x, y, z):
             return twin(x, y, z)
+
+
+def root_of(fn: Any) -> str:
+    return (fn.__module__ or "").partition(".")[0]
+
+
+def is_untraced(fn: Any) -> bool:
+    """Whether a Python function belongs to a library that is run as it is."""
+    return root_of(fn) in UNTRACED
 
 
 def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:

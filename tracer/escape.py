@@ -14,21 +14,23 @@ a detour to their twins, and every other Python frame that starts is looked at; 
 
 from __future__ import annotations
 
+import abc
 import functools
 import inspect
-import sys
+import re
 import threading
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from . import rewrite, watchers
-from .box import BOXES
+from .box import BOXES, Box
 from .errors import EscapeError
 from .places import OURS, blame
+from .reads import HEAP_TYPE
 from .session import Tracer, active
 from .tape import Site
 
@@ -64,6 +66,9 @@ BY_KEY = frozenset(  # these look at their arguments, and at an element only if 
 )
 
 
+ABSTRACT = abc.ABCMeta.__instancecheck__.__code__.co_filename  # asks for classes alone
+
+
 def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
@@ -72,27 +77,26 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     tracer = active.tracer
     classes = classes_in(reach(fn, args, kwargs), 3)
     if not classes or tracer is None:
-        return fn(*args, **kwargs)
+        return plainly(fn, args, kwargs)
     escaped: list[Any] = []
 
     def look(frame: Any, event: str, arg: Any) -> None:
-        suspended.tell(frame, event, arg)
         if event != "call" or escaped:
             return
         code = frame.f_code
-        if rewrite.is_twin(code) or code.co_filename.startswith(OURS):
+        if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
             return
         if any(map(holds_box, arguments_of(frame))):
             escaped.append(code)
 
-    suspended = watchers.Suspended()
+    suspended = watchers.Suspended(look)
     taken: list[Detour] = []
     try:
         detours.take(special_methods(tracer, classes), taken)
-        sys.setprofile(look)
-        result = fn(*args, **kwargs)
+        suspended.begin()
+        result = plainly(fn, args, kwargs)
     finally:
-        suspended.resume()
+        suspended.end()
         detours.leave(taken)
     if escaped:
         code = escaped[0]
@@ -102,6 +106,43 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
             "a traced value. Call it directly, or write the loop in Python."
         )
     return result
+
+
+def plainly(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a C function; what it does not take for its argument it names as it is in plain Python."""
+    try:
+        return fn(*args, **kwargs)
+    except TypeError as error:
+        show_plain_names(error, (args, kwargs))
+        raise
+
+
+def show_plain_names(error: TypeError, given: Any) -> None:
+    """Let a C function that complains of the type of a box complain of that of the value in it."""
+    message = error.args[0] if error.args else None
+    if isinstance(message, str) and "Box" in message:
+        for box in boxes_in(given):
+            kind = type(box.value)
+            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
+            message = re.sub(rf"\b{type(box).__name__}\b", name, message)
+        error.args = (message, *error.args[1:])
+
+
+def boxes_in(value: Any) -> Iterator[Box]:
+    """The boxes in nested arguments."""
+    if type(value) in BOXES:
+        yield value
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        for x in value:
+            yield from boxes_in(x)
+    elif isinstance(value, dict):
+        for x in value.values():
+            yield from boxes_in(x)
+
+
+def type_name(kind: type) -> str:
+    """How CPython calls a class written in C."""
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 # --------------------------------------------------------------------------------- what may be called
@@ -277,8 +318,8 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
             visits = tracer.visits.get(id(method))
             if visits and not visits[-1].ran:
                 return visits[-1].run(twin)
-            value = twin(*args, **kwargs)
-            return value.value if type(value) in BOXES and asks_numpy(method, args) else value
+            result = twin(*args, **kwargs)
+            return drawn(result, method.__name__, args) if type(result) in BOXES else result
         # a thread that traces nothing has met the detour of another
         plain = types.FunctionType(
             own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
@@ -291,9 +332,23 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
     return template.replace(co_consts=consts)
 
 
-def asks_numpy(method: types.FunctionType, args: tuple[Any, ...]) -> bool:
-    """Whether NumPy asks an object for an attribute of its own protocols, such as ``__array_priority__``."""
-    return method.__name__ in ("__getattribute__", "__getattr__") and args[1].startswith("__array_")
+# Special methods of which CPython takes nothing but a plain answer.
+ANSWERS = frozenset(
+    f"__{name}__"
+    for name in "bool len index hash str repr format int length_hint contains bytes sizeof".split()
+)
+
+
+def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
+    """What C code is given of the traced result of a special method."""
+    from .box import lost
+    from .protocols import plain_key
+
+    if name in ("__float__", "__complex__"):
+        raise lost(box, f"{name}()")
+    if name in ("__getattribute__", "__getattr__") and args[1].startswith("__array_"):
+        return box.value  # NumPy asks for an attribute of its own protocols
+    return plain_key(box) if name in ANSWERS else box
 
 
 @functools.cache

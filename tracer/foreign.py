@@ -13,10 +13,9 @@ import contextlib
 import functools
 import itertools
 import operator
-import re
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,20 @@ from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import watched
 from .missing import no_rule
+from .operators import is_integer
 from .places import blame
 from .protocols import (
+    can_be_iterated,
     drawn,
     hashable,
-    is_integer,
     is_number,
+    iterable,
     iterate_object,
-    plain_key,
-    plain_of,
     write_container,
 )
-from .reads import HEAP_TYPE
 from .record import append, born, effect, finish, has_box, operand, raised, record
 from .session import Tracer
+from .slots import is_object, plain_of
 from .structure import is_container
 from .tape import Guard, Site, fn_name
 
@@ -146,6 +145,8 @@ def is_structural(fn: Any) -> bool:
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
+    if (fn is bytes or fn is bytearray) and args and type(args[0]) is ArrayBox:
+        return opaque(tracer, site, fn, args, kwargs)
     place = CALLBACKS.get(fn) if known else None
     if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
         args = (*args[:place], callback(tracer, site, args[place]), *args[place + 1 :])
@@ -153,61 +154,41 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         if name in kwargs:
             kwargs = {**kwargs, name: callback(tracer, site, kwargs[name])}
     if fn in (min, max) if known else False:
-        items = args if len(args) > 1 else list(iterate_object(tracer, site, args[0]))
+        items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
-            return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
+            if not any(map(is_object, items)):
+                return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
         args = args if len(args) > 1 else (items,)
-    if known and fn in CONSUMERS and not (fn in (min, max) and len(args) > 1):
-        args = tuple([iterate_object(tracer, site, x) for x in args])
+    name = getattr(fn, "__name__", "")
+    owner = getattr(fn, "__self__", None)
+    if (known and fn in CONSUMERS) or name in TAKERS:
+        merging = isinstance(fn, type) and issubclass(fn, dict)
+        merging = merging or (name == "update" and isinstance(owner, dict))
+        args = tuple([taken(tracer, site, x, merging) for x in args])
         if (
-            fn in (sorted, set, frozenset) and args
+            (fn is sorted or fn is set or fn is frozenset or name == "join")
+            and args
+            and can_be_iterated(args[0])
         ):  # whose items are to be seen before they are compared
             args = (list(args[0]), *args[1:])
-    elif getattr(fn, "__name__", "") in ("extend", "update", "join", "fromkeys"):
-        args = tuple([iterate_object(tracer, site, x) for x in args])
-    owner = getattr(fn, "__self__", None)
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
         if known and (fn in CONSUMERS or fn in LOOKERS):
             for x in args:
                 tracer.reads.looked_into(x, site)
-    if args and isinstance(owner, dict) and type(args[0]) in BOXES:
-        args = (plain_key(args[0]), *args[1:])
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
-    try:
-        return watched(fn, args, kwargs, site)
-    except TypeError as error:
-        show_plain_names(error, (args, kwargs))
-        raise
+    return watched(fn, args, kwargs, site)
 
 
-def show_plain_names(error: TypeError, given: Any) -> None:
-    """Let a C function that complains of the type of a box complain of that of the value in it."""
-    message = error.args[0] if error.args else None
-    if isinstance(message, str) and "Box" in message:
-        for box in boxes_in(given):
-            kind = type(box.value)
-            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
-            message = re.sub(rf"\b{type(box).__name__}\b", name, message)
-        error.args = (message, *error.args[1:])
+TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
 
 
-def boxes_in(value: Any) -> Iterator[Box]:
-    """The boxes in nested arguments."""
-    if type(value) in BOXES:
-        yield value
-    elif isinstance(value, (tuple, list, set, frozenset)):
-        for x in value:
-            yield from boxes_in(x)
-    elif isinstance(value, dict):
-        for x in value.values():
-            yield from boxes_in(x)
-
-
-def type_name(kind: type) -> str:
-    """How CPython calls a class written in C."""
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
+    """An argument that C code will iterate over, or whose items it will take."""
+    if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
+        return stand_ins.mapping(tracer, site, value)
+    return iterable(tracer, site, value)
 
 
 LOOKERS = frozenset(
@@ -455,4 +436,4 @@ def plain_element(tracer: Tracer, value: Any) -> Any:
     return value if known is None else known[1]
 
 
-from . import calls  # noqa: E402  (calls and this module need each other)
+from . import calls, stand_ins  # noqa: E402  (these and this module need each other)

@@ -14,21 +14,22 @@ from collections.abc import Callable
 from types import GeneratorType, MethodType, ModuleType
 from typing import Any
 
-from . import attributes, calls, frames, protocols
+from . import attributes, calls, frames, operators, patterns, protocols, stand_ins
 from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .depth import depth
 from .escape import watched
-from .protocols import method_of
 from .reads import MISSING, Place, Reads
 from .record import decide, effect, raised
-from .session import Tracer, active, intrinsic
+from .session import Tracer, active
+from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import FloatOp, Op, Signature, Site
 
 Hook = Callable[..., Any]
-CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
+UNORDERED = frozenset((dict, set, frozenset))
+CONTAINERS = UNORDERED | {list, tuple}
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
 
 
@@ -36,7 +37,7 @@ def binary(site: Site, op: Any) -> Hook:
     if op is operator.getitem:
         return subscript(site)
 
-    functional = protocols.INPLACE.get(op, op)
+    functional = operators.INPLACE.get(op, op)
     two = Signature.of(functional, Op, Op)
     by_float, by_int = Signature.of(functional, Op, float), Signature.of(functional, Op, int)
     float_by, int_by = Signature.of(functional, float, Op), Signature.of(functional, int, Op)
@@ -69,7 +70,9 @@ def binary(site: Site, op: Any) -> Hook:
         elif kind in PLAIN and other in PLAIN and not (kind is str and op is operator.mod):
             if kind in CONTAINERS and op is not functional:
                 return protocols.write_container(active.tracer, site, op, left, (right,), {})
-            return op(left, right)
+            return (
+                op(left, right) if kind not in UNORDERED else watched(op, (left, right), {}, site)
+            )
         else:
             return slow(left, right)
         try:
@@ -89,17 +92,7 @@ def binary(site: Site, op: Any) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return op(left, right)
-        if (
-            type(left) in BOXES
-            or type(right) in BOXES
-            or protocols.is_object(left)
-            or protocols.is_object(right)
-            or type(left) is str
-        ):
-            return protocols.apply(
-                tracer, site, op if type(left) is not Box else functional, (left, right), {}
-            )
-        return op(left, right)
+        return operators.operate(tracer, site, op, left, right)
 
     return hook
 
@@ -107,39 +100,37 @@ def binary(site: Site, op: Any) -> Hook:
 def subscript(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> Any:
         kind = type(container)
-        if kind is list or kind is tuple or (kind is dict and type(key) in ATOMS):
-            if type(key) in ATOMS:
-                return container[key]
-            if (method := method_of(key, "__index__")) is not None and active.tracer is not None:
-                key = calls.call(active.tracer, site, method, (key,), {})
-            if type(key) is Box and kind is not dict and active.tracer is not None:
-                return protocols.pick_item(active.tracer, site, container, key)
-            return container[protocols.plain_key(key)]
         tracer = active.tracer
-        if tracer is None:
+        if (
+            (kind is list or kind is tuple or kind is dict) and type(key) in ATOMS
+        ) or tracer is None:
             return container[key]
+        if kind is list or kind is tuple:
+            key = protocols.indices(tracer, site, key)
+            if type(key) is Box:
+                return protocols.pick_item(tracer, site, container, key)
+            return container[protocols.drawn_slice(key)]
         return protocols.get_item(tracer, site, container, key)
 
     return hook
 
 
-def compare(site: Site, op: Any) -> Hook:
+def compare(site: Site, op: Any, decides: bool = False) -> Hook:
+    """``decides`` says that the truth of the result is all that is wanted."""
+
     def hook(right: Any, left: Any) -> Any:
         kind = type(left)
         other = type(right)
-        if kind in PLAIN and other in PLAIN:
+        if kind in PLAIN and other in PLAIN and not (kind in CONTAINERS and other in CONTAINERS):
             return op(left, right)
         tracer = active.tracer
         if tracer is None:
-            return op(left, right)
-        if (
-            kind in BOXES
-            or other in BOXES
-            or protocols.is_object(left)
-            or protocols.is_object(right)
-        ):
-            return protocols.apply(tracer, site, op, (left, right), {})
-        return op(left, right)
+            result = op(left, right)
+            return bool(result) if decides else result
+        result = operators.operate(tracer, site, op, left, right)
+        if not decides or result is True or result is False:
+            return result
+        return protocols.truth(tracer, site, result)
 
     return hook
 
@@ -151,7 +142,7 @@ def unary(site: Site, op: Any) -> Hook:
             return op(x)
         if op is operator.not_:
             return not protocols.truth(tracer, site, x)
-        return protocols.apply(tracer, site, op, (x,), {})
+        return operators.apply(tracer, site, op, (x,), {})
 
     return hook
 
@@ -161,28 +152,7 @@ def contains(site: Site, negate: bool) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return (item in container) is not negate
-        method = method_of(container, "__contains__")
-        if method is not None:
-            found = protocols.truth(
-                tracer, site, calls.call(tracer, site, method, (container, item), {})
-            )
-        elif type(container) is ArrayBox:
-            equal = protocols.apply(tracer, site, operator.eq, (container, item), {})
-            found = protocols.truth(tracer, site, calls.call(tracer, site, equal.any, (), {}))
-        elif method_of(container, "__iter__") is not None:
-            found = any(
-                x is item
-                or protocols.truth(
-                    tracer, site, protocols.apply(tracer, site, operator.eq, (x, item), {})
-                )
-                for x in protocols.iterate_object(tracer, site, container)
-            )
-        else:
-            if tracer.reads is not None:
-                tracer.reads.looked_into(container, site)
-                tracer.reads.pin(item)
-            found = watched(operator.contains, (container, item), {}, site)
-        return found is not negate
+        return protocols.contains(tracer, site, container, item) is not negate
 
     return hook
 
@@ -231,37 +201,10 @@ def call_ex(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return fn(*args, **(kwargs or {}))
-        if type(args) is not tuple:
-            kind = type(protocols.plain_of(args))
-            if not hasattr(kind, "__iter__") and not hasattr(kind, "__getitem__"):
-                fn(*protocols.plain_of(args))  # raises what plain Python raises
-            args = tuple(protocols.iterate_object(tracer, site, args))
+        if not protocols.can_be_iterated(args):
+            fn(*plain_of(args))  # raises what plain Python raises
+        args = tuple(protocols.iterable(tracer, site, args))
         return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
-
-    return hook
-
-
-def unpacked(site: Site) -> Hook:
-    def hook(mapping: Any) -> Any:
-        if type(mapping) is dict:
-            return mapping
-        tracer = active.tracer
-        if tracer is None:
-            return mapping
-        return protocols.as_mapping(tracer, site, mapping)
-
-    return hook
-
-
-def merged(site: Site) -> Hook:
-    open_it = unpacked(site)
-
-    def hook(mapping: Any, fn: Any, given: dict[str, Any]) -> dict[str, Any]:
-        mapping = open_it(mapping)
-        if not hasattr(type(mapping), "keys") or not given.keys().isdisjoint(mapping):
-            fn(**given, **mapping)  # raises what plain Python raises
-        given.update(mapping)
-        return given
 
     return hook
 
@@ -322,17 +265,12 @@ def setitem(site: Site) -> Hook:
 def delitem(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> None:
         tracer = active.tracer
-        if tracer is not None and tracer.loops is not None:
+        if tracer is None:
+            del container[key]
+            return
+        if tracer.loops is not None:
             tracer.loops.write()
-        method = method_of(container, "__delitem__")
-        if tracer is not None and method is not None:
-            calls.call(tracer, site, method, (container, key), {})
-        elif type(container) in BOXES:
-            del container.value[protocols.plain_of(key)]  # raises what plain Python raises
-        else:
-            protocols.write_container(
-                tracer, site, operator.delitem, container, (protocols.plain_key(key),), {}
-            )
+        protocols.delete_item(tracer, site, container, key)
 
     return hook
 
@@ -570,7 +508,7 @@ def iter(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return builtins.iter(obj)
-        if tracer.reads is not None and method_of(obj, "__iter__") is None:
+        if tracer.reads is not None and not protocols.is_asked(obj):
             tracer.reads.looked_into(obj, site)
         iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
@@ -622,69 +560,124 @@ def shared(site: Site) -> Hook:
     return hook
 
 
-class Context:
-    """A context manager of a Python class, whose methods run as twins."""
-
-    def __init__(self, site: Site, manager: Any, enter: Any, leave: Any) -> None:
-        self.site, self.manager, self.enter, self.leave = site, manager, enter, leave
-
-    @intrinsic
-    def __enter__(self) -> Any:
-        return calls.call(active.tracer, self.site, self.enter, (self.manager,), {})  # type: ignore[arg-type]
-
-    @intrinsic
-    def __exit__(self, *error: Any) -> Any:
-        result = calls.call(active.tracer, self.site, self.leave, (self.manager, *error), {})  # type: ignore[arg-type]
-        return protocols.plain_key(result)
-
-
 def context(site: Site) -> Hook:
     def hook(manager: Any) -> Any:
-        if type(manager) in BOXES:
-            with manager.value:  # raises what plain Python raises
-                pass
-        enter_method, exit_method = method_of(manager, "__enter__"), method_of(manager, "__exit__")
-        if active.tracer is None or enter_method is None or exit_method is None:
+        tracer = active.tracer
+        if tracer is None or not is_object(manager):
+            return plain_of(manager)
+        found = [special(manager, "__enter__"), special(manager, "__exit__")]
+        if any(x is MISSING for x in found) or not any(map(is_python, found)):
             return manager
-        return Context(site, manager, enter_method, exit_method)
+        return stand_ins.Context(tracer, site, manager)
 
     return hook
 
 
 def match_class(site: Site) -> Hook:
     def hook(cls: Any, names: Any, count: int, subject: Any) -> Any:
-        value = subject.value if type(subject) in BOXES else subject
-        if not isinstance(value, cls):
-            return None
-        found = []
-        if count:
-            selves = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-            if not hasattr(cls, "__match_args__") and issubclass(cls, selves):
-                if count > 1:
-                    raise TypeError(
-                        f"{cls.__name__}() accepts 1 positional sub-pattern ({count} given)"
-                    )
-                found.append(subject)
-            else:
-                fields = cls.__match_args__ if hasattr(cls, "__match_args__") else ()
-                if count > len(fields):
-                    plural = "" if len(fields) == 1 else "s"
-                    raise TypeError(
-                        f"{cls.__name__}() accepts {len(fields)} positional sub-pattern{plural} ({count} given)"
-                    )
-                names = (*fields[:count], *names)
-        get = attributes.load
-        for name in names:
-            try:
-                tracer = active.tracer
-                found.append(
-                    operator.attrgetter(name)(subject)
-                    if tracer is None
-                    else get(tracer, site, subject, name)
-                )
-            except AttributeError:
-                return None
-        return tuple(found)
+        return patterns.match_class(active.tracer, site, subject, cls, count, names)
+
+    return hook
+
+
+def match_keys(site: Site) -> Hook:
+    def hook(keys: Any, subject: Any) -> Any:
+        return patterns.match_keys(active.tracer, site, subject, keys)
+
+    return hook
+
+
+def match_kind(site: Site, name: str) -> Hook:
+    return patterns.is_sequence if name == "MATCH_SEQUENCE" else patterns.is_mapping
+
+
+def match_length(site: Site) -> Hook:
+    def hook(subject: Any) -> Any:
+        return patterns.length(active.tracer, site, subject)
+
+    return hook
+
+
+def unpack(site: Site) -> Hook:
+    def hook(x: Any) -> Any:
+        kind = type(x)
+        tracer = active.tracer
+        if kind is tuple or kind is list or tracer is None:
+            return x
+        return x.value if kind is Box else protocols.iterate_object(tracer, site, x)
+
+    return hook
+
+
+def spread(site: Site) -> Hook:
+    def hook(x: Any) -> Any:
+        kind = type(x)
+        tracer = active.tracer
+        if kind is tuple or kind is list or tracer is None:
+            return x
+        return x.value if kind is Box else protocols.iterable(tracer, site, x)
+
+    return hook
+
+
+def merge_keywords(site: Site) -> Hook:
+    """CPython would blame the hook of the call for what is wrong with the mapping: the function is to be blamed."""
+
+    def hook(x: Any, fn: Any, given: dict[str, Any]) -> dict[str, Any]:
+        tracer = active.tracer
+        mapping = x
+        if type(x) is not dict and tracer is not None:
+            if not is_object(x) and not hasattr(type(plain_of(x)), "keys"):
+                fn(**plain_of(x))  # raises what plain Python raises
+            mapping = stand_ins.mapping(tracer, site, x)
+        if isinstance(mapping, dict) and given.keys().isdisjoint(dict.keys(mapping)):
+            given.update(mapping)
+            return given
+        try:
+            for key in mapping.keys():
+                if key in given:
+                    fn(**given, **{key: None})  # raises what plain Python raises
+                given[key] = mapping[key]
+        except AttributeError:
+            fn(**double(kind_of(x), {}))  # raises what plain Python raises
+        return given
+
+    return hook
+
+
+def merge(site: Site) -> Hook:
+    def hook(x: Any) -> Any:
+        tracer = active.tracer
+        return x if type(x) is dict or tracer is None else stand_ins.mapping(tracer, site, x)
+
+    return hook
+
+
+def make_set(site: Site) -> Hook:
+    return lambda items: watched(set, (items,), {}, site)
+
+
+def make_dict(site: Site) -> Hook:
+    def hook(items: Any) -> Any:
+        keys = items[::2]
+        made = list(zip(keys, items[1::2], strict=True))
+        if builtins.all(type(key) in ATOMS for key in keys):
+            return dict(made)
+        return watched(dict, (made,), {}, site)
+
+    return hook
+
+
+def add(site: Site) -> Hook:
+    return lambda item, container: watched(set.add, (container, item), {}, site)
+
+
+def put(site: Site) -> Hook:
+    def hook(value: Any, key: Any, container: Any) -> None:
+        if type(key) in ATOMS:
+            container[key] = value
+        else:
+            watched(operator.setitem, (container, key, value), {}, site)
 
     return hook
 
@@ -697,42 +690,6 @@ def format(site: Site) -> Hook:
         if type(value) in BOXES:
             decide(tracer, value.op, value.value) if type(value) is Box else None
             return value.value
-        if protocols.is_object(value):
-            return Formatted(
-                lambda name, *args: calls.call(tracer, site, method_of(value, name), args, {}),
-                value,
-            )
-        return value
+        return stand_ins.Formatted(tracer, site, value) if is_object(value) else value
 
     return hook
-
-
-class Formatted:
-    """An object in an f-string, whose special methods run as twins."""
-
-    def __init__(self, run: Hook, value: Any) -> None:
-        self.run, self.value = run, value
-
-    @intrinsic
-    def __format__(self, spec: str) -> str:
-        if method_of(self.value, "__format__"):
-            return self.run("__format__", self.value, spec)
-        return (
-            builtins.format(str(self), spec)
-            if type(self.value).__format__ is object.__format__
-            else builtins.format(self.value, spec)
-        )
-
-    @intrinsic
-    def __str__(self) -> str:
-        if method_of(self.value, "__str__"):
-            return self.run("__str__", self.value)
-        return repr(self) if type(self.value).__str__ is object.__str__ else str(self.value)
-
-    @intrinsic
-    def __repr__(self) -> str:
-        return (
-            self.run("__repr__", self.value)
-            if method_of(self.value, "__repr__")
-            else repr(self.value)
-        )

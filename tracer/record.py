@@ -41,7 +41,7 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
     if kind is slice:
         return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
     if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make([operand(x, arrays) for x in value])
+        return value._make([operand(x, arrays) for x in tuple.__iter__(value)])
     return value
 
 
@@ -58,7 +58,7 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
         return any(has_box(x, seen) for x in (value if kind is list else value.values()))
     if kind is slice:
         return has_box((value.start, value.stop, value.step))
-    return isinstance(value, tuple) and any(has_box(x, seen) for x in value)
+    return isinstance(value, tuple) and any(has_box(x, seen) for x in tuple.__iter__(value))
 
 
 def opened(value: Any, path: tuple[int, ...] = ()) -> Any:

@@ -25,7 +25,8 @@ The hooks
     call_ex(site)                  h(fn, args[, kwargs]) -> result; ``args`` is any iterable
     binary(site, op)               h(right, left) -> result; operator.add .. iadd .. getitem
     unary(site, op)                h(x) -> result; operator.neg, pos, invert; not_ (3.11, 3.12)
-    compare(site, op)              h(right, left) -> result; operator.lt, le, eq, ne, gt, ge
+    compare(site, op, decides)     h(right, left) -> result; operator.lt, le, eq, ne, gt, ge; True or False where
+                                   it ``decides``
     contains(site, negate)         h(container, item) -> True or False
     is_(site, negate)              h(right, left) -> True or False
     truth(site)                    h(x) -> True or False
@@ -49,10 +50,19 @@ The hooks
     import_star(site)              h(module) -> module, all of whose names are about to be stored
     shown(site)                    h(value) -> value, which an interactive statement is about to display
     iter(site)                     h(obj) -> iterator; also for ``yield from``
+    unpack(site)                   h(obj) -> iterable, for ``a, b = obj``
+    spread(site)                   h(obj) -> iterable, for ``[*obj]``
+    merge(site)                    h(obj) -> mapping, for ``{**obj}``
+    merge_keywords(site)           h(obj, fn, given) -> ``given``, the keywords of a call of ``fn``, and those of obj
+    make_set(site)                 h(items) -> set; the items are a tuple
+    make_dict(site)                h(items) -> dict; key, value, key, value … in a tuple
+    add(site)                      h(item, set); in a comprehension
+    put(site)                      h(value, key, dict); in a comprehension
     context(site)                  h(manager) -> manager, of a ``with`` statement
     match_class(site)              h(cls, names, count, subject) -> tuple or None
-    unpacked(site)                 h(mapping) -> mapping, which a dict display or a call takes apart
-    merged(site)                   h(mapping, fn, given) -> ``given``, the keywords of a call of ``fn``, and those in it
+    match_keys(site)               h(keys, subject) -> tuple or None
+    match_kind(site, name)         h(subject) -> True or False; MATCH_SEQUENCE, MATCH_MAPPING
+    match_length(site)             h(subject) -> int
     format(site)                   h(value) -> value, which an f-string converts and formats next
     loop(site, loop)               h(*values) -> values, as a tuple unless it is one; an iteration begins: the values of
                                    the variables that the loop carries, and then of those that it looks at; it gives
@@ -67,8 +77,8 @@ without looking. ``is_`` is not called where an operand is the constant None, Tr
 Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
 Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a
-comprehension or a generator expression, the exit call of ``with``, closures, building and
-unpacking of containers, exception matching, ``yield``, and names in class bodies.
+comprehension or a generator expression, the exit call of ``with``, closures, building lists and tuples,
+exception matching, ``yield``, and names in class bodies.
 """
 
 from __future__ import annotations
@@ -132,8 +142,7 @@ CALL = [opmap[name] for name in current.CALL]
 
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 ALWAYS_BOOL = {
-    "COMPARE_OP", "CONTAINS_OP", "IS_OP", "UNARY_NOT",
-    "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
+    "CONTAINS_OP", "IS_OP", "UNARY_NOT", "CHECK_EXC_MATCH", "MATCH_MAPPING", "MATCH_SEQUENCE",
 }  # fmt: skip
 ONE_VALUE = {
     "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF",
@@ -201,6 +210,7 @@ class Rewriter:
         self.around: set[tuple[int | None, int | None]] = (
             set()
         )  # where calls begin that may look at the variables
+        self.decided = -1  # the latest comparison of which the truth is all that is wanted
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
@@ -284,10 +294,12 @@ class Rewriter:
         return self.source[self.index + 1]
 
     def follows_bool(self) -> bool:
-        """Whether the value to be tested comes from a comparison, which has been through a hook."""
+        """Whether the value to be tested is True or False for certain, since a hook or CPython has seen to it."""
         previous = self.previous()
         if previous is not None and previous.op == COPY and previous.arg == 1:
             previous = self.previous(2)
+        elif previous is not None and self.decided == self.index - 1:
+            return True
         return previous is not None and previous.name in ALWAYS_BOOL
 
     def name(self, index: int) -> str:
@@ -345,15 +357,6 @@ class Rewriter:
         self.emit(SWAP, 5 if keywords else 4)
         self.emit(POP_TOP)
         self.call(2 if keywords else 1)
-
-    def dict_update(self, instr: Instr) -> None:
-        self.apply(self.hooks.unpacked(self.site()), 1)
-        self.keep(instr)
-
-    def dict_merge(self, instr: Instr) -> None:
-        """[hook, callable, args, keywords, mapping]: CPython would blame the hook for what is wrong with them."""
-        self.emit(COPY, 4)
-        self.apply(self.hooks.merged(self.site()), 3)
 
     def call_instruction(self, instr: Instr) -> None:
         """Calls need no change, but for decorators: [decorator, function], CALL 0, without NULL."""
@@ -539,8 +542,10 @@ class Rewriter:
     def unary(self, op: Callable[[Any], Any]) -> None:
         self.apply(self.hooks.unary(self.site(), op), 1)
 
-    def compare(self, op: int) -> None:
-        self.apply(self.hooks.compare(self.site(), COMPARE[op]), 2)
+    def compare(self, op: int, decides: bool) -> None:
+        if decides:
+            self.decided = self.index
+        self.apply(self.hooks.compare(self.site(), COMPARE[op], decides), 2)
 
     def contains_op(self, instr: Instr) -> None:
         self.apply(self.hooks.contains(self.site(), bool(instr.arg)), 2)
@@ -605,6 +610,55 @@ class Rewriter:
     def get_iter(self, instr: Instr) -> None:
         self.apply(self.hooks.iter(self.site()), 1)
 
+    def unpack(self, instr: Instr) -> None:
+        self.apply(self.hooks.unpack(self.site()), 1)
+        self.keep(instr)
+
+    def spread(self, instr: Instr) -> None:
+        if not self.follows_const():
+            self.apply(self.hooks.spread(self.site()), 1)
+        self.keep(instr)
+
+    def merge(self, instr: Instr) -> None:
+        self.apply(self.hooks.merge(self.site()), 1)
+        self.keep(instr)
+
+    def merge_keywords(self, instr: Instr) -> None:
+        """[callable, args, keywords, mapping]"""
+        self.emit(COPY, 3 + instr.arg)
+        self.apply(self.hooks.merge_keywords(self.site()), 3)
+
+    def build_set(self, instr: Instr) -> None:
+        self.build(instr, self.hooks.make_set(self.site()), instr.arg)
+
+    def build_map(self, instr: Instr) -> None:
+        self.build(instr, self.hooks.make_dict(self.site()), 2 * instr.arg)
+
+    def build(self, instr: Instr, hook: Callable[..., Any], count: int) -> None:
+        if count == 0:
+            self.keep(instr)
+        else:
+            self.emit(opmap["BUILD_TUPLE"], count)
+            self.apply(hook, 1)
+
+    def set_add(self, instr: Instr) -> None:
+        self.collect(self.hooks.add(self.site()), 1, instr.arg)
+
+    def map_add(self, instr: Instr) -> None:
+        self.collect(self.hooks.put(self.site()), 2, instr.arg)
+
+    def collect(self, hook: Callable[..., Any], count: int, depth: int) -> None:
+        """Hand the topmost ``count`` values, last ones first, to a hook with the container ``depth`` places below."""
+        self.load(hook)
+        self.emit(SWAP, count + 1)
+        self.emit(COPY, depth + count + 1)
+        self.call(count)
+        self.emit(POP_TOP)
+
+    def follows_const(self) -> bool:
+        previous = self.previous()
+        return previous is not None and previous.op == LOAD_CONST
+
     def before_with(self, instr: Instr) -> None:
         self.apply(self.hooks.context(self.site()), 1)
         self.keep(instr)
@@ -620,6 +674,19 @@ class Rewriter:
     def match_class(self, instr: Instr) -> None:
         self.load(instr.arg)
         self.apply(self.hooks.match_class(self.site()), 4)
+
+    def match_keys(self, instr: Instr) -> None:
+        self.emit(COPY, 2)
+        self.emit(COPY, 2)
+        self.apply(self.hooks.match_keys(self.site()), 2)
+
+    def match_kind(self, instr: Instr) -> None:
+        self.emit(COPY, 1)
+        self.apply(self.hooks.match_kind(self.site(), instr.name), 1)
+
+    def get_len(self, instr: Instr) -> None:
+        self.emit(COPY, 1)
+        self.apply(self.hooks.match_length(self.site()), 1)
 
     def formatted(self, spec: bool) -> None:
         """Show the value to the hook; where there is a specification, it lies above the value."""

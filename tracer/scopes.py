@@ -18,7 +18,6 @@ import builtins
 import operator
 from typing import Any
 
-from . import attributes, calls, hooks, protocols
 from .border import enter, lower
 from .places import user_site
 from .reads import Place
@@ -195,7 +194,9 @@ class Variables:
 
     @intrinsic
     def __delitem__(self, name: str) -> None:
-        hooks.delitem(user_site())(name, self.seen)
+        if self.tracer.loops is not None:
+            self.tracer.loops.write()
+        protocols.delete_item(self.tracer, user_site(), self.seen, name)
 
     @intrinsic
     def keys(self) -> Any:
@@ -204,3 +205,6 @@ class Variables:
         return protocols.iterate_object(
             self.tracer, site, calls.call(self.tracer, site, found, (), {})
         )
+
+
+from . import attributes, calls, protocols  # noqa: E402  (these need each other)

@@ -281,8 +281,8 @@ def ops_in(tree: Any) -> Iterator[Op]:
     """Each op in a nested argument."""
     if isinstance(tree, Op):
         yield tree
-    elif isinstance(tree, (tuple, list)):
-        for branch in tree:
+    elif isinstance(tree, tuple) or type(tree) is list:
+        for branch in tuple.__iter__(tree) if isinstance(tree, tuple) else tree:
             yield from ops_in(branch)
     elif isinstance(tree, dict):
         for branch in tree.values():

@@ -54,20 +54,26 @@ def uncover() -> None:
 
 
 class Suspended:
-    """The profile function of the user's, while ours takes its place; it is told what ours is told."""
+    """A profile function of ours, and the user's whose place it takes, which is told what ours is told."""
 
-    __slots__ = ("watcher",)
+    __slots__ = ("before", "look", "told")
 
-    def __init__(self) -> None:
-        self.watcher = sys.getprofile()
+    def __init__(self, look: Callable[..., Any]) -> None:
+        self.look = look
+        self.before = before = sys.getprofile()
+        self.told = before.told if type(before) is Suspended else before
 
-    def tell(self, frame: Any, event: str, arg: Any) -> None:
-        if callable(self.watcher):
-            self.watcher(frame, event, arg)
+    def __call__(self, frame: Any, event: str, arg: Any) -> None:
+        if callable(self.told):
+            self.told(frame, event, arg)
+        self.look(frame, event, arg)
 
-    def resume(self) -> None:
-        if self.watcher is None or callable(self.watcher):
-            sys.setprofile(self.watcher)
+    def begin(self) -> None:
+        sys.setprofile(self)
+
+    def end(self) -> None:
+        if self.before is None or callable(self.before):
+            sys.setprofile(self.before)
         else:  # before CPython 3.12, a profiler written in C
             sys.setprofile(None)
-            self.watcher.enable()
+            self.before.enable()

@@ -66,9 +66,9 @@ class Transparent:
         self.note("binary", site, op)
         return lambda right, left: op(left, right)
 
-    def compare(self, site, op):
+    def compare(self, site, op, decides):
         self.note("compare", site, op)
-        return lambda right, left: op(left, right)
+        return lambda right, left: bool(op(left, right)) if decides else op(left, right)
 
     def contains(self, site, negate):
         self.note("contains", site, negate)
@@ -86,19 +86,6 @@ class Transparent:
     def shared(self, site):
         self.note("shared", site)
         return lambda nothing: None
-
-    def unpacked(self, site):
-        self.note("unpacked", site)
-        return lambda mapping: mapping
-
-    def merged(self, site):
-        self.note("merged", site)
-
-        def merge(mapping, fn, given):
-            assert callable(fn)
-            return {**given, **mapping} if not given.keys() & mapping else fn(**given, **mapping)
-
-        return merge
 
     def caught(self, site):
         self.note("caught", site)
@@ -204,6 +191,55 @@ class Transparent:
         self.note("match_class", site)
         return match_class
 
+    def match_keys(self, site):
+        self.note("match_keys", site)
+        return match_keys
+
+    def match_kind(self, site, name):
+        self.note("match_kind", site, name)
+        return is_sequence if name == "MATCH_SEQUENCE" else is_mapping
+
+    def match_length(self, site):
+        self.note("match_length", site)
+        return len
+
+    def unpack(self, site):
+        self.note("unpack", site)
+        return lambda obj: obj
+
+    def spread(self, site):
+        self.note("spread", site)
+        return lambda obj: obj
+
+    def merge(self, site):
+        self.note("merge", site)
+        return lambda obj: obj
+
+    def merge_keywords(self, site):
+        self.note("merge_keywords", site)
+
+        def merge(mapping, fn, given):
+            assert callable(fn)
+            return {**given, **mapping} if not given.keys() & mapping else fn(**given, **mapping)
+
+        return merge
+
+    def make_set(self, site):
+        self.note("make_set", site)
+        return set
+
+    def make_dict(self, site):
+        self.note("make_dict", site)
+        return lambda items: dict(zip(items[::2], items[1::2], strict=True))
+
+    def add(self, site):
+        self.note("add", site)
+        return lambda item, container: container.add(item)
+
+    def put(self, site):
+        self.note("put", site)
+        return lambda value, key, container: container.__setitem__(key, value)
+
     def format(self, site):
         self.note("format", site)
         return lambda value: value
@@ -239,6 +275,30 @@ def match_class(cls, names, count, subject):
         return (*values, *(getattr(subject, name) for name in names))
     except AttributeError:
         return None
+
+
+def match_keys(keys, subject):
+    """MATCH_KEYS in Python."""
+    missing = object()
+    if len(set(keys)) < len(keys):
+        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        raise ValueError(f"mapping pattern checks duplicate key ({twice!r})")
+    values = tuple(subject.get(key, missing) for key in keys)
+    return None if missing in values else values
+
+
+def is_sequence(subject):
+    match subject:
+        case [*_]:
+            return True
+    return False
+
+
+def is_mapping(subject):
+    match subject:
+        case {}:
+            return True
+    return False
 
 
 def twin(fn, hooks=None):
@@ -1664,7 +1724,7 @@ def test_arguments_of_the_hooks():
         ("getattr", 6, ("y",), (v,)),
         ("delattr", 7, ("z",), (v,)),
         ("delitem", 8, (), (0, xs)),
-        ("compare", 9, (operator.lt,), (2.0, 3.0)),
+        ("compare", 9, (operator.lt, False), (2.0, 3.0)),
         ("contains", 10, (False,), (xs, 2.0)),
         ("contains", 11, (True,), (xs, 2.0)),
         ("is_", 12, (False,), (v, xs)),
@@ -1696,7 +1756,7 @@ def test_arguments_of_the_hooks():
             tuple(tuple(a) if kind == "call_ex" and i == 1 else a for i, a in enumerate(args)),
         )
         for kind, line, details, args, _ in log
-        if kind not in ("loop", "leave", "shared")
+        if kind not in ("loop", "leave", "shared", "spread", "make_dict")
     ]
     for got, wanted in zip(simple, expected, strict=True):
         assert got == wanted
@@ -1720,7 +1780,7 @@ def test_slices_reach_the_item_hooks():
     ]
 
 
-def test_truth_is_asked_once_and_not_after_comparisons():
+def test_truth_is_asked_once_and_with_the_comparison_where_nothing_else_is_wanted():
     def f(a, b):
         if a:
             pass
@@ -1738,7 +1798,7 @@ def test_truth_is_asked_once_and_not_after_comparisons():
         return c, d, e
 
     lines = collections.Counter(line for kind, line, *_ in record(f, 1, 2) if kind == "truth")
-    assert lines == {1: 1, 7: 1, 9: 1}
+    assert lines == {1: 1, 7: 1, 9: 1, 10: 1, 11: 1}
 
 
 def test_singletons_are_not_compared_through_the_hook():
@@ -1790,6 +1850,7 @@ def test_context_and_match_hooks():
         ("context", (manager,)),
         ("load_global", (Point,)),
         ("match_class", (Point, ("y",), 1, point)),
+        ("unpack", ((1, 2),)),
     ]
 
 

@@ -20,8 +20,13 @@ def attribute(instr: Instr) -> tuple[int, bool]:
     return instr.arg, instr.name == "LOAD_METHOD"
 
 
+def is_decision(instr: Instr) -> bool:
+    """Whether an instruction tests the value on top, and takes it away."""
+    return instr.name.startswith("POP_JUMP") and instr.name.endswith(("TRUE", "FALSE"))
+
+
 def compare_op(rewriter: Any, instr: Instr) -> None:
-    rewriter.compare(instr.arg)
+    rewriter.compare(instr.arg, is_decision(rewriter.following()))
 
 
 def jump_or_pop(rewriter: Any, instr: Instr) -> None:
@@ -54,8 +59,6 @@ HANDLED: dict[str, Handler] = {
     "LOAD_METHOD": "load_attr",
     "PRECALL": "call_instruction",
     "KW_NAMES": "call_with_names",
-    "DICT_MERGE": "dict_merge",
-    "DICT_UPDATE": "dict_update",
     "LOAD_BUILD_CLASS": "load_build_class",
     "CALL_FUNCTION_EX": call_function_ex,
     "BINARY_OP": "binary_op",
@@ -89,7 +92,21 @@ HANDLED: dict[str, Handler] = {
     "GET_YIELD_FROM_ITER": "get_iter",
     "BEFORE_WITH": "before_with",
     "PUSH_EXC_INFO": "begin_handler",
+    "UNPACK_SEQUENCE": "unpack",
+    "UNPACK_EX": "unpack",
+    "LIST_EXTEND": "spread",
+    "SET_UPDATE": "spread",
+    "DICT_UPDATE": "merge",
+    "DICT_MERGE": "merge_keywords",
+    "BUILD_SET": "build_set",
+    "BUILD_MAP": "build_map",
+    "SET_ADD": "set_add",
+    "MAP_ADD": "map_add",
     "MATCH_CLASS": "match_class",
+    "MATCH_KEYS": "match_keys",
+    "MATCH_SEQUENCE": "match_kind",
+    "MATCH_MAPPING": "match_kind",
+    "GET_LEN": "get_len",
     "FORMAT_VALUE": format_value,
 }
 
@@ -98,9 +115,8 @@ HARMLESS = frozenset(
     NOP CACHE RESUME EXTENDED_ARG POP_TOP COPY SWAP
     LOAD_CONST LOAD_FAST STORE_FAST DELETE_FAST
     MAKE_CELL COPY_FREE_VARS LOAD_CLOSURE LOAD_DEREF STORE_DEREF DELETE_DEREF LOAD_CLASSDEREF
-    BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING BUILD_TUPLE
-    LIST_APPEND LIST_EXTEND LIST_TO_TUPLE SET_ADD SET_UPDATE MAP_ADD
-    UNPACK_EX UNPACK_SEQUENCE
+    BUILD_CONST_KEY_MAP BUILD_LIST BUILD_SLICE BUILD_STRING BUILD_TUPLE
+    LIST_APPEND LIST_TO_TUPLE
     CALL MAKE_FUNCTION SETUP_ANNOTATIONS
     FOR_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT
     POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
@@ -108,7 +124,6 @@ HARMLESS = frozenset(
     RETURN_VALUE RETURN_GENERATOR YIELD_VALUE SEND
     LOAD_ASSERTION_ERROR RAISE_VARARGS RERAISE POP_EXCEPT PREP_RERAISE_STAR
     CHECK_EXC_MATCH CHECK_EG_MATCH WITH_EXCEPT_START
-    GET_LEN MATCH_KEYS MATCH_MAPPING MATCH_SEQUENCE
     """.split()
 )
 

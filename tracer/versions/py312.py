@@ -25,7 +25,7 @@ def attribute(instr: Instr) -> tuple[int, bool]:
 
 
 def compare_op(rewriter: Any, instr: Instr) -> None:
-    rewriter.compare(instr.arg >> 4)
+    rewriter.compare(instr.arg >> 4, py311.is_decision(rewriter.following()))
 
 
 def load_super_attr(rewriter: Any, instr: Instr) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dis import opmap
 from typing import Any
 
 from ..assembly import Instr
@@ -18,9 +17,7 @@ CALL = ("CALL",)
 
 def compare_op(rewriter: Any, instr: Instr) -> None:
     """Bit 16 asks for a bool, for the jump or the UNARY_NOT that follows."""
-    rewriter.compare(instr.arg >> 5)
-    if instr.arg & 16:
-        rewriter.emit(opmap["TO_BOOL"])
+    rewriter.compare(instr.arg >> 5, bool(instr.arg & 16))
 
 
 def convert_value(rewriter: Any, instr: Instr) -> None:

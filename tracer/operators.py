@@ -1,0 +1,461 @@
+"""Operators, by the order in which CPython asks the special methods of their operands.
+
+Words
+-----
+slot       what CPython holds of a class for one operator: the C function of a native class, or one that looks for
+           the two special methods (``__add__``, ``__radd__``) of which at least one is written in Python.
+forward    the special method of the left operand's class; ``reflected`` the one of the right operand's.
+decline    to return NotImplemented, so that the other operand is asked.
+sequence   a native class whose ``+`` and ``*`` are no arithmetic: they are tried when everybody else has declined.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from . import escape, overrides
+from .arrays import write_all
+from .border import COLLECTIONS, lower
+from .box import BOXES, ArrayBox, Box
+from .errors import TraceError
+from .reads import HEAP_TYPE, MISSING
+from .record import record
+from .session import Tracer
+from .slots import (
+    blank,
+    flags_of,
+    invoke,
+    is_object,
+    is_python,
+    is_subtype,
+    kind_of,
+    native_base,
+    plain_of,
+    python_special,
+    special,
+)
+from .tape import Site
+
+INPLACE = {
+    getattr(operator, f"i{name}"): getattr(operator, plain)
+    for name, plain in (
+        [(x, x) for x in "add sub mul truediv floordiv mod pow matmul lshift rshift xor".split()]
+        + [("and", "and_"), ("or", "or_")]
+    )
+}
+INPLACE_NAMES = {op: f"__{op.__name__}__" for op in INPLACE}
+SLOTS = {
+    op: (f"__{name}__", f"__r{name}__")
+    for op, name in [(op, op.__name__.strip("_")) for op in INPLACE.values()]
+    + [(divmod, "divmod"), (pow, "pow")]
+}
+BINARY = frozenset(SLOTS)
+SWAPPED = {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__"}
+SWAPPED |= {"__eq__": "__eq__", "__ne__": "__ne__"}
+COMPARE = {getattr(operator, name): name for name in SWAPPED}
+UNARY = {
+    operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__", operator.abs: "__abs__",
+    abs: "__abs__",
+}  # fmt: skip
+
+SEQUENCES = frozenset((list, tuple, deque, str, bytes))
+EXACT = frozenset((int, float, complex, bool))
+
+
+def apply(
+    tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """An operator on operands of which at least one is a box or an object."""
+    if is_object(args[0]) or (len(args) > 1 and is_object(args[1])):
+        if op in COMPARE:
+            return compare(tracer, site, op, *args)
+        if op in INPLACE:
+            return in_place(tracer, site, op, *args)
+        if op in BINARY and len(args) == 2:
+            return binary(tracer, site, op, *args)
+        return power(tracer, site, *args) if len(args) == 3 else unary(tracer, site, op, *args)
+    return native(tracer, site, op, args, kwargs)
+
+
+def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
+    """An operator on any two values."""
+    if op in INPLACE and type(left) in COLLECTIONS and type(right) not in BOXES:
+        if not is_object(right):
+            return protocols.write_container(tracer, site, op, left, (right,), {})
+    return apply(tracer, site, op, (left, right), {})
+
+
+# ------------------------------------------------------------------------------------------ arithmetic
+
+
+def binary(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, shown: Any = None) -> Any:
+    """``left + right``; ``shown`` is the operator that an error names, if it is another."""
+    result = binary_slots(tracer, site, op, left, right)
+    if result is NotImplemented:
+        result = by_sequence(tracer, site, op, shown or op, left, right)
+    if result is not NotImplemented:
+        return result
+    return unsupported(shown or op, left, right)
+
+
+def unsupported(op: Any, *operands: Any) -> Any:
+    """Raise what CPython raises where every operand has declined."""
+    op(*map(blank, operands))
+    raise TypeError(f"unsupported operand types for {op.__name__}")
+
+
+def in_place(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
+    """``left += right``."""
+    found = special(left, INPLACE_NAMES[op])
+    if is_python(found):
+        result = invoke(tracer, site, found, left, right)
+    elif found is not MISSING and sequence_of(kind_of(left)) is None:
+        result = native_slot(tracer, site, found, left, right)
+    else:
+        result = NotImplemented
+    if result is not NotImplemented:
+        return result
+    return binary(tracer, site, INPLACE[op], left, right, op)
+
+
+def has_python_slot(value: Any, names: tuple[str, str]) -> bool:
+    """Whether CPython would look for special methods in Python to operate on a value."""
+    kind = type(value)
+    if not flags_of(kind) & HEAP_TYPE or kind in BOXES:
+        return False
+    return is_python(special(value, names[0])) or is_python(special(value, names[1]))
+
+
+def native_method(value: Any, name: str) -> Any:
+    """The slot of a native class, as the special method that calls it; MISSING for one of sequences."""
+    kind = kind_of(value)
+    found = special(value, name)
+    if found is MISSING or is_python(found):
+        return MISSING
+    return MISSING if name in OF_SEQUENCES and sequence_of(kind) is not None else found
+
+
+OF_SEQUENCES = frozenset(("__add__", "__mul__", "__rmul__", "__iadd__", "__imul__"))
+
+
+def sequence_of(kind: type) -> Any:
+    """The native class of sequences that a class derives from, or None."""
+    base = native_base(kind)
+    members = vars(base)
+    return base if "__add__" in members and "__radd__" not in members else None
+
+
+def binary_slots(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
+    """What the slots of two operands make of them: CPython's ``binary_op1``."""
+    names = forward, reflected = SLOTS[op]
+    a, b = kind_of(left), kind_of(right)
+    of_left = has_python_slot(left, names)
+    of_right = a is not b and has_python_slot(right, names)
+    if of_left:
+        result = looked_up(tracer, site, names, left, right, of_right)
+        if result is NotImplemented and not of_right and a is not b:
+            found = native_method(right, reflected)
+            if found is not MISSING:
+                result = native_slot(tracer, site, found, right, left)
+        return result
+    first = native_method(left, forward)
+    if not of_right:
+        return native_slots(tracer, site, op, left, right, first)
+    found = special(right, reflected)
+    asked = found is MISSING
+    if first is not MISSING and not asked and is_subtype(b, a):
+        asked = True
+        result = invoke(tracer, site, found, right, left)
+        if result is not NotImplemented:
+            return result
+    if first is not MISSING:
+        result = native_slot(tracer, site, first, left, right)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented if asked else invoke(tracer, site, found, right, left)
+
+
+def looked_up(
+    tracer: Tracer, site: Site, names: tuple[str, str], left: Any, right: Any, other: bool
+) -> Any:
+    """What a class with special methods in Python makes of its object on the left: CPython's ``slot_nb_add``."""
+    found, reflected = special(left, names[0]), MISSING
+    if other:
+        reflected = special(right, names[1])
+        overloaded = reflected is not MISSING and reflected is not special(left, names[1])
+        if overloaded and is_subtype(type(right), type(left)):
+            result = invoke(tracer, site, reflected, right, left)
+            if result is not NotImplemented:
+                return result
+            reflected = MISSING
+    if found is not MISSING:
+        result = invoke(tracer, site, found, left, right)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented if reflected is MISSING else invoke(tracer, site, reflected, right, left)
+
+
+def native_slots(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, first: Any) -> Any:
+    """Two operands without special methods in Python, of which one is an object of a class of its own."""
+    second = native_method(right, SLOTS[op][1])
+    order = [(first, left, right), (second, right, left)]
+    if is_subtype(kind_of(right), kind_of(left)) and kind_of(right) is not kind_of(left):
+        order.reverse()
+    for found, one, other in order:
+        if found is not MISSING:
+            result = native_slot(tracer, site, found, one, other)
+            if result is not NotImplemented:
+                return result
+    return NotImplemented
+
+
+OPERATORS = {name: op for op, names in SLOTS.items() if op is not pow for name in names}
+OPERATORS |= {name: op for op, name in COMPARE.items()}
+OPERATORS |= {name: op for op, name in INPLACE_NAMES.items()}
+
+
+def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) -> Any:
+    """What a native class makes of its ``value`` and an ``other``: a result, or NotImplemented.
+
+    ``found`` is its special method, forward or reflected.
+    """
+    op = OPERATORS[found.__name__]
+    reflected = op in BINARY and found.__name__ == SLOTS[op][1]
+    left, right = (other, value) if reflected else (value, other)
+    if op in INPLACE and type(value) is ArrayBox:
+        how = overrides.update if is_object(other) else update
+        return how(tracer, site, op, value, other)
+    if issubclass(found.__objclass__, (np.ndarray, np.generic)) and not is_object(value):
+        return overrides.by_numpy(tracer, site, op, left, right, reflected)
+    protocols.looked_at(tracer, site, value, other)
+    if type(value) not in BOXES and type(other) not in BOXES:
+        return escape.watched(found, (value, other), {}, site)
+    if issubclass(found.__objclass__, np.ndarray):
+        return calls.opaque(tracer, site, op, (left, right), {})
+    result = escape.watched(found, (plain_of(value), plain_of(other)), {}, site)
+    if result is NotImplemented:
+        return result
+    if found.__objclass__ in EXACT:
+        return record(
+            tracer, site, op, (number(tracer, site, left), number(tracer, site, right)), {}
+        )
+    return calls.opaque(tracer, site, op, (left, right), {})
+
+
+def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any:
+    """A special method of a box, which C code has called: whom to ask next is for C code to say.
+
+    But a class that derives from the number's is asked first, and CPython does not know that it does.
+    """
+    op = OPERATORS[name]
+    reflected = op in BINARY and name == SLOTS[op][1]
+    left, right = (other, box) if reflected else (box, other)
+    if op in INPLACE:
+        return apply(tracer, site, op, (left, right), {})
+    names = (COMPARE[op], SWAPPED[COMPARE[op]]) if op in COMPARE else SLOTS[op]
+    if type(other) in BOXES or type(other) in EXACT:
+        return native(tracer, site, op, (left, right), {})
+    if not reflected and has_python_slot(other, names) and is_subtype(type(other), kind_of(box)):
+        return apply(tracer, site, op, (left, right), {})
+    if op in COMPARE:
+        return compare_slot(tracer, site, name, box, other)
+    found = native_method(box, name)
+    return NotImplemented if found is MISSING else native_slot(tracer, site, found, box, other)
+
+
+def number(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A number as Python's own arithmetic takes it: of a class that derives from one of Python's, the bare number."""
+    plain = plain_of(value)
+    base = next(x for x in (bool, int, float, complex) if isinstance(plain, x))
+    if type(plain) is base:
+        return value
+    if type(value) is Box:
+        return record(tracer, site, base, (value,), {})
+    return base.__pos__(value) if base is not complex else complex.__add__(value, 0)
+
+
+def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, right: Any) -> Any:
+    """``+`` and ``*`` of a list and the like, where no operand's arithmetic has taken charge."""
+    if op is operator.add:
+        base = sequence_of(kind_of(left))
+        if base is None or is_python(special(left, "__add__")):
+            return NotImplemented
+        protocols.looked_at(tracer, site, left, right)
+        if shown is operator.iadd and "__iadd__" in vars(base):
+            items = protocols.iterable(tracer, site, right)
+            return protocols.write_container(tracer, site, base.__iadd__, left, (items,), {})
+        return escape.watched(base.__add__, (left, plain_of(right)), {}, site)
+    if op is not operator.mul:
+        return NotImplemented
+    protocols.looked_at(tracer, site, left, right)
+    for sequence, count in ((left, right), (right, left)):
+        base = sequence_of(kind_of(sequence))
+        names = ("__mul__", "__rmul__")
+        if base is not None and not any(is_python(special(sequence, name)) for name in names):
+            if shown is operator.imul and sequence is right and has_parts(left):
+                return NotImplemented
+            if special(count, "__index__") is MISSING:
+                return shown(base.__new__(base), blank(count))  # raises what plain Python raises
+            count = plain_of(protocols.position(tracer, site, count))
+            if shown is operator.imul and sequence is left and "__imul__" in vars(base):
+                return protocols.write_container(tracer, site, base.__imul__, left, (count,), {})
+            return base.__mul__(sequence, count)
+    return NotImplemented
+
+
+def has_parts(value: Any) -> bool:
+    """Whether CPython could take a value for a sequence of some kind."""
+    return is_object(value) or hasattr(kind_of(value), "__contains__")
+
+
+def power(tracer: Tracer, site: Site, base: Any, exponent: Any, modulus: Any) -> Any:
+    """``pow(base, exponent, modulus)``."""
+    found = special(base, "__pow__")
+    if found is MISSING and sys.version_info < (3, 14) and has_python_slot(base, SLOTS[pow]):
+        raise AttributeError("__pow__")
+    if is_python(found):
+        result = invoke(tracer, site, found, base, exponent, modulus)
+        if result is not NotImplemented:
+            return result
+    elif found is not MISSING:
+        declines = has_python_slot(exponent, SLOTS[pow])
+        given = blank(exponent) if declines else plain_of(exponent)
+        return escape.watched(pow, (plain_of(base), given, plain_of(modulus)), {}, site)
+    found = python_special(exponent, "__rpow__")
+    if found is not MISSING and sys.version_info >= (3, 14):
+        result = invoke(tracer, site, found, exponent, base, modulus)
+        if result is not NotImplemented:
+            return result
+    return unsupported(pow, base, exponent, modulus)
+
+
+# ------------------------------------------------------------------------------- comparisons and signs
+
+
+def compare(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
+    """``left < right``: CPython's ``do_richcompare``."""
+    name = COMPARE[op]
+    a, b = kind_of(left), kind_of(right)
+    first = a is not b and is_subtype(b, a)
+    if first:
+        result = compare_slot(tracer, site, SWAPPED[name], right, left)
+        if result is not NotImplemented:
+            return result
+    result = compare_slot(tracer, site, name, left, right)
+    if result is NotImplemented and not first:
+        result = compare_slot(tracer, site, SWAPPED[name], right, left)
+    if result is not NotImplemented:
+        return result
+    if name in ("__eq__", "__ne__"):
+        return (plain_of(left) is plain_of(right)) is (name == "__eq__")
+    return unsupported(op, left, right)
+
+
+def compare_slot(tracer: Tracer, site: Site, name: str, value: Any, other: Any) -> Any:
+    """What the class of a value makes of a comparison with another: a result, or NotImplemented."""
+    found = special(value, name)
+    if is_python(found):
+        return invoke(tracer, site, found, value, other)
+    if found.__objclass__ is not object:
+        return native_slot(tracer, site, found, value, other)
+    if name == "__eq__":
+        return True if plain_of(value) is plain_of(other) else NotImplemented
+    return differs(tracer, site, value, other) if name == "__ne__" else NotImplemented
+
+
+def differs(tracer: Tracer, site: Site, value: Any, other: Any) -> Any:
+    """``object.__ne__``: the contrary of the class's ``__eq__``, unless that declines."""
+    result = compare_slot(tracer, site, "__eq__", value, other)
+    return result if result is NotImplemented else not protocols.truth(tracer, site, result)
+
+
+def unary(tracer: Tracer, site: Site, op: Any, value: Any) -> Any:
+    """``-value``."""
+    found = special(value, UNARY[op])
+    if is_python(found):
+        return invoke(tracer, site, found, value)
+    if found is MISSING:
+        return op(blank(value))  # raises what plain Python raises
+    protocols.looked_at(tracer, site, value)
+    return escape.watched(op, (value,), {}, site)
+
+
+# ---------------------------------------------------------------------------------- numbers and arrays
+
+
+def native(
+    tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """An operator on numbers, arrays and built-in containers."""
+    left = args[0]
+    if op in INPLACE and type(left) is ArrayBox:
+        return update(tracer, site, op, left, args[1])
+    if type(left) in (str, bytes):
+        rest = [protocols.drawn(tracer, x) for x in args[1:]]
+        return escape.watched(op, (left, *rest), {}, site)
+    if op in INPLACE:
+        return immutable(tracer, site, op, args)
+    if op is not operator.mul and any(isinstance(plain_of(x), np.generic) for x in args):
+        # NumPy's scalars make arrays of lists and tuples; only ``*`` is Python's repetition.
+        args = tuple([as_array(tracer, site, x) for x in args])
+    if (
+        len(args) == 2
+        and any(type(x) in SEQUENCES for x in args)
+        and not any(type(x) is ArrayBox for x in args)
+    ):
+        args = tuple(
+            [protocols.draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args]
+        )
+        return escape.watched(op, args, {}, site)
+    if not any(type(x) in BOXES for x in args):
+        return escape.watched(op, args, {}, site)
+    if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
+        args = tuple([as_array(tracer, site, x) for x in args])
+    return record(tracer, site, op, args, kwargs)
+
+
+def immutable(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) -> Any:
+    """``x += y`` of what cannot be changed."""
+    try:
+        return native(tracer, site, INPLACE[op], args, {})
+    except TypeError:
+        op(*map(plain_of, args))  # which names the operator as it stands in the program
+        raise
+
+
+def is_integer(value: Any) -> bool:
+    return type(value) is Box and isinstance(value.value, (int, np.integer))
+
+
+def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A list or tuple as NumPy takes it for an operand; anything else as it is."""
+    return (
+        calls.call(tracer, site, np.array, (value,), {}) if type(value) in (list, tuple) else value
+    )
+
+
+def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:
+    """``a += v``: the array is written to, and stays the same array."""
+    try:
+        new = calls.call(tracer, site, INPLACE[op], (target, value), {})
+    except Exception:
+        op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
+        raise
+    if type(new) in BOXES and (
+        new.value.shape == target.value.shape or np.ndim(target.value) >= np.ndim(new.value)
+    ):
+        try:
+            write_all(target, new.op, site)
+            return target
+        except (TypeError, ValueError):
+            pass
+    op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
+    raise TraceError(f"{site}: the in-place operation {op.__name__} could not be followed")
+
+
+from . import calls, protocols  # noqa: E402  (these need each other)

@@ -1,0 +1,313 @@
+"""NumPy's own protocols: who takes charge of an operator or a function that has arrays among its operands.
+
+Words
+-----
+override   an operand's own ``__array_ufunc__`` or ``__array_function__``, in the order in which NumPy asks them.
+defer      what an array does where it declines an operator, in favour of the other operand.
+item       the number in a NumPy scalar, which is what an array of objects would hold of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from .box import BOXES, ArrayBox
+from .errors import TraceError
+from .places import blame
+from .reads import MISSING
+from .session import Tracer
+from .slots import (
+    invoke,
+    is_object,
+    is_python,
+    is_subtype,
+    kind_of,
+    native_base,
+    plain_of,
+    python_special,
+    special,
+)
+from .tape import Site
+
+UFUNCS: dict[Any, Any] = {
+    operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,
+    operator.floordiv: np.floor_divide, operator.mod: np.remainder, operator.pow: np.power, pow: np.power,
+    divmod: np.divmod, operator.matmul: np.matmul, operator.and_: np.bitwise_and, operator.or_: np.bitwise_or,
+    operator.xor: np.bitwise_xor, operator.lshift: np.left_shift, operator.rshift: np.right_shift,
+    operator.lt: np.less, operator.le: np.less_equal, operator.eq: np.equal, operator.ne: np.not_equal,
+    operator.gt: np.greater, operator.ge: np.greater_equal,
+}  # fmt: skip
+OPERATORS = {ufunc: op for op, ufunc in UFUNCS.items() if op is not pow}
+COMPARE = frozenset((np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal))
+LOWEST = -1_000_000.0  # the priority of what has none
+
+
+def priority(tracer: Tracer, site: Site, value: Any) -> float:
+    if type(value) is ArrayBox:
+        return 0.0
+    if not is_object(value):
+        return LOWEST
+    try:
+        found = attributes.load(tracer, site, value, "__array_priority__")
+    except AttributeError:
+        return LOWEST
+    return float(plain_of(found))
+
+
+def defers(tracer: Tracer, site: Site, value: Any, other: Any, in_place: bool = False) -> bool:
+    """Whether an array or a NumPy scalar leaves an operator to the other operand."""
+    if not is_object(other):
+        return False
+    own = special(other, "__array_ufunc__")
+    if own is not MISSING:
+        return own is None and not in_place
+    if not in_place and is_subtype(type(other), kind_of(value)):
+        return False
+    return priority(tracer, site, value) < priority(tracer, site, other)
+
+
+def by_numpy(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, reflected: bool) -> Any:
+    """What an array or a NumPy scalar makes of an operator with an object; NotImplemented where it defers."""
+    value, other = (right, left) if reflected else (left, right)
+    if not reflected and defers(tracer, site, value, other):
+        return NotImplemented
+    if op is operator.mul and not isinstance(plain_of(value), np.ndarray):
+        if operators.sequence_of(kind_of(other)) is not None:
+            return NotImplemented  # a scalar repeats a sequence, or Python says that it cannot
+    inner = bare(tracer, site, other)
+    if not is_object(inner):
+        pair = (inner, value) if reflected else (value, inner)
+        return operators.native(tracer, site, op, pair, {})
+    ufunc = UFUNCS[op]
+    if ufunc in COMPARE and is_bare(value) and is_element(other):
+        return operators.compare(tracer, site, op, item(tracer, site, value), other)
+    return calls.call(tracer, site, ufunc, (left, right), {})
+
+
+def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) -> Any:
+    """``target += other``, where the other operand is an object."""
+    if defers(tracer, site, target, other, in_place=True):
+        return NotImplemented
+    ufunc = UFUNCS[operators.INPLACE[op]]
+    inner = bare(tracer, site, other)
+    if inner is not other:
+        return operators.update(tracer, site, op, target, inner)
+    if is_element(other) and special(other, "__array_ufunc__") is MISSING:
+        ufunc(target.value.copy(), object(), out=target.value.copy())  # raises what NumPy raises
+    return calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
+
+
+def bare(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What NumPy sees in an object whose class derives from a number's or a sequence's; any other value itself."""
+    if not is_object(value) or special(value, "__array_ufunc__") is not MISSING:
+        return value
+    base = native_base(type(value))
+    if base in operators.EXACT:
+        number = protocols.number(tracer, site, base, value)
+        return operators.number(tracer, site, value) if number is value else number
+    if base in (list, tuple):
+        return base(base.__iter__(value))
+    if base is deque:
+        return [*iter(protocols.iterate_object(tracer, site, value))]
+    return base.__str__(value) if base is str else value
+
+
+# -------------------------------------------------------------------------------------------- overrides
+
+
+def overrides(values: Any, name: str) -> list[Any]:
+    """Those of some values whose classes have an override, one of each class, in the order in which they are asked."""
+    found: list[Any] = []
+    for x in values:
+        if type(x) in BOXES or not hasattr(type(x), name) or any(type(x) is type(y) for y in found):
+            continue
+        if special(x, name) is getattr(np.ndarray, name):
+            continue
+        place = next((i for i, y in enumerate(found) if is_subtype(type(x), type(y))), len(found))
+        found.insert(place, x)
+    return found
+
+
+def has_python_override(values: Any, name: str) -> bool:
+    return any(is_object(x) and is_python_or_none(special(x, name)) for x in values)
+
+
+def is_python_or_none(found: Any) -> bool:
+    return found is None or is_python(found)
+
+
+def of_ufunc(
+    tracer: Tracer, site: Site, ufunc: Any, method: str, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """What the overrides among its operands make of a ufunc, or of one of its methods; MISSING without one."""
+    kwargs = dict(kwargs)
+    count = ufunc.nin if method == "__call__" else len(args)
+    if len(args) > count:
+        args, kwargs["out"] = args[:count], tuple(args[count:])
+    out = kwargs.get("out")
+    outs = () if out is None else out if type(out) is tuple else (out,)
+    if not has_python_override((*args, *outs), "__array_ufunc__"):
+        return MISSING
+    if outs:
+        kwargs["out"] = outs
+    asked = overrides((*args, *outs, kwargs.get("where")), "__array_ufunc__")
+    for x in asked:
+        found = special(x, "__array_ufunc__")
+        if found is None:
+            raise TypeError(
+                f"operand '{type(x).__name__}' does not support ufuncs (__array_ufunc__=None)"
+            )
+    for x in asked:
+        found = special(x, "__array_ufunc__")
+        result = run(tracer, site, found, x, (ufunc, method, *args), kwargs)
+        if result is not NotImplemented:
+            return result
+    plain, options = [plain_of(x) for x in args], {k: plain_of(x) for k, x in kwargs.items()}
+    raise TypeError(_internal.array_ufunc_errmsg_formatter(None, ufunc, method, *plain, **options))
+
+
+def run(tracer: Tracer, site: Site, found: Any, value: Any, args: Any, kwargs: Any) -> Any:
+    """Call an override, with keywords."""
+    method = slots.bound(tracer, site, found, value)
+    return calls.call(tracer, site, method, args, kwargs)
+
+
+def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """What the overrides among its arguments make of one of NumPy's functions; MISSING without one."""
+    given = [y for x in (*args, *kwargs.values()) for y in (x if type(x) in (list, tuple) else [x])]
+    if not has_python_override(given, "__array_function__"):
+        return MISSING
+    asked = overrides(given, "__array_function__")
+    kinds = [type(x) for x in asked]
+    if any(type(x) is ArrayBox for x in given):
+        first = next(i for i, x in enumerate(given) if type(x) is ArrayBox)
+        kinds.insert(sum(any(x is y for y in asked) for x in given[:first]), np.ndarray)
+    for x in asked:
+        found = special(x, "__array_function__")
+        result = run(tracer, site, found, x, (fn, tuple(kinds), args, kwargs), {})
+        if result is not NotImplemented:
+            return result
+    raise TypeError(
+        f"no implementation found for 'numpy.{fn.__name__}' on types that implement __array_function__: {kinds}"
+    )
+
+
+# ------------------------------------------------------------------------------------- objects as arrays
+
+
+def takes_arrays(fn: Any) -> bool:
+    """Whether a function makes arrays of its operands."""
+    return type(fn) is np.ufunc or (getattr(fn, "__module__", None) or "").startswith(
+        ("numpy", "scipy")
+    )
+
+
+def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
+    """An object as NumPy takes it where it wants an array, if it has a way to become one; else itself."""
+    found = python_special(value, "__array__")
+    if found is not MISSING:
+        result = invoke(tracer, site, found, value)
+        if type(result) is not ArrayBox and not isinstance(result, np.ndarray):
+            raise ValueError("object __array__ method not producing an array")
+        return result
+    inner = bare(tracer, site, value)
+    if inner is not value:
+        return inner
+    if is_sequence(value):
+        return calls.call(
+            tracer, site, np.array, (list(protocols.iterable(tracer, site, value)),), {}
+        )
+    return value
+
+
+NO_SEQUENCES = (dict, str, bytes, np.ndarray, np.generic)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether NumPy looks into an object for elements, by methods in Python."""
+    if not is_object(value) or issubclass(native_base(type(value)), NO_SEQUENCES):
+        return False
+    return all(special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__"))
+
+
+def is_bare(value: Any) -> bool:
+    """Whether NumPy takes a value for a single one: a number, or an object that is no array and cannot become one."""
+    plain = plain_of(value)
+    if isinstance(plain, np.ndarray):
+        return plain.ndim == 0
+    return type(plain) in SCALARS or isinstance(plain, np.generic) or is_element(value)
+
+
+SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
+
+
+def is_element(value: Any) -> bool:
+    """Whether NumPy takes an object for a single element of an array of objects."""
+    if not is_object(value) or hasattr(type(value), "__array__"):
+        return False
+    base = native_base(type(value))
+    return not is_sequence(value) and base not in operators.EXACT and base not in (str, bytes)
+
+
+def item(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A number as an array of objects holds it: one of Python's own."""
+    plain = plain_of(value)
+    if isinstance(plain, (np.generic, np.ndarray)):
+        return calls.call(tracer, site, type(plain).item, (value,), {})
+    return value
+
+
+def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) -> Any:
+    """A ufunc on objects, which NumPy carries out by the operators and methods that Python has for it."""
+    if ufunc.signature is not None or not any("O" in x.partition("->")[0] for x in ufunc.types):
+        ufunc(
+            *[object() if is_object(x) else plain_of(x) for x in args]
+        )  # raises what NumPy raises
+    if all(map(is_bare, args)):
+        return of_items(tracer, site, ufunc, [item(tracer, site, x) for x in args])
+    args = tuple([x if is_bare(x) else operators.as_array(tracer, site, x) for x in args])
+    shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in args if not is_object(x)])
+    found = [
+        of_items(tracer, site, ufunc, [element(tracer, site, x, shape, i) for x in args])
+        for i in itertools.product(*map(range, shape))
+    ]
+    if ufunc in COMPARE:
+        return calls.call(tracer, site, np.array, (np.array(found, bool).reshape(shape),), {})
+    if all(type(x) in SCALARS for x in found):
+        objects = np.empty(len(found), object)
+        objects[:] = found
+        return objects.reshape(shape)
+    kind = next((type(x).__name__ for x in args if is_object(x)), "object")
+    raise TraceError(
+        f"{blame(site)}: {ufunc.__name__} makes an array of objects out of an array of numbers and a {kind}, through "
+        f"which no gradient can be followed; give {kind} an __array_ufunc__, or write the loop in Python"
+    )
+
+
+def element(tracer: Tracer, site: Site, value: Any, shape: Any, index: Any) -> Any:
+    if is_object(value):
+        return value
+    whole = calls.call(tracer, site, np.broadcast_to, (value, shape), {})
+    return item(tracer, site, protocols.get_item(tracer, site, whole, index))
+
+
+def of_items(tracer: Tracer, site: Site, ufunc: Any, items: list[Any]) -> Any:
+    op = OPERATORS.get(ufunc)
+    if op is not None:
+        result = operators.operate(tracer, site, op, *items)
+        return np.bool_(protocols.truth(tracer, site, result)) if ufunc in COMPARE else result
+    if len(items) == 1 and hasattr(items[0], ufunc.__name__):
+        method = attributes.load(tracer, site, items[0], ufunc.__name__)
+        return calls.call(tracer, site, method, (), {})
+    return calls.opaque(tracer, site, ufunc, tuple(items), {})
+
+
+_internal: Any = getattr(np, "_core", None) or getattr(np, "core")  # noqa: B009
+_internal = _internal._internal
+
+from . import attributes, calls, operators, protocols, slots  # noqa: E402  (these need each other)

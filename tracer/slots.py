@@ -1,0 +1,128 @@
+"""Special methods: what a class holds under their names, and how CPython calls them.
+
+Words
+-----
+special    what a class holds under the name of a special method: a function, None, any descriptor.
+python     of a special method: not written in C, so that CPython would run it behind our back. Its twin is called.
+native     of a class, or of what it does: written in C.
+double     an object of an empty class of the same name: CPython is asked what it would say to the real one.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .box import BOXES
+from .reads import HEAP_TYPE, MISSING, static
+from .session import Tracer, active
+from .tape import Site
+
+FunctionType = types.FunctionType
+NATIVE_METHODS = frozenset(
+    (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+)
+IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
+flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
+
+
+def plain_of(value: Any) -> Any:
+    """The value in a box, or the value itself."""
+    return value.value if type(value) in BOXES else value
+
+
+def kind_of(value: Any) -> type:
+    """The type that the program believes a value to have."""
+    return type(value.value) if type(value) in BOXES else type(value)
+
+
+def is_object(value: Any) -> bool:
+    """Whether the class of a value was made by a class statement, and may have methods in Python."""
+    kind = type(value)
+    return bool(flags_of(kind) & HEAP_TYPE) and kind not in BOXES
+
+
+def is_subtype(kind: type, base: type) -> bool:
+    """Whether a class is another or derives from it; nobody's ``__subclasscheck__`` is asked."""
+    return kind is base or any(x is base for x in kind.__mro__)
+
+
+def is_native(kind: type) -> bool:
+    """Whether a class is written in C."""
+    return not flags_of(kind) & HEAP_TYPE or bool(flags_of(kind) & IMMUTABLE)
+
+
+def native_base(kind: type) -> type:
+    """The class written in C that a class derives from, itself if it is one."""
+    return next(x for x in kind.__mro__ if is_native(x))
+
+
+def special(value: Any, name: str) -> Any:
+    """What the class of a value holds under the name of a special method, or MISSING."""
+    kind = type(value)
+    if kind in BOXES:
+        kind = type(value.value)
+    found = static(kind, name)
+    if flags_of(kind) & HEAP_TYPE and (tracer := active.tracer) is not None:
+        reads = tracer.reads
+        if reads is not None:
+            reads.note(reads.constant(kind), "static", name, found)
+    return found
+
+
+def is_python(found: Any) -> bool:
+    """Whether what a class holds under the name of a special method is there, and not written in C."""
+    return found is not MISSING and type(found) not in NATIVE_METHODS
+
+
+def python_special(value: Any, name: str) -> Any:
+    """The special method of a value's class, or MISSING where there is none that is not written in C."""
+    kind = type(value)
+    if not flags_of(kind) & HEAP_TYPE or kind in BOXES:
+        return MISSING
+    found = special(value, name)
+    return found if type(found) is FunctionType or is_python(found) else MISSING
+
+
+def invoke(tracer: Tracer, site: Site, found: Any, value: Any, *args: Any) -> Any:
+    """Call the special method that was found in the class of ``value``."""
+    if type(found) is FunctionType:
+        return calls.call(tracer, site, found, (value, *args), {})
+    return calls.call(tracer, site, bound(tracer, site, found, value), args, {})
+
+
+def bound(tracer: Tracer, site: Site, found: Any, value: Any) -> Any:
+    """What an attribute of a class becomes where it is read from an instance."""
+    kind = type(found)
+    if kind is property and type(found.fget) is FunctionType:
+        return calls.call(tracer, site, found.fget, (value,), {})
+    getter = special(found, "__get__")
+    if getter is MISSING:
+        return found
+    if is_python(getter):
+        return invoke(tracer, site, getter, found, value, kind_of(value))
+    return getter(found, value, kind_of(value))
+
+
+def double(kind: type, members: dict[str, Any]) -> Any:
+    """An object of a class with the name of another and these members alone."""
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind.__name__, (), {**names, **members})()
+
+
+def verdict(value: Any, name: str, result: Any, how: Callable[[Any], Any]) -> Any:
+    """What CPython makes of an object whose special method gave ``result``: a value, or its error."""
+    return how(double(kind_of(value), {name: lambda *_: result}))
+
+
+def blank(value: Any) -> Any:
+    """A value of a native class as it is; for any other an object of such a name without special methods.
+
+    CPython says to it what it would say to the value when all its methods have declined.
+    """
+    kind = kind_of(value)
+    return plain_of(value) if is_native(kind) else double(kind, {"__array_ufunc__": None})
+
+
+from . import calls  # noqa: E402  (calls and this module need each other)

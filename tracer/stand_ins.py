@@ -1,0 +1,210 @@
+"""Stand-ins: what CPython is handed in the place of an object, so that it runs the twins of its special methods.
+
+CPython goes through its own protocol on a stand-in: what it asks, in which order, and what it does not take for an
+answer. A stand-in has those special methods that the object's class has in Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .border import STAND_INS
+from .loops import Items
+from .reads import MISSING
+from .session import Tracer, active, intrinsic
+from .slots import invoke, is_python, kind_of, plain_of, python_special, special
+from .tape import Site
+
+
+class StandIn:
+    """Stands for ``value``, an object that the user's program has at ``site``."""
+
+    __slots__ = ("site", "tracer", "value")
+
+    def __init__(self, tracer: Tracer, site: Site, value: Any) -> None:
+        self.tracer, self.site, self.value = tracer, site, value
+
+    def ask(self, name: str, *args: Any) -> Any:
+        """Call a special method of the object."""
+        found = special(self.value, name)
+        if active.tracer is not self.tracer:  # it has outlived the run
+            return found(self.value, *args)
+        return invoke(self.tracer, self.site, found, self.value, *args)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return operator.getitem, ([self.value], 0)
+
+
+class ObjectIterator(StandIn):
+    """An iterator of a Python class."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __iter__(self) -> ObjectIterator:
+        return self
+
+    @intrinsic
+    def __next__(self) -> Any:
+        return self.ask("__next__")
+
+
+class MeasuredIterator(ObjectIterator):
+    """One that tells how many items are left."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __length_hint__(self) -> Any:
+        return plain_of(self.ask("__length_hint__"))
+
+
+def iterator(tracer: Tracer, site: Site, value: Any) -> Any:
+    """An iterator that runs twins, in the place of an iterator."""
+    if not is_python(special(value, "__next__")):
+        return value
+    kind = ObjectIterator
+    if python_special(value, "__length_hint__") is not MISSING:
+        kind = MeasuredIterator
+    return kind(tracer, site, value)
+
+
+class Iterable(StandIn):
+    """What can be iterated over."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __iter__(self) -> Any:
+        return protocols.iterate_object(self.tracer, self.site, self.value)
+
+
+class Sized(Iterable):
+    """What can be iterated over and has a length."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __len__(self) -> Any:
+        return plain_of(self.ask("__len__"))
+
+
+class Measured(Iterable):
+    """What can be iterated over and guesses its length."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __length_hint__(self) -> Any:
+        return plain_of(self.ask("__length_hint__"))
+
+
+def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
+    if python_special(value, "__len__") is not MISSING:
+        return Sized(tracer, site, value)
+    kind = Iterable if python_special(value, "__length_hint__") is MISSING else Measured
+    return kind(tracer, site, value)
+
+
+class Sequence(StandIn):
+    """What has items by number."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __getitem__(self, index: int) -> Any:
+        return self.ask("__getitem__", index)
+
+
+class SizedSequence(Sequence):
+    """What has items by number, and a length."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __len__(self) -> Any:
+        return plain_of(self.ask("__len__"))
+
+
+def sequence(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What ``iter`` and ``reversed`` go through, item by item."""
+    kind = Sequence if special(value, "__len__") is MISSING else SizedSequence
+    return kind(tracer, site, value)
+
+
+class Mapping(StandIn):
+    """What ``dict`` and ``**`` take the items of."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def keys(self) -> Any:
+        method = attributes.load(self.tracer, self.site, self.value, "keys")
+        keys = calls.call(self.tracer, self.site, method, (), {})
+        return protocols.iterate_object(self.tracer, self.site, keys)
+
+    @intrinsic
+    def __getitem__(self, key: Any) -> Any:
+        return protocols.get_item(self.tracer, self.site, self.value, key)
+
+
+def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
+    """Whether ``dict`` takes a value for a mapping, rather than for an iterable of pairs."""
+    try:
+        attributes.load(tracer, site, value, "keys")
+    except AttributeError:
+        return False
+    return True
+
+
+def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What to take the items of in the place of a value."""
+    if not slots.is_object(value):
+        return plain_of(value)
+    if isinstance(value, dict) and not is_python(special(value, "__iter__")):
+        return value  # CPython looks into the dict
+    kind = kind_of(value)
+    names = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind.__name__, (Mapping,), names)(tracer, site, value)
+
+
+class Formatted(StandIn):
+    """An object in an f-string."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __format__(self, spec: str) -> Any:
+        return protocols.formatted(self.tracer, self.site, self.value, spec)
+
+    @intrinsic
+    def __str__(self) -> Any:
+        return protocols.text(self.tracer, self.site, self.value)
+
+    @intrinsic
+    def __repr__(self) -> Any:
+        return protocols.representation(self.tracer, self.site, self.value)
+
+
+class Context(StandIn):
+    """A context manager."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __enter__(self) -> Any:
+        return self.ask("__enter__")
+
+    @intrinsic
+    def __exit__(self, *error: Any) -> Any:
+        return protocols.plain_key(self.ask("__exit__", *error))
+
+
+STAND_INS |= dict.fromkeys(
+    (ObjectIterator, MeasuredIterator, Iterable, Sized, Measured, Sequence, SizedSequence, Context),
+    operator.attrgetter("value"),
+)
+STAND_INS[Items] = operator.attrgetter("iterator")
+
+from . import attributes, calls, protocols, slots  # noqa: E402  (these need each other)
