@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from . import frames, rewrite
+from . import rewrite, tracebacks
 from .arrays import current, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -505,7 +505,7 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
                     with contextlib.suppress(AttributeError, TypeError):  # it is read-only
                         setattr(error, name, plain)
     if final:
-        frames.make_plain(error, lambda value: lower(tracer, value, memo, True))
+        tracebacks.make_plain(error, lambda value: lower(tracer, value, memo, True))
 
 
 COLLECTIONS = (list, dict, set, deque)

@@ -21,12 +21,12 @@ from . import rewrite
 from .box import BOXES
 from .calls import handles
 from .foreign import opaque
-from .frames import names_of
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of
 from .session import Tracer
 from .structure import is_container
 from .tape import Site
+from .tracebacks import names_of
 from .watchers import is_hidden
 
 ENTRIES = frozenset({("pdb", "set_trace"), ("pdb", "Pdb.set_trace"), ("bdb", "Bdb.set_trace")})

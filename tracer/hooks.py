@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import GeneratorType, MethodType, ModuleType
 from typing import Any
 
-from . import attributes, calls, frames, operators, patterns, protocols, stand_ins
+from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
 from .border import ATOMS, External, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
@@ -543,7 +543,7 @@ def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
 
 def caught(site: Site) -> Hook:
     def hook(error: BaseException) -> None:
-        frames.fold_caught(error)
+        tracebacks.fold_caught(error)
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None and type(error) is RecursionError:
             tracer.reads.problem("a RecursionError was caught", site)

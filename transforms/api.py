@@ -18,7 +18,6 @@ from ..tracer.attributes import noted, put, slot
 from ..tracer.border import ATOMS, callable_only, result_tree
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.errors import CotangentError, Refusal, TraceError
-from ..tracer.frames import entrance, fold
 from ..tracer.record import operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer, active, intrinsic
@@ -34,6 +33,7 @@ from ..tracer.structure import (
     rebuild,
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
+from ..tracer.tracebacks import entrance, fold
 from .cotangents import seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, decisions, sweep

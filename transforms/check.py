@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.frames import entrance
 from ..tracer.run import argument_names
 from ..tracer.structure import attributes, is_namedtuple
+from ..tracer.tracebacks import entrance
 from .differences import derivative
 from .gradients import name_of
 from .pullbacks import pullback

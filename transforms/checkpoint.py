@@ -27,12 +27,12 @@ from ..tracer import calls, places
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
-from ..tracer.frames import entrance, fold
 from ..tracer.loops import Carry
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, element, primal, substitute
+from ..tracer.tracebacks import entrance, fold
 from . import forward
 from .loops import LoopFunction
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps

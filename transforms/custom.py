@@ -17,8 +17,8 @@ import numpy as np
 from ..rules.registry import RRULE, Rule, rules
 from ..tracer import places
 from ..tracer.errors import CotangentError, TraceError
-from ..tracer.frames import entrance
 from ..tracer.session import active, intrinsic
+from ..tracer.tracebacks import entrance
 
 
 @intrinsic

@@ -23,13 +23,13 @@ from typing import Any
 
 from ..tracer import loops
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.frames import fold
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active
 from ..tracer.structure import leaves
+from ..tracer.tracebacks import fold
 from .cache import Entry, entry_of, key_of, lock, settings, switch
 from .gather import is_element
 from .programs import Miss, Program, Unfit

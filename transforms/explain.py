@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import TraceError
-from ..tracer.frames import entrance
 from ..tracer.session import active
 from ..tracer.tape import fn_name
+from ..tracer.tracebacks import entrance
 from .api import Pullback
 from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of

@@ -18,7 +18,6 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
-from ..tracer.frames import entrance
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
     FloatOp,
@@ -33,6 +32,7 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
+from ..tracer.tracebacks import entrance
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, zero
 from .simplify import pruned, simplified

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
-from ..tracer.frames import entrance
 from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import Branch, Leaf, Tree, leaves
 from ..tracer.tape import Input, Tape, type_name
+from ..tracer.tracebacks import entrance
 from .api import Pullback, inner_pullback
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written

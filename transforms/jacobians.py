@@ -18,11 +18,11 @@ import numpy as np
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
-from ..tracer.frames import entrance
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Input, Op, Tape, append, primal
+from ..tracer.tracebacks import entrance
 from .api import box_of, inner_run, note_decisions
 from .batch import Batch
 from .dispatch import written

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
-from ..tracer.frames import entrance
 from ..tracer.session import intrinsic
 from ..tracer.tape import fn_name, type_name
+from ..tracer.tracebacks import entrance
 from .differences import derivative
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -34,7 +34,6 @@ from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_pure
-from ..tracer.frames import fold
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
@@ -48,6 +47,7 @@ from ..tracer.structure import (
     rebuild_dataclass,
 )
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in, primal
+from ..tracer.tracebacks import fold
 from . import silence
 from .assemble import WRITES, Assembly
 from .columns import Column

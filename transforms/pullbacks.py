@@ -16,11 +16,11 @@ import numpy as np
 
 from ..rules import equivalents
 from ..tracer.box import BOXES
-from ..tracer.frames import entrance, fold
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
+from ..tracer.tracebacks import entrance, fold
 from .api import Pullback, checked_seeds, inner_pullback
 from .dispatch import Caller, traced_run, written
 from .loops import Miss

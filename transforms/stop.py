@@ -17,9 +17,9 @@ import numpy as np
 from ..rules.registry import nondiff
 from ..tracer import calls, places
 from ..tracer.box import BOXES
-from ..tracer.frames import entrance
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
+from ..tracer.tracebacks import entrance
 
 ATOMS = (type(None), bool, str, bytes, range, type)
 CALLABLE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)

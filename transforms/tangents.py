@@ -19,7 +19,6 @@ from ..rules.broadcasting import broadcast_like
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
-from ..tracer.frames import entrance
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.reads import Reads
 from ..tracer.record import operand
@@ -28,6 +27,7 @@ from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
+from ..tracer.tracebacks import entrance
 from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
 from .cotangents import seeds_of, shaped
