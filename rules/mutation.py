@@ -108,13 +108,29 @@ def _write_through(parent, view, args, kwargs, new):
     def pullback(dz):
         if by_memory(args, kwargs):
             dz = laid_out_as(dz, parent)
-        source = (
-            conj(dz) if view is np.imag else dz
-        )  # d/d(imag z) of a cotangent without conjugation
-        dnew = None if is_integral(new) else unbroadcast(view(source, *args, **kwargs), new)
+        # What is seen as real and imaginary part has the cotangents of these, without conjugation.
+        complex_parent, complex_view = np.iscomplexobj(parent), np.iscomplexobj(new)
+        source = conj(dz) if complex_parent and not complex_view else dz
+        part = view(source, *args, **kwargs)
+        part = conj(part) if complex_view and not complex_parent else part
+        dnew = None if is_integral(new) else unbroadcast(part, new)
         return write_through(dz, view, args, kwargs, 0), None, None, None, dnew
 
     return write_through(parent, view, args, kwargs, new), pullback
+
+
+def at_places(x: Any, places: Any) -> Any:
+    """The elements of ``x`` with these numbers, counted along the rows: what another array shows of its memory."""
+    return np.reshape(x, -1)[places]
+
+
+@rrule(at_places)
+def _at_places(x, places):
+    def pullback(dz):
+        d = scatter(dz, places, (np.size(x),), dz.dtype)
+        return unbroadcast(np.reshape(d, np.shape(x)), x), None
+
+    return at_places(x, places), pullback
 
 
 @query

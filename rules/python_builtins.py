@@ -136,3 +136,16 @@ def _put_back(d, index, count=0):
         return pick([d * 0 if part is None else part for part in ds], index), None
 
     return put_back(d, index, count), pullback
+
+
+def tied(x: Any, y: Any) -> Any:
+    """``x``, into which ``y`` went as well, and nobody knows how."""
+    return x
+
+
+@rrule(tied)
+def _tied(x, y):
+    def pullback(d):
+        return d, d
+
+    return tied(x, y), pullback

@@ -1,7 +1,7 @@
 """Products and solutions with sparse matrices, in the vector and in the stored elements of the matrix.
 
-A matrix in compressed form that was made inside the differentiated function has a gradient in its ``data``; any
-other is a constant.
+A matrix that was made inside the differentiated function has a gradient in its ``data``, in each of the formats that
+keep their elements in arrays.
 """
 
 from __future__ import annotations
@@ -16,23 +16,45 @@ from scipy.sparse import linalg
 from .broadcasting import unbroadcast
 from .registry import caller, query, rrule
 
+# The arrays that say where the stored elements stand, by format.
+PLACES = {
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
+
 
 class Pattern:
     """Where the stored elements of a matrix stand; ``with_data`` makes a matrix of them."""
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
-    def __init__(self, kind: Any, shape: Any, indices: Any, indptr: Any) -> None:
-        self.kind, self.shape, self.indices, self.indptr = kind, shape, indices, indptr
-        self.by_rows = issubclass(kind, (sparse.csr_array, sparse.csr_matrix))
+    def __init__(self, kind: Any, form: str, shape: Any, places: tuple[Any, ...]) -> None:
+        self.kind, self.form, self.shape, self.where = kind, form, shape, places
 
     def with_data(self, data: Any) -> Any:
-        return self.kind((data, self.indices, self.indptr), shape=self.shape)
+        parts = (data, self.where) if self.form == "coo" else (data, *self.where)
+        return self.kind(parts, shape=self.shape)
 
-    def places(self) -> tuple[Any, Any]:
-        """The row and the column of each stored element."""
-        major = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        return (major, self.indices) if self.by_rows else (self.indices, major)
+    def places(self, size: Any) -> tuple[Any, Any, Any]:
+        """The row and column of each stored element, and which of them stand in the matrix; ``size`` is the data's."""
+        if self.form == "coo":
+            return (*self.where, True)
+        if self.form == "dia":
+            columns = np.broadcast_to(np.arange(size[-1]), size)
+            rows = columns - self.where[0][:, None]
+            inside = (rows >= 0) & (rows < self.shape[0]) & (columns < self.shape[1])
+            return np.where(inside, rows, 0), np.where(inside, columns, 0), inside
+        indices, indptr = self.where
+        major = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        if self.form == "bsr":
+            _, height, width = size
+            rows = major[:, None, None] * height + np.arange(height)[:, None]
+            columns = indices[:, None, None] * width + np.arange(width)
+            return (*np.broadcast_arrays(rows, columns), True)
+        return (major, indices, True) if self.form == "csr" else (indices, major, True)
 
 
 class Constant:
@@ -48,15 +70,16 @@ class Constant:
 
 
 @query
-def places(pattern: Pattern) -> tuple[Any, Any]:
-    return pattern.places()
+def places(pattern: Pattern, data: Any) -> tuple[Any, Any, Any]:
+    return pattern.places(np.shape(data))
 
 
-def outer_at(pattern: Pattern, d: Any, x: Any) -> Any:
-    """The elements of the outer product of ``d`` and ``x`` that the pattern has."""
-    rows, columns = places(pattern)
+def outer_at(pattern: Pattern, d: Any, x: Any, data: Any) -> Any:
+    """The elements of the outer product of ``d`` and ``x`` that stand where those of the pattern do."""
+    rows, columns, inside = places(pattern, data)
     z = d[rows] * x[columns]
-    return np.sum(z, axis=-1) if np.ndim(z) == 2 else z
+    z = np.sum(z, axis=-1) if np.ndim(x) == 2 else z
+    return z if inside is True else np.where(inside, z, 0)
 
 
 def product(pattern: Any, data: Any, x: Any, turned: bool) -> Any:
@@ -71,7 +94,7 @@ def _product(pattern, data, x, turned):
         dx = unbroadcast(product(pattern, data, dz, not turned), x)
         if data is None:
             return None, None, dx
-        ddata = outer_at(pattern, x, dz) if turned else outer_at(pattern, dz, x)
+        ddata = outer_at(pattern, x, dz, data) if turned else outer_at(pattern, dz, x, data)
         return None, unbroadcast(ddata, data), dx
 
     return product(pattern, data, x, turned), pullback
@@ -91,7 +114,7 @@ def _solution(pattern, data, b, turned, options):
         db = solution(pattern, data, dx, not turned, options)
         if data is None:
             return None, None, unbroadcast(db, b)
-        ddata = -(outer_at(pattern, x, db) if turned else outer_at(pattern, db, x))
+        ddata = -(outer_at(pattern, x, db, data) if turned else outer_at(pattern, db, x, data))
         return None, unbroadcast(ddata, data), unbroadcast(db, b)
 
     return x, pullback
@@ -99,13 +122,14 @@ def _solution(pattern, data, b, turned, options):
 
 def taken_apart(engine: Any, matrix: Any) -> tuple[Any, Any]:
     """The pattern of a matrix, and its stored elements as the traced function sees them."""
-    if getattr(matrix, "format", "") not in ("csr", "csc"):
+    form = getattr(matrix, "format", "")
+    if form not in PLACES:
+        engine.must_be_plain(matrix)
         return Constant(engine.plain(matrix)), None
-    data, indices, indptr = (engine.attribute(matrix, x) for x in ("data", "indices", "indptr"))
+    data = engine.attribute(matrix, "data")
+    where = tuple(engine.plain(engine.attribute(matrix, x)).copy() for x in PLACES[form])
     shape = tuple(engine.plain(x) for x in matrix.shape)
-    return Pattern(
-        type(matrix), shape, engine.plain(indices).copy(), engine.plain(indptr).copy()
-    ), data
+    return Pattern(type(matrix), form, shape, where), data
 
 
 def times(engine: Any, self: Any, other: Any) -> Any:
@@ -131,7 +155,7 @@ def _product_from_left(pattern, data, x):
         dx = unbroadcast(np.transpose(product(pattern, data, np.transpose(dz), False)), x)
         if data is None:
             return None, None, dx
-        ddata = outer_at(pattern, np.transpose(x), np.transpose(dz))
+        ddata = outer_at(pattern, np.transpose(x), np.transpose(dz), data)
         return None, unbroadcast(ddata, data), dx
 
     return product_from_left(pattern, data, x), pullback

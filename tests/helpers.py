@@ -303,9 +303,12 @@ def moved(x, step, t):
     return new
 
 
-def assert_structure(g, x, path="gradient"):
-    """`g` has the structure that the gradient of `x` must have, with the types and dtypes of the leaves."""
-    if x is None or isinstance(x, bool | str | bytes):
+def assert_structure(g, x, path="gradient", ints=True):
+    """`g` has the structure that the gradient of `x` must have, with the types and dtypes of the leaves.
+
+    `ints` says whether integers are numbers: not in the attributes of objects.
+    """
+    if x is None or isinstance(x, bool | str | bytes) or (type(x) is int and not ints):
         assert g is None, f"{path} of {x!r} is {g!r}"
     elif type(x) in (float, int, complex):
         wanted = complex if isinstance(x, complex) else float
@@ -321,23 +324,23 @@ def assert_structure(g, x, path="gradient"):
         assert type(g) is type(x), f"{path} is {g!r}"
         assert len(g) == len(x), f"{path} is {g!r}"
         for i, item in enumerate(x):
-            assert_structure(g[i], item, f"{path}[{i}]")
+            assert_structure(g[i], item, f"{path}[{i}]", ints)
     elif isinstance(x, dict):
         assert isinstance(g, dict), f"{path} is {g!r}"
         assert list(g) == list(x), f"{path} is {g!r}"
         for key, item in x.items():
-            assert_structure(g[key], item, f"{path}[{key!r}]")
+            assert_structure(g[key], item, f"{path}[{key!r}]", ints)
     elif dataclasses.is_dataclass(x) and not isinstance(x, type):
         assert type(g) is type(x), f"{path} is {g!r}"
         for field in dataclasses.fields(x):
             name = field.name
-            assert_structure(getattr(g, name), getattr(x, name), f"{path}.{name}")
+            assert_structure(getattr(g, name), getattr(x, name), f"{path}.{name}", False)
     elif not isinstance(x, (*NOTHING, deque)) and state(x):
         if g is None:
             g = {}
         assert isinstance(g, dict), f"{path} is {g!r}"
         for name, item in g.items():
-            assert_structure(item, getattr(x, name), f"{path}.{name}")
+            assert_structure(item, getattr(x, name), f"{path}.{name}", False)
 
 
 # -------------------------------------------------------------------------------------------- the check

@@ -3,8 +3,10 @@
 Words
 -----
 memory    the storage that an array and its views share: a count of the writes, and the ops whose values must survive.
+lent      of memory: it belongs to something that is no array (a bytearray, a file), and may be looked at through it.
 version   the op that stands for what an array holds now; every write makes a new one.
 view      how an array box is derived from its parent: ``(parent, fn, args, kwargs)``.
+window    a view that may show an element several times: what is written to it is written to its parent instead.
 saved     ops that were given to other ops: before the next write, their values move to a copy.
 
 The program writes into the very storage that plain Python would write to, so that everybody who can see it sees
@@ -14,13 +16,14 @@ that is written to writes through to its parent by an op as well.
 
 from __future__ import annotations
 
+import gc
 import operator
 from typing import Any
 
 import numpy as np
 
 from ..rules.broadcasting import cast
-from ..rules.mutation import scatter, scatter_add, setitem, write_through
+from ..rules.mutation import at_places, scatter, scatter_add, setitem, write_through
 from .box import ArrayBox
 from .errors import TraceError
 from .tape import Op, Site, append, primal
@@ -30,29 +33,78 @@ LINEAR = frozenset((operator.add, operator.sub, operator.neg, cast))
 VALUE_FREE = LINEAR | {operator.getitem, setitem, scatter, scatter_add, write_through}
 
 
+# Views that may show an element several times.
+WINDOWS = frozenset((at_places, np.lib.stride_tricks.sliding_window_view, np.broadcast_to))
+
+
 class Memory:
     """The storage that one or several array boxes share."""
 
-    __slots__ = ("__weakref__", "boxes", "owner", "saved", "viewed", "writes")
+    __slots__ = ("__weakref__", "boxes", "owner", "saved", "writes")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.writes = 0
-        self.viewed = False
         self.saved: list[Op] = []
-        self.boxes: list[ArrayBox] = []  # those that came from outside: they may alias one another
+        # Those that came from outside, or lie in memory that is lent: they may alias one another.
+        self.boxes: list[ArrayBox] = []
+
+    @property
+    def lent(self) -> bool:
+        return not isinstance(self.owner, np.ndarray)
 
 
 def owner_of(array: Any) -> Any:
-    """The object at the end of an array's chain of bases."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    """The object at the end of an array's chain of bases: an array, or what has lent its memory."""
+    while array.base is not None:
+        base = array.base
+        if type(base) is memoryview:
+            base = base.obj
+        elif type(base).__name__ == "DummyArray":  # by which NumPy makes arrays of other strides
+            base = base.base
+        if not isinstance(base, np.ndarray):
+            return array if type(base).__name__ == "PyCapsule" else base
+        array = base
     return array
 
 
+def memory_of(tape: Any, array: Any, owner: Any) -> Memory | None:
+    """The memory that an array lies in, if it is known: that of its owner, or where the addresses are the same."""
+    known: Memory | None = tape.memories.get(id(owner))
+    if known is not None or not isinstance(owner, np.ndarray) or owner.base is None:
+        return known
+    for memory in list(tape.memories.values()):
+        if isinstance(memory.owner, np.ndarray) and np.may_share_memory(array, memory.owner):
+            return memory
+    return None
+
+
 def is_traced_array(value: Any) -> bool:
-    """Whether an array travels in a box: a plain ndarray of numbers or bools."""
-    return type(value) is np.ndarray and value.dtype.kind in "fibuc"
+    """Whether an array travels in a box wherever it comes from: one of numbers or bools."""
+    kind = type(value)
+    return (kind is np.ndarray or kind is np.memmap) and value.dtype.kind in "fibuc"
+
+
+def is_followed(value: Any) -> bool:
+    """Whether an array can travel in a box. One of another class does as an argument, if the class means the same."""
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype.kind in "fibuc"
+        and means_the_same(type(value))
+    )
+
+
+def means_the_same(kind: type) -> bool:
+    """Whether the arrays of a class do all that concerns numbers as those of ndarray do."""
+    if kind is np.memmap:  # which has some methods of its own, for the sake of its file
+        return True
+    return all(MEMBERS.isdisjoint(vars(x)) for x in kind.__mro__[: kind.__mro__.index(np.ndarray)])
+
+
+MEMBERS = frozenset(dir(np.ndarray)) | {"__getattr__"}
+MEMBERS -= {"__new__", "__init__", "__doc__", "__dict__", "__module__", "__array_finalize__"}
+MEMBERS -= {"__class__", "__init_subclass__", "__subclasshook__", "__repr__", "__str__"}
+MEMBERS -= {"__array_priority__", "__reduce__", "__setstate__", "__class_getitem__"}
 
 
 def current(box: ArrayBox) -> Op:
@@ -78,19 +130,55 @@ def box_array(op: Op, operands: list[ArrayBox], fresh: bool) -> ArrayBox:
     ``fresh`` says that no pullback will ask for the value of ``op``.
     """
     value = op.value
-    if value.base is not None and operands:
-        owner = owner_of(value)
+    owner = owner_of(value)
+    memory = None
+    if value.base is not None:
+        memory = memory_of(op.tape, value, owner)
         for parent in operands:
-            if parent.memory.owner is owner:
-                parent.memory.viewed = True
+            if parent.memory is memory or parent.memory.owner is owner:
                 simple = bool(op.args) and op.args[0] is parent.op
                 view = (parent, op.fn, op.args[1:], op.kwargs) if simple else None
                 return ArrayBox(value, op, parent.memory, view)
-    owner = owner_of(value)
+    if memory is not None:
+        return alias(value, op, memory)
     memory = op.tape.memories[id(owner)] = Memory(owner)
     if not fresh:
         memory.saved.append(op)
-    return ArrayBox(value, op, memory)
+    box = ArrayBox(value, op, memory)
+    if memory.lent:
+        memory.boxes.append(box)
+        op.tape.lent.append(memory)
+    return box
+
+
+def alias(value: Any, op: Op, memory: Memory) -> ArrayBox:
+    """Box an array that was made in memory which is known already, in another way than as a view of what lies there."""
+    box = overlaid(ArrayBox(value, op, memory))
+    memory.saved.append(op)
+    if memory.boxes:
+        memory.boxes.append(box)
+    return box
+
+
+def overlaid(box: ArrayBox) -> ArrayBox:
+    """An array that is met in memory which was written to: what was written comes from the arrays that it was by."""
+    memory = box.memory
+    if memory.writes and not memory.boxes:
+        box.seen = -1  # its next use raises
+    for other in memory.boxes if memory.writes else ():
+        if other.seen == memory.writes:
+            copy_overlap(box, other)
+        elif np.may_share_memory(box.value, other.value):
+            box.seen = -1
+    return box
+
+
+def move_out(tape: Any, owner: Any) -> None:
+    """Something that has lent its memory takes it back: what arrays hold there moves to copies."""
+    if any(memory.owner is owner for memory in (*tape.lent, *tape.memories.values())):
+        for op in tape.ops:
+            if isinstance(op.value, np.ndarray) and owner_of(op.value) is owner:
+                op.value = op.value.copy("K")
 
 
 def save(boxes: list[ArrayBox]) -> None:
@@ -191,14 +279,17 @@ def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
         addresses(alias.value), addresses(written.value), return_indices=True
     )
     if alias.value.dtype != written.value.dtype:
-        return  # its next use raises
+        if np.may_share_memory(alias.value, written.value):
+            alias.seen = -1  # its next use raises
+        return
     tape, site = written.op.tape, written.op.site
     if len(here):
         index = np.unravel_index(there, written.value.shape)
         part = append(tape, operator.getitem, (written.op, index), {}, written.value[index], site)
         index = np.unravel_index(here, alias.value.shape)
         alias.op = append(tape, setitem, (alias.op, index, part), {}, alias.value, site)
-    alias.seen = alias.memory.writes
+    if alias.seen >= 0:
+        alias.seen = alias.memory.writes
 
 
 def replay_write(alias: ArrayBox, written: Op, before: Op) -> None:
@@ -213,6 +304,10 @@ def replay_write(alias: ArrayBox, written: Op, before: Op) -> None:
 
 def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     """``box[key] = value``, with ops in the key and the value."""
+    window = window_of(box)
+    if window is not None:
+        write_window(box, *window, primal(key), value, site)
+        return
     with Writing(box) as op:
         box.value[primal(key)] = primal(value)
         commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
@@ -220,6 +315,10 @@ def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:
     """Write the whole value of ``new``, just recorded, into the array, as ``out=`` and ``+=`` do."""
+    window = window_of(box)
+    if window is not None:
+        write_window(box, *window, Ellipsis, new, site)
+        return
     with Writing(box) as op:
         np.copyto(box.value, new.value, casting="same_kind")
         same_dtype = getattr(new.value, "dtype", None) == box.value.dtype
@@ -229,3 +328,102 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
             box.memory.saved.append(new)
         else:
             commit(box, append(op.tape, setitem, (op, Ellipsis, new), {}, box.value, site))
+
+
+def window_of(box: ArrayBox) -> tuple[ArrayBox, Any] | None:
+    """For a window, or a view of one: the array that it is a window of, and the numbers of its elements there."""
+    steps: list[Any] = []
+    found = None
+    while box.view is not None:
+        parent, fn, args, kwargs = box.view
+        steps.append((fn, args, kwargs))
+        if fn in WINDOWS:
+            found = parent, steps[::-1]
+        box = parent
+    if found is None:
+        return None
+    root, path = found
+    numbers = np.arange(root.value.size).reshape(root.value.shape)
+    for fn, args, kwargs in path:
+        numbers = fn(numbers, *primal(args), **primal(kwargs))
+    return root, numbers
+
+
+def write_window(
+    box: ArrayBox, root: ArrayBox, numbers: Any, key: Any, value: Any, site: Site
+) -> None:
+    """Write to a window: each element once, where it stands in the array that this is a window of."""
+    places = numbers[key]
+    plain = primal(value)
+    if np.size(plain) > 1 and np.unique(places).size != places.size:
+        raise TraceError(
+            f"{site}: several values are written to one element of an array, by a view that shows it several times; "
+            "write to the array itself"
+        )
+    with Writing(root) as op:
+        box.value[key] = plain
+        index = np.unravel_index(places, root.value.shape)
+        commit(root, append(op.tape, setitem, (op, index, value), {}, root.value, site))
+
+
+# ------------------------------------------------------------------------------- views by their places
+
+
+def shown_by(parent: Any, value: Any) -> Any:
+    """The numbers of the elements of one array that another one shows of its memory; None where that is not all."""
+    if parent.dtype != value.dtype:
+        return None
+    known, wanted = addresses(parent), addresses(value)
+    order = np.argsort(known)
+    found = np.searchsorted(known, wanted, sorter=order).clip(0, max(len(known) - 1, 0))
+    if not len(known) or not np.array_equal(known[order[found]], wanted):
+        return None
+    return order[found].reshape(value.shape)
+
+
+def window(parent: ArrayBox, value: Any, site: Site) -> ArrayBox | None:
+    """Box an array that C code has made in the memory of another; None where it shows something else as well."""
+    places = shown_by(parent.value, value)
+    if places is None:
+        return None
+    op = append(parent.op.tape, at_places, (current(parent), places), {}, value, site)
+    return ArrayBox(value, op, parent.memory, (parent, at_places, (places,), {}))
+
+
+def turn_into(box: ArrayBox, name: str, given: Any, site: Site) -> bool:
+    """``box.shape = given`` and the like: from now on a view of what it was. False where others may lie there too."""
+    array = box.value
+    if box.memory.boxes:
+        return False
+    before = array.view()
+    setattr(array, name, given)
+    if name == "strides":
+        view: tuple[Any, tuple[Any, ...]] = (at_places, (shown_by(before, array),))
+        if view[1][0] is None:
+            return False
+    else:
+        view = (
+            (np.reshape, (array.shape,)) if name == "shape" else (np.ndarray.view, (array.dtype,))
+        )
+    tape = box.op.tape
+    for op in tape.ops:
+        if op.value is array:
+            op.value = before
+    was = ArrayBox(before, current(box), box.memory, box.view)
+    was.seen = box.seen
+    for derived in views_of(box) if box.viewed else ():
+        derived.view = (was, *derived.view[1:])
+    box.op = append(tape, view[0], (was.op, *view[1]), {}, array, site)
+    box.view, was.viewed = (was, *view, {}), True
+    return True
+
+
+def views_of(box: ArrayBox) -> list[ArrayBox]:
+    """The arrays that are derived from another. None of them is kept by it, so all that refers to it is looked at."""
+    views = [x for x in gc.get_referrers(box) if type(x) is tuple and len(x) == 4 and x[0] is box]
+    return [
+        x
+        for view in views
+        for x in gc.get_referrers(view)
+        if type(x) is ArrayBox and x.view is view
+    ]

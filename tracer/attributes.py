@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.mutation import reused as as_many
 from . import calls, places, protocols, scopes
-from .arrays import is_traced_array
-from .border import ATOMS, STAND_INS, enter, lower
+from .arrays import is_traced_array, turn_into
+from .border import ATOMS, STAND_INS, enter, enter_from, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .reads import HEAP_TYPE, MISSING, Place, static
-from .record import effect, record
+from .record import effect, has_box, record
 from .session import Tracer, intrinsic
 from .structure import is_container
 from .tails import Tail
-from .tape import Site, append
+from .tape import Site
 
 PLAIN = frozenset(
     (
@@ -341,18 +342,22 @@ def leaf(
 ) -> Any:
     """An attribute's value as the traced function sees it."""
     outside = outside or place is not None
-    if type(value) in ATOMS or type(value) in BOXES:
-        entry = tracer.overlay.get((slot(obj), name)) if type(value) is int else None
+    kind = type(value)
+    if kind in BOXES:
+        return value
+    if kind in ATOMS:
+        seen_elsewhere = kind is int or kind is types.GeneratorType
+        entry = tracer.overlay.get((slot(obj), name)) if seen_elsewhere else None
         if entry is not None and entry[1] is value:
             return entry[2]
-        return enter(tracer, value, name, place) if outside else value
+        return enter_from(tracer, obj, name, value, name, place) if outside else value
     entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
         return entry[2]
-    if outside:
+    if outside or tracer.holder_of(obj) is not None:
         named = is_a(obj, (type, types.ModuleType, types.FunctionType))
         owner = obj.__name__ if named else type(obj).__name__
-        traced = enter(tracer, value, f"{owner}.{name}", place)
+        traced = enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
@@ -367,10 +372,22 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         part = load_box(tracer, site, obj, name)
         protocols.set_item(tracer, site, part, Ellipsis, value)
         return
-    if kind is ArrayBox and name == "shape" and obj.view is None and not obj.memory.viewed:
-        obj.value.shape = protocols.drawn(tracer, value)
-        obj.op = append(tracer.tape, np.reshape, (obj.op, obj.value.shape), {}, obj.value, site)
+    if kind is ArrayBox and name == "flat":
+        flat = load_box(tracer, site, obj, name)
+        protocols.set_item(
+            tracer, site, flat, Ellipsis, calls.call(tracer, site, as_many, (value, flat), {})
+        )
         return
+    if kind is ArrayBox and name in ("shape", "dtype", "strides"):
+        given = protocols.drawn(tracer, value)
+        if tracer.reads is not None:
+            tracer.reads.layout = True
+        if id(obj.value) not in tracer.arrays and turn_into(obj, name, given, site):
+            return
+        raise TraceError(
+            f"{places.blame(site)}: {name} is set on an array that lies outside the traced function, or in the "
+            f"memory of something else; make another array of it, by {INSTEAD[name]}"
+        )
     if kind in BOXES and not hasattr(type(obj.value), name):
         setattr(obj.value, name, None)  # raises what plain Python raises
     if kind in BOXES:
@@ -396,6 +413,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     write(tracer, site, obj, name, value)
 
 
+INSTEAD = {"shape": "reshape", "dtype": "view", "strides": "np.lib.stride_tricks.as_strided"}
+
+
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
     if lies_outside(tracer, obj):
@@ -403,12 +423,25 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             value = remade(tracer, obj, name, value)
         plain = lower(tracer, value)
         put(obj, name, plain)
+        if has_box(value):
+            must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
         put(obj, name, value)
+
+
+def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
+    """Raise where an attribute that is written in C makes something else of a traced value."""
+    found = static(type(obj), name)
+    if found is MISSING or type(found).__flags__ & HEAP_TYPE or getattr(obj, name) is value:
+        return
+    raise TraceError(
+        f"{places.blame(site)}: the attribute {name!r} of a {type(obj).__name__} cannot hold a traced value, so its "
+        "gradient would be lost; keep it in a list, a dict or an object of your own"
+    )
 
 
 # The attributes of a function that its twin was made of.

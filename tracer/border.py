@@ -19,22 +19,34 @@ import functools
 import gc
 import types
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from . import rewrite, tracebacks
-from .arrays import current, is_traced_array
+from . import frames, rewrite, seals, tracebacks
+from .arrays import current, is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .frames import Own
 from .intrinsic import Intrinsic
 from .reads import Place
 from .record import decide, has_box
+from .seals import is_iterator as is_iterator
 from .session import Tracer
-from .structure import FIXED, Branch, Leaf, Tree, attributes, is_container, is_differentiable
+from .structure import (
+    FIXED,
+    Branch,
+    Leaf,
+    Sealed,
+    Tree,
+    attributes,
+    is_container,
+    is_differentiable,
+    sources,
+)
 from .tails import Tail, grown, settle_tails
-from .tape import Op
+from .tape import Input, Op
 
 ATOMS = frozenset(
     (
@@ -64,21 +76,48 @@ ATOMS = frozenset(
 # ------------------------------------------------------------------------------------------------ entering
 
 
-def enter(tracer: Tracer, value: Any, name: str, place: Place | None = None) -> Any:
-    """Let a value that lies outside, at the given place if it is known, into the trace."""
-    if type(value) in ATOMS:
-        if type(value) is types.MethodType:
+def enter(
+    tracer: Tracer,
+    value: Any,
+    name: str,
+    place: Place | None = None,
+    seal: Sealed | None = None,
+) -> Any:
+    """Let a value from outside into the trace: from a place, if it is known, and from behind a seal if there is one."""
+    kind = type(value)
+    if kind in ATOMS:
+        if kind is types.MethodType:
             enter_owner(tracer, value)
-        return dynamic(tracer, value, name, place) if type(value) is int else value
+        elif kind is types.BuiltinFunctionType and is_container(value.__self__):
+            return entered_method(tracer, value, "outside", place, seal)[0]
+        if seal is not None:
+            seals.put_on(tracer, value, seal)
+        return dynamic(tracer, value, name, place) if kind is int else value
     if is_traced_array(value):
         known = tracer.arrays.get(id(value))
         if known is not None:
+            if isinstance(seal, Sealed):
+                seal.ops.append(input_of(tracer, known))
             return known
     if is_container(value):
         shadow = tracer.shadows.get(id(value))
         if shadow is not None:
             return shadow[1]
-    return admit(tracer, value, name, "outside", place)[0]
+        if id(value) in tracer.originals:
+            return value
+    return admit(tracer, value, name, "outside", place, seal)[0]
+
+
+def enter_from(
+    tracer: Tracer, owner: Any, key: Any, value: Any, name: str, place: Place | None = None
+) -> Any:
+    """Let in what was read from something outside; if an argument has captured that, its tree tells of it."""
+    holder = tracer.holder_of(owner)
+    if not isinstance(holder, Branch) or type(value) in BOXES:
+        return enter(tracer, value, name, place, holder)
+    traced, tree = admit(tracer, value, name, "captured", place)
+    holder.parts.setdefault(key, tree)
+    return traced
 
 
 def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
@@ -87,6 +126,91 @@ def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
     if not isinstance(owner, (type, types.ModuleType, Intrinsic)):
         place = None if tracer.reads is None else tracer.reads.of(owner)
         enter(tracer, owner, type(owner).__name__, place)
+
+
+def entered_method(
+    tracer: Tracer,
+    method: types.BuiltinFunctionType,
+    role: str,
+    place: Place | None,
+    seal: Sealed | None = None,
+) -> tuple[Any, Tree]:
+    """The method of a container outside is that of its shadow."""
+    owner = method.__self__
+    inner = None
+    if tracer.reads is not None and place is not None:
+        inner = tracer.reads.note(place, "attribute", "__self__", owner)
+    shadow, tree = admit(tracer, owner, type(owner).__name__, role, inner, seal)
+    return method if shadow is owner else getattr(shadow, method.__name__), tree
+
+
+def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tuple[Any, Tree] | None:
+    """An argument that is a function, and its tree: what it has captured, as far as the run will read it; else None."""
+    kind = type(value)
+    if kind is types.MethodType:
+        owner = value.__self__
+        if isinstance(owner, (type, types.ModuleType, Intrinsic)):
+            return value, FIXED
+        inner = None if tracer.reads is None else tracer.reads.of(owner)
+        return value, admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
+    if kind is types.BuiltinFunctionType and is_container(value.__self__):
+        return entered_method(tracer, value, "captured", place)
+    if kind in (types.FunctionType, functools.partial) or isinstance(value, type):
+        return value, held_by(tracer, value)
+    return None
+
+
+def held_by(tracer: Tracer, value: Any) -> Tree:
+    """The tree of something that is captured. It grows as the run reads from it."""
+    known = tracer.trees.get(id(value)) or tracer.holder_of(value)
+    if known is not None:
+        return known
+    tree = Branch(type(value), {})
+    tracer.holders[id(value)] = (value, tree)
+    if isinstance(value, type):
+        return tree
+    if type(value) is types.FunctionType:  # what was read before
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            if id(cell) in tracer.cells:
+                note_captured(tracer, value, name, tracer.cells[id(cell)][1])
+    for name in attributes(value):
+        entry = tracer.overlay.get((id(value), name))
+        if entry is not None:
+            tree.parts[name] = tree_of(tracer, entry[2])
+    return tree
+
+
+def note_captured(tracer: Tracer, fn: Any, name: str, shadow: Any) -> None:
+    """A cell that another function has brought in is captured by an argument as well."""
+    holder = tracer.holder_of(fn)
+    try:
+        traced = shadow.cell_contents
+    except ValueError:  # an empty cell
+        return
+    if isinstance(holder, Sealed):
+        holder.ops += sources(tree_of(tracer, traced))
+    elif holder is not None:
+        holder.parts.setdefault(name, tree_of(tracer, traced))
+
+
+def tree_of(tracer: Tracer, traced: Any) -> Tree:
+    """The tree of something outside that has been let in before."""
+    kind = type(traced)
+    if kind in BOXES:
+        op = input_of(tracer, traced)
+        number = isinstance(op, Input) and is_differentiable(op.value) and type(op.value) is not int
+        return Leaf(op, op.value) if number else FIXED
+    if id(traced) in tracer.originals and frames.native(kind) not in (None, *frames.SETS):
+        items = items_of(traced)
+        return Branch(kind, {key: tree_of(tracer, x) for key, x in items})
+    return FIXED
+
+
+def input_of(tracer: Tracer, box: Box) -> Op:
+    """The op of a box when it was let in."""
+    if type(box) is Box:
+        return box.op
+    return next((op for known, op in tracer.inputs if known is box), box.op)
 
 
 def dynamic(tracer: Tracer, value: int, name: str, place: Place | None) -> Any:
@@ -106,92 +230,116 @@ def element_place(tracer: Tracer, place: Place | None, key: Any, value: Any) -> 
 
 
 def admit(
-    tracer: Tracer, value: Any, name: str, role: str, place: Place | None = None
+    tracer: Tracer,
+    value: Any,
+    name: str,
+    role: str,
+    place: Place | None = None,
+    seal: Sealed | None = None,
 ) -> tuple[Any, Tree]:
     """Box the leaves of a value. Returns the value as the traced function sees it, and its tree.
 
-    With the role ``argument`` every position gets a variable of its own, ints are numbers too, and the
-    attributes of objects are looked at now rather than when they are read.
+    With the role ``argument`` every position gets a variable of its own, ints are numbers too, and the attributes of
+    objects are looked at now rather than when they are read. These have the role ``attribute``, in which ints are none.
+    What a function among them has ``captured`` is let in as from ``outside``, when it is read, and has a tree as well.
     """
     kind = type(value)
-    if role == "outside":
+    if role in OUTSIDE:
         known: Any = tracer.arrays.get(id(value))
         if known is None:
             known = tracer.shadows.get(id(value), (None, None))[1]
         if known is None and is_container(value):
-            known = changed_shadow(tracer, value)
+            known = value if id(value) in tracer.originals else changed_shadow(tracer, value)
         if known is not None:
-            return known, FIXED
-    if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
-        if kind in (int, float, complex) or isinstance(value, (np.ndarray, np.inexact)):
-            if kind is int and role != "argument":
-                return dynamic(tracer, value, name, place), FIXED
-            if kind is int and place is not None:
-                place.check = "type"
-            box = tracer.input(name, value, role, place)
-            return box, Leaf(box.op, value) if is_differentiable(value) else FIXED
-        return value, FIXED
+            return known, tree_of(tracer, known) if role == "captured" else FIXED
+    if kind is int and role != "argument":
+        return dynamic(tracer, value, name, place), FIXED
+    own = role == "argument" or role == "attribute"
+    if kind is int or kind in seals.NUMBERS or (is_followed if own else is_traced_array)(value):
+        if kind is int and place is not None:
+            place.check = "type"
+        box = tracer.input(name, value, "outside" if role in OUTSIDE else "argument", place)
+        if seal is not None:
+            return seals.met(tracer, box, seal), FIXED
+        return box, Leaf(box.op, value) if is_differentiable(value) else FIXED
     if is_container(value):
-        return admit_container(tracer, value, name, role, place)
+        return admit_container(tracer, value, name, role, place, seal)
+    if role == "outside":
+        if seal is not None:
+            seals.put_on(tracer, value, seal)
+    elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
+        return found
     if (
         kind in ATOMS
         or isinstance(value, (type, BaseException, np.generic))
         or callable_only(value)
     ):
         return value, FIXED
-    if role != "argument":
+    if role == "outside":
         stay_outside(tracer, value)
         return value, FIXED
+    if isinstance(value, COLLECTIONS) and not isinstance(value, set):
+        return admit_collection(tracer, value, name, role, place)
+    if kind is types.MappingProxyType and isinstance(held := seals.underlying(value), dict):
+        inside, tree = admit(tracer, held, name, role, place)
+        return types.MappingProxyType(inside), tree
+    if role == "captured":
+        tree = held_by(tracer, value)
+        stay_outside(tracer, value)
+        return value, tree
     return value, admit_object(tracer, value, name, place)
+
+
+OUTSIDE = frozenset(("outside", "captured"))
 
 
 def stay_outside(tracer: Tracer, value: Any) -> None:
     """An object keeps plain values; a collection of a class of its own does when the run has ended."""
     tracer.outside[id(value)] = value
     if isinstance(value, COLLECTIONS):
-        tracer.contents[id(value)] = {id(x): x for _, x in items_of(value)}
+        tracer.contents[id(value)] = items_of(value)
 
 
 def callable_only(value: Any) -> bool:
     """Whether a value is a C callable or the like, with no attributes to look into."""
-    return callable(value) and not hasattr(value, "__dict__")
+    return callable(value) and not hasattr(value, "__dict__") and not attributes(value)
 
 
 def admit_container(
-    tracer: Tracer, value: Any, name: str, role: str, place: Place | None = None
+    tracer: Tracer,
+    value: Any,
+    name: str,
+    role: str,
+    place: Place | None = None,
+    seal: Sealed | None = None,
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
     kind = type(value)
     now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
+    if role not in OUTSIDE and id(value) in tracer.admitting:
+        return tracer.admitting[id(value)], FIXED  # on a cycle it stands once
     if place is not None:
-        keyed = isinstance(value, (dict, set, frozenset))
-        place.size = len(now)
-        place.key_list = list(now) if keyed else None
-        looked_at = place
-        if place.check == "same" and place.origin is not None and place.origin.check == "type":
-            looked_at = place.origin  # nobody has looked at what it holds until now
-            looked_at.size, looked_at.key_list = place.size, place.key_list
-        if looked_at.check != "same":
-            looked_at.check = "keys" if keyed else "length"
-    if kind in (set, frozenset):
-        for x in now:  # numbers in a set are keys, not leaves
-            if not isinstance(x, (float, complex, np.inexact)):
-                enter(tracer, x, f"{name}[…]")
-        return (
-            value if kind is frozenset else remember(tracer, value, set(now), name, role, now)
-        ), FIXED
+        note_size(place, value, now)
+    if isinstance(value, (set, frozenset)):
+        return admit_set(tracer, value, now, name, role, seal)
     if isinstance(value, tuple):
         pairs = [
-            admit(tracer, x, f"{name}[{i}]", role, element_place(tracer, place, i, x))
-            for i, x in enumerate(value)
+            admit(tracer, x, f"{name}[{i}]", role, element_place(tracer, place, i, x), seal)
+            for i, x in enumerate(tuple.__iter__(value))
         ]
         inner = [x for x, _ in pairs]
-        tree = Branch(kind, dict(enumerate(t for _, t in pairs)))
-        if all(a is b for a, b in zip(inner, value, strict=True)):
-            return value, tree
-        copy: Any = kind._make(inner) if hasattr(kind, "_make") else tuple(inner)
-        return remember(tracer, value, copy, name, role), tree
-    parts: dict[Any, Tree] = {}
+        parts: dict[Any, Tree] = dict(enumerate(t for _, t in pairs))
+        if kind is not tuple:
+            held: dict[Any, Any] = {}
+            for key, x in attributes(value).items():
+                held[Own(key)], parts[Own(key)] = admit_attribute(tracer, x, name, key, role, place)
+        if all(a is b for a, b in zip(inner, tuple.__iter__(value), strict=True)):
+            return value, Branch(kind, parts)
+        copy: Any = tuple(inner)
+        if kind is not tuple:
+            copy = frames.made(kind, {**dict(enumerate(inner)), **held})
+        return remember(tracer, value, copy, name, role), Branch(kind, parts)
+    parts = {}
     if kind is list:
         copy = []
     elif kind is deque:
@@ -199,21 +347,70 @@ def admit_container(
     else:
         copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
     remember(tracer, value, copy, name, role, now)
+    if role not in OUTSIDE:
+        tracer.admitting[id(value)] = copy
     if tracer.reads is not None and place is not None and kind in (deque, defaultdict):
         option = "maxlen" if kind is deque else "default_factory"
         tracer.reads.note(place, "attribute", option, getattr(value, option))
     try:
         for key, x in enumerate(now) if kind in (list, deque) else now.items():
             inside, parts[key] = admit(
-                tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x)
+                tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal
             )
             copy.append(inside) if kind in (list, deque) else copy.__setitem__(key, inside)
     except BaseException:
         del tracer.originals[id(copy)]  # half a shadow must never be carried over
         raise
+    finally:
+        tracer.admitting.pop(id(value), None)
     if tracer.tails:
         grown(tracer, value, copy)
     return copy, Branch(kind, parts)
+
+
+def note_size(place: Place, value: Any, now: Any) -> None:
+    """The run looks at all that a container outside holds: at its length, or at its keys."""
+    keyed = isinstance(value, (dict, set, frozenset))
+    place.size = frames.native(type(now)).__len__(now)
+    place.key_list = [key for key, _ in frames.items_of(now, frames.native(type(now)))]
+    if isinstance(value, (set, frozenset)):
+        place.key_list = list(now)
+    looked_at = place
+    if place.check == "same" and place.origin is not None and place.origin.check == "type":
+        looked_at = place.origin  # nobody has looked at what it holds until now
+        looked_at.size, looked_at.key_list = place.size, place.key_list
+    if looked_at.check != "same":
+        looked_at.check = "keys" if keyed else "length"
+
+
+def admit_set(
+    tracer: Tracer, value: Any, now: Any, name: str, role: str, seal: Sealed | None
+) -> tuple[Any, Tree]:
+    """The shadow of a set. The numbers in an argument are its parts by their values; others are keys, and no leaves."""
+    kind = type(value)
+    role = "attribute" if role == "argument" else role  # ints in a set are none
+    if role != "outside" or seal is not None:
+        pairs = {x: admit(tracer, x, f"an element of {name}", role, None, seal) for x in now}
+        tree: Tree = Branch(kind, {x: part for x, (_, part) in pairs.items()})
+        inner = [x for x, _ in pairs.values()]
+        if any(a is not b for a, b in zip(inner, now, strict=True)):
+            held = {Own(key): x for key, x in attributes(value).items()}
+            copy = frames.made(kind, {**dict(enumerate(inner)), **held})
+            plain = [tracer.originals.get(id(x), (x, getattr(x, "value", x)))[1] for x in copy]
+            if is_held(plain, list(now)):  # in the same order
+                return remember(tracer, value, copy, name, role, now), tree
+            seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(tree))
+            shadow = remember(
+                tracer, value, frames.made(kind, dict(enumerate(now))), name, role, now
+            )
+            tracer.readable[id(shadow)] = seal
+            return shadow, seal
+    for x in now:
+        if not isinstance(x, (float, complex, np.inexact)):
+            enter(tracer, x, f"{name}[…]")
+    if isinstance(value, frozenset):
+        return value, FIXED
+    return remember(tracer, value, set(now), name, role, now), FIXED
 
 
 def remember(
@@ -228,7 +425,7 @@ def remember(
 
     What is read from outside is the same object each time it is read.
     """
-    if role == "outside":
+    if role in OUTSIDE:
         tracer.shadows.setdefault(id(original), (original, shadow))
     tracer.originals[id(shadow)] = (shadow, original)
     tracer.shadows_of.setdefault(id(original), []).append(shadow)
@@ -245,6 +442,24 @@ def contents(container: Any) -> Any:
     return set(container) if isinstance(container, set) else list(container)
 
 
+def admit_attribute(
+    tracer: Tracer, value: Any, name: str, key: str, role: str, place: Place | None
+) -> tuple[Any, Tree]:
+    """The same for an attribute of an argument. An int has no derivative, and is looked at when it is read."""
+    kind = type(value)
+    if kind is int:
+        return value, FIXED
+    own = None
+    if tracer.reads is not None and place is not None:
+        own = tracer.reads.note(place, "attribute", key, value)
+    if kind in ATOMS and kind not in SEALABLE:
+        return value, FIXED
+    return admit(tracer, value, f"{name}.{key}", role if role in OUTSIDE else "attribute", own)
+
+
+SEALABLE = frozenset((types.FunctionType, types.MethodType, types.GeneratorType))
+
+
 def admit_object(tracer: Tracer, instance: Any, name: str, place: Place | None = None) -> Tree:
     """Box the float and array attributes of an argument that is an object, in the overlay."""
     if id(instance) in tracer.outside:
@@ -252,23 +467,48 @@ def admit_object(tracer: Tracer, instance: Any, name: str, place: Place | None =
             id(instance), FIXED
         )  # on a cycle, where it is not known yet, it stands once
     stay_outside(tracer, instance)
-    parts: dict[Any, Tree] = {}
-    reads = tracer.reads
-    if reads is not None and place is not None:
-        reads.note(place, "names", None, tuple(attributes(instance)))
-    for key, value in attributes(instance).items():
-        own = (
-            reads.note(place, "attribute", key, value)
-            if reads is not None and place is not None
-            else None
-        )
-        if type(value) in ATOMS and type(value) is not int:
-            parts[key] = FIXED
-            continue
-        traced, parts[key] = admit(tracer, value, f"{name}.{key}", "argument", own)
-        tracer.overlay[id(instance), key] = (instance, value, traced)
-    tree = tracer.trees[id(instance)] = Branch(type(instance), parts)
+    parts = admit_attributes(tracer, instance, name, place)
+    tree = tracer.trees[id(instance)] = Branch(type(instance), dict(parts))
     return tree
+
+
+def admit_attributes(
+    tracer: Tracer, instance: Any, name: str, place: Place | None
+) -> dict[str, Tree]:
+    parts: dict[str, Tree] = {}
+    own = attributes(instance)
+    if tracer.reads is not None and place is not None:
+        tracer.reads.note(place, "names", None, tuple(own))
+    for key, value in own.items():
+        traced, parts[key] = admit_attribute(tracer, value, name, key, "attribute", place)
+        if traced is not value:
+            tracer.overlay[id(instance), key] = (instance, value, traced)
+    return parts
+
+
+def admit_collection(
+    tracer: Tracer, held: Any, name: str, role: str, place: Place | None
+) -> tuple[Any, Tree]:
+    """An argument that is a list, dict or deque of a class of its own: it holds boxes itself while the run goes on."""
+    if id(held) in tracer.outside:
+        return held, tracer.trees.get(id(held), FIXED)
+    stay_outside(tracer, held)
+    kind = type(held)
+    parts: dict[Any, Tree] = {}
+    if place is not None:
+        note_size(place, held, held)
+    for key, x in items_of(held):
+        inside, parts[key] = admit(
+            tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x)
+        )
+        if inside is not x:
+            base_of(held).__setitem__(held, key, inside)
+    own = admit_attributes(tracer, held, name, place)
+    parts.update({Own(key): tree for key, tree in own.items()})
+    if frames.is_namespace(held):
+        parts[frames.NAMESPACE] = FIXED
+    tree = tracer.trees[id(held)] = Branch(kind, parts)
+    return held, tree
 
 
 # ------------------------------------------------------------------------------------------------ lowering
@@ -304,7 +544,13 @@ def lower(
     elif kind is slice:
         parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
         return slice(*parts)
-    elif kind is types.GeneratorType or is_iterator(value) or kind in VIEWS:
+    elif kind in seals.VIEWS or kind is types.MappingProxyType:
+        held = seals.underlying(value)
+        plain = lower(tracer, held, memo, final)
+        if plain is not held:
+            proxy = kind is types.MappingProxyType
+            return types.MappingProxyType(plain) if proxy else getattr(plain, seals.VIEWS[kind])()
+    elif kind is types.GeneratorType or is_iterator(value):
         refuse_carrier(tracer, value)
     elif kind is functools.partial:
         memo[id(value)] = (value, value)
@@ -338,7 +584,6 @@ CARRIERS = frozenset(
         types.GeneratorType,
     )
 )
-VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items()), types.MappingProxyType))
 
 
 def refuse_carrier(tracer: Tracer, value: Any) -> None:
@@ -360,10 +605,11 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     if isinstance(value, tuple) or kind is frozenset:
         if known is not None:
             return known[1]
-        plain = [lower(tracer, x, memo, final) for x in value]
-        if all(a is b for a, b in zip(plain, value, strict=True)):
+        parts = frames.parts_of(value)
+        plain = {key: lower(tracer, x, memo, final) for key, x in parts.items()}
+        if all(plain[key] is x for key, x in parts.items()):
             return value
-        return kind._make(plain) if hasattr(kind, "_make") else kind(plain)
+        return frames.made(kind, plain)
     if known is not None:
         original = known[1]
         if original is value:  # it is seen as it is
@@ -513,32 +759,33 @@ COLLECTIONS = (list, dict, set, deque)
 
 def items_of(held: Any) -> list[tuple[Any, Any]]:
     """The items of a collection, with their keys or indices; none of its own methods is asked."""
-    if isinstance(held, dict):
-        return list(dict.items(held))
-    return list(enumerate(base_of(held).__iter__(held)))
+    return list(frames.items_of(held, frames.native(type(held))))
 
 
 def base_of(held: Any) -> Any:
-    return next(base for base in COLLECTIONS if isinstance(held, base))
+    return frames.native(type(held))
 
 
 def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
-    """Take boxes out of a collection of a class of its own; says whether it held any.
+    """Take boxes out of a collection of a class of its own; says whether it has changed since it was met.
 
     While the run goes on it holds them, for there is no shadow of it: C code that looks at them raises.
     """
-    known = tracer.contents.get(id(held), {})
+    before = tracer.contents.get(id(held), [])
+    known = {id(x) for _, x in before}
     new = [(key, x) for key, x in items_of(held) if id(x) not in known or has_box(x)]
     plain = [(key, lower(tracer, x, memo, True)) for key, x in new]
-    if all(a is b for (_, a), (_, b) in zip(new, plain, strict=True)):
-        return False
+    if any(a is not b for (_, a), (_, b) in zip(new, plain, strict=True)):
+        if isinstance(held, set):
+            set.difference_update(held, [x for _, x in new])
+            set.update(held, [x for _, x in plain])
+        else:
+            for key, x in plain:
+                base_of(held).__setitem__(held, key, x)
+    now = items_of(held)
     if isinstance(held, set):
-        set.difference_update(held, [x for _, x in new])
-        set.update(held, [x for _, x in plain])
-    else:
-        for key, x in plain:
-            base_of(held).__setitem__(held, key, x)
-    return True
+        return not is_held({x for _, x in before}, {x for _, x in now})
+    return not is_held([y for x in before for y in x], [y for x in now for y in x])
 
 
 def _items(container: Any) -> Any:
@@ -595,7 +842,7 @@ def settle(tracer: Tracer) -> None:
     for held in list(tracer.outside.values()):
         if isinstance(held, COLLECTIONS) and empty_of_boxes(tracer, held, memo):
             if tracer.reads is not None:
-                tracer.reads.problem(f"traced values are put into a {type(held).__name__}")
+                tracer.reads.problem(f"a {type(held).__name__} is changed")
     forget_effects(tracer, unchanged - tracer.changed)
     for cell, shadow in list(tracer.cells.values()):
         try:
@@ -621,7 +868,7 @@ def strip_exception(
 ) -> None:
     """Take boxes out of an exception that reaches the outside, and out of all that is shown with it."""
     memo = {} if memo is None else memo
-    for one in frames.shown(error):
+    for one in tracebacks.shown(error):
         if id(one) not in memo:
             lower_object(tracer, one, memo, True)
 
@@ -638,34 +885,95 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet; "
             "return a list or an array of them"
         )
-    if is_container(value) and kind not in (set, frozenset):
-        if id(value) in memo:
-            raise TraceError(
-                f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself"
-            )
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        memo.add(id(value))
-        parts = {
-            getattr(key, "value", key) if type(key) in BOXES else key: result_tree(tracer, x, memo)
-            for key, x in items
-        }
-        memo.discard(id(value))
-        return Branch(kind, parts)
-    if is_traced_array(value) or isinstance(value, (float, complex, np.inexact)) or kind is int:
+    if is_followed(value) or kind in seals.NUMBERS or kind is int:
         return Leaf(None, value) if is_differentiable(value) else FIXED
-    if (
-        kind in ATOMS
-        or isinstance(value, (type, np.generic))
-        or callable_only(value)
-        or id(value) in memo
-    ):
+    if kind is types.MappingProxyType:
+        value = seals.underlying(value)
+    base = frames.native(type(value))
+    if base in frames.SETS:
+        held = [x for _, x in items_of(value) if has_box(x)]
+        tree: Tree = Branch(kind, {lower(tracer, x): result_tree(tracer, x, memo) for x in held})
+        return tree if held else FIXED
+    if not is_structure(value) or (base is not None and not frames.is_read_by_key(type(value))):
+        return seal_of_result(tracer, value, memo)
+    if base is not None and id(value) in memo:
+        raise TraceError(
+            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself"
+        )
+    if id(value) in memo:
         return FIXED
     memo.add(id(value))
-    parts = {}
-    for key, x in attributes(value).items():
-        entry = tracer.overlay.get((id(value), key))
-        parts[key] = result_tree(tracer, entry[2] if entry and entry[1] is x else x, memo)
+    parts: dict[Any, Tree] = {}
+    for key, x in frames.parts_of(value).items():
+        if key is frames.NAMESPACE:
+            parts[key] = FIXED
+            continue
+        if base is None or type(key) is Own:
+            x = seen_attribute(tracer, value, key.name if type(key) is Own else key, x)
+        elif type(key) in BOXES:
+            key = key.value
+        parts[key] = result_tree(tracer, x, memo)
+    if base is not None:
+        memo.discard(id(value))
     return Branch(kind, parts)
+
+
+def seen_attribute(tracer: Tracer, obj: Any, name: str, value: Any) -> Any:
+    """An attribute as the traced function sees it, which may have traced values behind plain ones."""
+    entry = tracer.overlay.get((id(obj), name))
+    return entry[2] if entry is not None and entry[1] is value else value
+
+
+def is_structure(value: Any) -> bool:
+    """Whether a value is a container or an object with attributes, rather than something that is one thing."""
+    kind = type(value)
+    return not (
+        (kind in ATOMS)
+        or isinstance(value, (type, np.generic, np.ndarray, functools.partial, BaseException))
+        or callable_only(value)
+        or kind in seals.VIEWS
+    )
+
+
+def seal_of_result(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
+    """The tree of what is no structure: sealed, where it holds traced values."""
+    ops = list(dict.fromkeys(current_op(box) for box in boxes_behind(tracer, value, set(memo))))
+    if not ops:
+        return FIXED
+    kind = type(value).__name__
+    return Sealed(f"the result, a {kind}", "return the values in a list, a dict or an object", ops)
+
+
+def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
+    """The boxes that can be reached from something that is no structure: a function, a set, a slice."""
+    kind = type(value)
+    if kind in BOXES:
+        yield value
+        return
+    if id(value) in seen or isinstance(value, PLAIN_KINDS):
+        return
+    seen.add(id(value))
+    held: list[Any]
+    if isinstance(value, type):
+        held = [x for x in vars(value).values() if type(x) in BOXES]
+    elif isinstance(value, BaseException):
+        held = [value.args, vars(value)]
+    elif kind is types.FunctionType:
+        held = [value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__]
+    elif kind is types.CellType or not is_structure(value):
+        held = gc.get_referents(value)
+    elif frames.native(kind) is not None:
+        held = [y for x in frames.parts_of(value).items() for y in x]
+    else:
+        held = [seen_attribute(tracer, value, k, x) for k, x in attributes(value).items()]
+    for x in held:
+        yield from boxes_behind(tracer, x, seen)
+
+
+PLAIN_KINDS = (
+    (int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype)
+    + (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
+)  # fmt: skip
 
 
 def forget_effects(tracer: Tracer, unchanged: set[int]) -> None:
@@ -690,17 +998,6 @@ class External:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def is_iterator(value: Any) -> bool:
-    """Whether a value is one of the iterators of Python itself."""
-    cls = type(value)
-    return cls.__module__ in (
-        "builtins",
-        "itertools",
-        "collections",
-        "_collections_abc",
-    ) and hasattr(cls, "__next__")
 
 
 def current_op(box: Box) -> Any:

@@ -97,10 +97,10 @@ class ArrayBox(Box):
 
     ``memory`` is shared by all boxes on the same storage and counts its writes; ``view`` says how the array is
     derived from its parent, ``(parent, fn, args, kwargs)``, or is ``None``; ``seen`` is the count of writes at
-    which ``op`` was the version of this array.
+    which ``op`` was the version of this array. ``viewed`` says whether another array was derived from this one.
     """
 
-    __slots__ = ("memory", "seen", "view")
+    __slots__ = ("memory", "seen", "view", "viewed")
 
     def __init__(self, value: Any, op: Op, memory: Any, view: Any = None) -> None:
         self.value = value
@@ -108,6 +108,9 @@ class ArrayBox(Box):
         self.memory = memory
         self.seen = memory.writes
         self.view = view
+        self.viewed = False
+        if view is not None:
+            view[0].viewed = True
 
 
 BOXES = frozenset((Box, ArrayBox))

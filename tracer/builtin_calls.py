@@ -7,6 +7,7 @@ import abc
 import builtins
 import functools
 import itertools
+import mmap
 import operator
 import sys
 import types
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import attributes, calls, dynamic, escape, operators, places, protocols, scopes, slots
+from . import attributes, calls, dynamic, escape, operators, places, protocols, scopes, seals, slots
+from .arrays import is_traced_array, move_out, window
 from .border import lower
-from .box import BOXES
+from .box import BOXES, ArrayBox
 from .calls import call, handles
 from .depth import depth, recursion_limit
 from .errors import TraceError
@@ -427,6 +429,69 @@ class Converter:
         return array
 
 
+@handles(np.lib.stride_tricks.as_strided)
+def _as_strided(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    array = args[0]
+    if type(array) is not ArrayBox:
+        return calls.call_function(tracer, site, np.lib.stride_tricks.as_strided, args, kwargs)
+    options = [lower(tracer, x) for x in args[1:]]
+    named = {k: lower(tracer, x) for k, x in kwargs.items()}
+    value = np.lib.stride_tricks.as_strided(array.value, *options, **named)
+    unrepeatable(tracer, site, "as_strided")
+    found = window(array, value, site)
+    if found is None:
+        raise TraceError(
+            f"{places.blame(site)}: as_strided shows memory that lies outside of the traced array; make the view of "
+            "the whole array"
+        )
+    return found
+
+
+for _method in (mmap.mmap.close, memoryview.release):
+
+    def _close(tracer: Tracer, site: Site, args: Any, kwargs: Any, method: Any = _method) -> Any:
+        """The memory goes, in which arrays of the run may lie: what they held is kept elsewhere."""
+        move_out(tracer.tape, args[0].obj if isinstance(args[0], memoryview) else args[0])
+        unrepeatable(tracer, site, "shared memory")
+        return method(*args, **kwargs)
+
+    handles(_method)(_close)
+
+
+for _method in (np.ndarray.resize, np.ndarray.setfield, np.ndarray.byteswap):
+
+    def _move_bytes(
+        tracer: Tracer, site: Site, args: Any, kwargs: Any, method: Any = _method
+    ) -> Any:
+        if type(args[0]) is not ArrayBox:
+            return opaque(tracer, site, method, args, kwargs)
+        raise TraceError(
+            f"{places.blame(site)}: {method.__name__} moves the bytes of an array that is being traced; make another "
+            "array of it, by np.resize or reshape"
+        )
+
+    handles(_method)(_move_bytes)
+
+
+@handles(np.ndarray.setflags)
+def _setflags(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    unrepeatable(tracer, site, "setflags")
+    plain_of(args[0]).setflags(*args[1:], **kwargs)
+
+
+@handles(np.nan_to_num)
+def _nan_to_num(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """With ``copy=False`` it writes to the array itself."""
+    given = dict(zip(("x", "copy", "nan", "posinf", "neginf"), args, strict=False)) | kwargs
+    in_place = not plain_of(given.pop("copy", True)) and type(given["x"]) is ArrayBox
+    rule = registry.rules[np.nan_to_num]
+    x = given.pop("x")
+    result = calls.primitive(tracer, site, np.nan_to_num, rule, (x,), given)
+    if in_place:
+        protocols.set_item(tracer, site, x, Ellipsis, result)
+    return x if in_place else result
+
+
 @handles(np.ndenumerate)
 def _ndenumerate(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = call(tracer, site, np.asarray, args, {})
@@ -474,6 +539,13 @@ def _vectorize_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return tuple(outputs) if several else outputs[0]
 
 
+@handles(np.memmap.flush)
+def _flush(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    """What was written to the array so far is written to its file."""
+    unrepeatable(tracer, site, "flush()")
+    plain_of(args[0]).flush()
+
+
 @handles(np.ndarray.__array_wrap__)
 def _array_wrap(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return args[1]
@@ -489,12 +561,30 @@ def _array_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return call(tracer, site, np.ndarray.copy, (args[0], "K"), {})
 
 
+def is_followed(array: Any) -> bool:
+    """Whether an array travels in a box; one of another class has items of its own, by its own methods."""
+    return type(array) in BOXES or is_traced_array(array)
+
+
 @handles(np.ndarray.__setitem__)
 def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    protocols.set_item(tracer, site, *args)
+    array = args[0]
+    if id(array) in tracer.readable:
+        array = seals.as_array(tracer, array, tracer.readable[id(array)]) or array
+    if is_followed(array):
+        protocols.set_item(tracer, site, array, *args[1:])
+    else:
+        opaque(tracer, site, np.ndarray.__setitem__, args, kwargs)
 
 
-@handles(operator.getitem, np.ndarray.__getitem__)
+@handles(np.ndarray.__getitem__)
+def _ndarray_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if is_followed(args[0]):
+        return protocols.get_item(tracer, site, *args)
+    return np.ndarray.__getitem__(args[0], protocols.plain_key(args[1]))
+
+
+@handles(operator.getitem)
 def _operator_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return protocols.get_item(tracer, site, *args)
 

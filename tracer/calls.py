@@ -27,7 +27,7 @@ from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots
 from .arrays import write_all
 from .arrays import write_item as write_array_item
-from .border import enter
+from .border import enter, enter_from, note_captured
 from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
@@ -80,7 +80,7 @@ AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_arg
 
 C_STACK = sys.version_info < (3, 12)
 
-PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab"))
+PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab", "x", "data", "input"))
 
 special: dict[Any, Callable[..., Any]] = {}
 
@@ -98,6 +98,8 @@ def handles(*fns: Any) -> Callable[[Any], Any]:
 
 def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ask what ``fn`` is, in the order of the design: primitive, Python, class, structural, opaque."""
+    if tracer.readable and (found := reading.read_by(tracer, fn, args, kwargs)):
+        return reading.call(tracer, site, fn, args, kwargs, found)
     handler = rule = None
     if type(type(fn).__hash__) is not FunctionType:  # which is the user's own, and not ours to run
         try:
@@ -105,7 +107,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             rule = registry.rules.get(fn)
             if rule is None and handler is None and registry.awaited:
                 rule = registry.lookup(fn)
-        except TypeError:  # not hashable, so neither has it
+        except (TypeError, ValueError):  # not hashable, so neither has it
             pass
     if tracer.loops is not None:
         args = tracer.loops.call(fn, rule, args)
@@ -191,7 +193,7 @@ def primitive(
     if (
         kwargs
         and any(map(PERMISSIONS.__contains__, kwargs))
-        and registry.package_of(fn) == "scipy.linalg"
+        and registry.package_of(fn).partition(".")[0] in ("scipy", "numpy")
     ):
         # The leave to destroy an argument; a gradient may still ask for it.
         kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
@@ -407,7 +409,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
         place = function_place(tracer, fn, owner)
         cells = tuple(
-            shadow_cell(tracer, c, n, i, place, code)
+            shadow_cell(tracer, c, n, i, place, fn)
             for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
         )
         twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
@@ -419,7 +421,14 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         elif fn.__defaults__:
             read(tracer, place, "defaults", None, len(fn.__defaults__))
             twin.__defaults__ = tuple(
-                enter(tracer, x, f"{fn.__name__} default", read(tracer, place, "default", i, x))
+                enter_from(
+                    tracer,
+                    fn,
+                    code.co_varnames[code.co_argcount - len(fn.__defaults__) + i],
+                    x,
+                    f"{fn.__name__} default",
+                    read(tracer, place, "default", i, x),
+                )
                 for i, x in enumerate(fn.__defaults__)
             )
         if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
@@ -427,7 +436,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         elif fn.__kwdefaults__:
             read(tracer, place, "kwdefaults", None, tuple(fn.__kwdefaults__))
             twin.__kwdefaults__ = {
-                k: enter(tracer, x, k, read(tracer, place, "kwdefault", k, x))
+                k: enter_from(tracer, fn, k, x, k, read(tracer, place, "kwdefault", k, x))
                 for k, x in fn.__kwdefaults__.items()
             }
     tracer.twins[id(fn)] = (fn, twin)
@@ -469,14 +478,16 @@ def read(tracer: Tracer, place: Place | None, step: str, key: Any, value: Any) -
 
 
 def shadow_cell(
-    tracer: Tracer, cell: Any, name: str, index: int, owner: Place | None, code: types.CodeType
+    tracer: Tracer, cell: Any, name: str, index: int, owner: Place | None, fn: Any
 ) -> Any:
-    """The cell that a twin has in the place of a cell of the outside, the ``index``-th of a function's."""
+    """The cell that a twin of ``fn`` has in the place of a cell of the outside, the ``index``-th of the function's."""
     known = tracer.cells.get(id(cell))
+    code = code_of(fn)
     if known is not None:
         read(tracer, owner, "closure", index, cell)  # shared, as it must be at the next call
         if tracer.tails and not is_blind(code, name):
             look_at(tracer, known[1], name)
+        note_captured(tracer, fn, name, known[1])
         return known[1]
     shadow = types.CellType()
     tracer.cells[id(cell)] = (cell, shadow)
@@ -489,7 +500,9 @@ def shadow_cell(
         return shadow
     inner = read(tracer, place, "cell", name, value)
     tail = tail_of(tracer, name, value) if is_blind(code, name) else None
-    shadow.cell_contents = enter(tracer, value, name, inner) if tail is None else tail
+    shadow.cell_contents = (
+        enter_from(tracer, fn, name, value, name, inner) if tail is None else tail
+    )
     return shadow
 
 
@@ -515,14 +528,18 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         reads.note(place, "keywords", None, tuple(fn.keywords))
         reads.note(place, "arguments", None, len(fn.args))
     first = [
-        enter(tracer, x, "partial", read(tracer, place, "partial argument", i, x))
+        enter_from(tracer, fn, i, x, "partial", read(tracer, place, "partial argument", i, x))
         for i, x in enumerate(first)
     ]
     keywords = {
-        k: enter(tracer, x, k, read(tracer, place, "partial keyword", k, x))
+        k: enter_from(tracer, fn, k, x, k, read(tracer, place, "partial keyword", k, x))
         for k, x in fn.keywords.items()
     }
-    return call(tracer, site, fn.func, (*first, *rest), {**keywords, **kwargs})
+    inner = fn.func
+    if tracer.holder_of(fn) is not None:
+        own = None if reads is None or place is None else reads.of(inner)
+        inner = enter_from(tracer, fn, "func", inner, "func", own)
+    return call(tracer, site, inner, (*first, *rest), {**keywords, **kwargs})
 
 
 def call_method(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
@@ -594,7 +611,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import cached, closing, debugger, hooks  # noqa: E402
+from . import cached, closing, debugger, hooks, reading  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401
 from . import errstate as _errstate  # noqa: E402, F401
 from . import stack as _stack  # noqa: E402, F401

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..rules import equivalents, registry
-from .border import lower
+from .border import boxes_behind, lower
 from .box import BOXES, Box
 from .errors import TraceError
 from .intrinsic import intrinsic
@@ -221,6 +221,14 @@ class Engine:
                     f"{blame(self.site)}: {self.name} has no formula for its derivative in {what}; give a constant"
                 )
         return lower(self.tracer, value)
+
+    def must_be_plain(self, obj: Any) -> None:
+        """Raise where an object holds traced values, for which there is no formula."""
+        if any(True for _ in boxes_behind(self.tracer, obj, set())):
+            raise TraceError(
+                f"{blame(self.site)}: {self.name} has no formula for its derivative by what a {type(obj).__name__} "
+                "holds; make a matrix of another format of it"
+            )
 
     def record(self, primitive: Any, *operands: Any) -> Any:
         """Put the call of a primitive on the tape."""

@@ -9,7 +9,6 @@ opaque       anything else: run on plain values and recorded without a rule.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
@@ -21,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from .arrays import Writing, commit, is_traced_array
+from .arrays import is_traced_array, window
 from .border import draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import watched
+from .handed import Handed
 from .missing import no_rule
 from .operators import is_integer
 from .places import blame
@@ -242,30 +242,28 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
         pure = is_pure(fn)
         start = len(tracer.tape.ops)
-        value = again(tracer, site, fn, plain_args, kwargs, pure)
+        with Handed(tracer, site, fn, args, kwargs, []) as handed:
+            value = again(tracer, site, fn, plain_args, kwargs, pure)
+            handed.written((), {})
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
         result = born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
         if tracer.reads is not None and not pure:
             unknown(tracer, site, fn, plain_args, kwargs, value, start)
-        return result
+        return handed.tied(result)
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
-    writable = [box for box in arrays if box.value.flags.writeable]
-    with contextlib.ExitStack() as writes:
-        for box in writable:
-            writes.enter_context(Writing(box))
-        before = [box.value.tobytes() for box in writable]
+    with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
         plain = {k: lower(tracer, x) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
         value = again(tracer, site, fn, [lower(tracer, x) for x in args], plain, is_pure(fn))
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
-        for box, bytes_before in zip(writable, before, strict=True):
-            if any(box.value is x for x in targets) or box.value.tobytes() != bytes_before:
-                written = append(tracer.tape, fn, operands, options, box.value, site)
-                tracer.tape.callers[written] = blame(site)
-                commit(box, written)
-                if tracer.reads is not None:
-                    tracer.reads.problem(f"{fn_name(fn)} writes into an array", site)
+        shown = None if value is None else shown_in(arrays, value, site)
+        if shown is not None:
+            if tracer.reads is not None:
+                tracer.reads.problem(f"{fn_name(fn)} makes a view of an array", site)
+            return shown
+        handed.written(operands, options, targets)
+        handed.keep(operands, options, (getattr(fn, "__self__", None), *args, *kwargs.values()))
 
     def made(x: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
@@ -297,7 +295,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if tracer.reads is not None and not is_pure(fn):
             for op in tracer.tape.ops[start : start + 1]:
                 tracer.reads.impure[op] = None
-        return result
+        return handed.tied(result)
     if tracer.reads is not None:
         tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
     if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
@@ -312,6 +310,18 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
+
+
+def shown_in(arrays: list[ArrayBox], value: Any, site: Site) -> ArrayBox | None:
+    """The box of an array that lies in the memory of one of those that were given: it shows what these hold."""
+    if not is_traced_array(value) or value.base is None:
+        return None
+    for box in arrays:
+        if value is not box.value and np.may_share_memory(value, box.value):
+            found = window(box, value, site)
+            if found is not None:
+                return found
+    return None
 
 
 PURE_MODULES = frozenset(("math", "cmath", "_operator", "re", "copyreg", "fractions"))

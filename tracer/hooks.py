@@ -638,9 +638,10 @@ def merge_keywords(site: Site) -> Hook:
                 if key in given:
                     fn(**given, **{key: None})  # raises what plain Python raises
                 given[key] = mapping[key]
+            return given
         except AttributeError:
-            fn(**double(kind_of(x), {}))  # raises what plain Python raises
-        return given
+            pass
+        return fn(**double(kind_of(x), {}))  # raises what plain Python raises
 
     return hook
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import escape, overrides
+from . import escape, overrides, seals
 from .arrays import write_all
 from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
@@ -70,7 +70,9 @@ EXACT = frozenset((int, float, complex, bool))
 def apply(
     tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """An operator on operands of which at least one is a box or an object."""
+    """An operator on operands of which at least one is a box, an object, or sealed."""
+    if tracer.readable and (found := seals.seals_of(tracer, filter(seals.is_one_number, args))):
+        return seals.through(tracer, site, found, apply, site, op, args, kwargs)
     if is_object(args[0]) or (len(args) > 1 and is_object(args[1])):
         if op in COMPARE:
             return compare(tracer, site, op, *args)
@@ -227,6 +229,8 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
     op = OPERATORS[found.__name__]
     reflected = op in BINARY and found.__name__ == SLOTS[op][1]
     left, right = (other, value) if reflected else (value, other)
+    if tracer.readable and (behind := seals.seals_of(tracer, (value, other))):
+        return seals.through(tracer, site, behind, native_slot, site, found, value, other)
     if op in INPLACE and type(value) is ArrayBox:
         how = overrides.update if is_object(other) else update
         return how(tracer, site, op, value, other)
@@ -381,6 +385,8 @@ def unary(tracer: Tracer, site: Site, op: Any, value: Any) -> Any:
         return invoke(tracer, site, found, value)
     if found is MISSING:
         return op(blank(value))  # raises what plain Python raises
+    if tracer.readable and (behind := seals.seals_of(tracer, (value,))):
+        return seals.through(tracer, site, behind, unary, site, op, value)
     protocols.looked_at(tracer, site, value)
     return escape.watched(op, (value,), {}, site)
 
@@ -395,6 +401,8 @@ def native(
     left = args[0]
     if op in INPLACE and type(left) is ArrayBox:
         return update(tracer, site, op, left, args[1])
+    if tracer.readable and (found := seals.seals_of(tracer, args)):
+        return seals.through(tracer, site, found, native, site, op, args, kwargs)
     if type(left) in (str, bytes):
         rest = [protocols.drawn(tracer, x) for x in args[1:]]
         return escape.watched(op, (left, *rest), {}, site)

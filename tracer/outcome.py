@@ -14,25 +14,29 @@ from typing import Any
 
 import numpy as np
 
+from . import frames
 from .arrays import current, is_traced_array
-from .border import ATOMS, callable_only, is_iterator
+from .border import ATOMS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
 from .loops import handed_on
 from .reads import Place
 from .session import Tracer
-from .structure import attributes, is_container
 from .tails import Tail
 from .tape import Input, Op
 
 
 class Made:
-    """An object of the given class, to be made anew with these attributes."""
+    """A container or an object of the given class, to be made anew of these parts (see ``frames.made``)."""
 
-    __slots__ = ("kind", "parts")
+    __slots__ = ("kind", "option", "parts")
 
-    def __init__(self, kind: type, parts: dict[str, Any]) -> None:
+    def __init__(self, kind: type, parts: dict[Any, Any], option: Any = None) -> None:
         self.kind = kind
         self.parts = parts
+        self.option = option
+
+
+PLAIN = frozenset((list, tuple, dict))
 
 
 class Outcome:
@@ -55,7 +59,7 @@ class Outcome:
 def ops_of(template: Any) -> list[Op]:
     """The ops in a template."""
     if isinstance(template, Made):
-        return ops_of(template.parts)
+        return ops_of((template.parts, template.option))
     if isinstance(template, dict):
         return [op for x in template.values() for op in ops_of(x)]
     if isinstance(template, (tuple, list)):
@@ -139,34 +143,30 @@ class Reader:
         if id(value) in self.seen:
             self.problem(f"a {kind.__name__} stands at two places in the result")
         self.seen.add(id(value))
-        if is_container(value) and kind not in (set, frozenset):
-            return self.container(value, kind)
-        if (
-            callable_only(value)
-            or is_iterator(value)
-            or isinstance(
-                value, (type, BaseException, types.FunctionType, dict, list, tuple, set, frozenset)
-            )
-            or not hasattr(value, "__dict__")
-        ):
+        base = frames.native(kind)
+        if base in frames.SETS or not (frames.can_be_made(kind) and is_structure(value)):
             self.problem(f"the result holds a {kind.__name__}")
             return None
-        parts = {}
-        for key, x in attributes(value).items():
-            entry = self.tracer.overlay.get((id(value), key))
-            parts[key] = self.template(entry[2] if entry and entry[1] is x else x)
-        return Made(kind, parts)
-
-    def container(self, value: Any, kind: type) -> Any:
-        if kind not in (list, tuple, dict) and not hasattr(value, "_make"):
-            self.problem(f"the result holds a {kind.__name__}")
-            return None
-        if isinstance(value, dict):
+        if base is None or kind not in PLAIN:
+            return self.made(value, kind, base)
+        if base is dict:
             if any(type(key) in BOXES for key in value):
                 self.problem("the result is a dict with traced keys")
             return {key: self.template(x) for key, x in value.items()}
-        parts = [self.template(x) for x in value]
-        return value._make(parts) if hasattr(value, "_make") else kind(parts)  # type: ignore[call-arg]
+        return kind(self.template(x) for x in value)
+
+    def made(self, value: Any, kind: type, base: Any) -> Made:
+        """What is put together from its parts."""
+        parts = {}
+        for key, x in frames.parts_of(value).items():
+            if type(key) in BOXES or key is frames.NAMESPACE:
+                self.problem(f"the result holds a {kind.__name__}")
+            elif base is None or type(key) is frames.Own:
+                name = key.name if type(key) is frames.Own else key
+                parts[key] = self.template(seen_attribute(self.tracer, value, name, x))
+            else:
+                parts[key] = self.template(x)
+        return Made(kind, parts, self.template(frames.option_of(value)))
 
     def array(self, box: ArrayBox) -> Any:
         op = self.outside.get(id(box))

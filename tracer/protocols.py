@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.python_builtins import pick
-from . import escape
+from . import escape, seals
 from .arrays import is_traced_array, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, External, enter, is_iterator, lower, siblings
@@ -82,7 +82,7 @@ def hashable(value: Any) -> bool:
         return False  # the user's own, and not ours to run
     try:
         hash(value)
-    except TypeError:
+    except (TypeError, ValueError):  # which a memoryview raises
         return False
     return True
 
@@ -369,6 +369,8 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
+    if id(value) in tracer.readable and not is_asked(value):
+        return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     return (
         stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
         if is_asked(value)
@@ -493,6 +495,8 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     else:
         key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
         item = escape.watched(operator.getitem, (container, key), {}, site)
+    if id(container) in tracer.readable:
+        return seals.behind(tracer, item, "an item", tracer.readable[id(container)])
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
         return item if type(item) in BOXES else enter(tracer, item, type(container).__name__)
     return item
@@ -555,6 +559,11 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         return
     if found is MISSING:
         without(container, "__delitem__")[plain_of(key)] = plain_of(value)  # raises
+    if id(container) in tracer.readable and isinstance(container, np.ndarray):
+        array = seals.as_array(tracer, container, tracer.readable[id(container)])
+        if array is not None:
+            set_item(tracer, site, array, key, value)
+            return
     if tracer.reads is not None:
         tracer.reads.pin(key)
         if not is_container(container) or id(container) in tracer.outside:

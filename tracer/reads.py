@@ -199,7 +199,7 @@ class Reads:
         elif isinstance(value, np.ndarray):
             place.check = "array"
             self.places[id(value)] = place
-            if kind is not np.ndarray or value.dtype.kind not in "fibuc":
+            if not arrays.is_followed(value):
                 self.problem(f"{place} is a {kind.__name__} of dtype {value.dtype}")
         elif kind in (float, complex) or isinstance(value, np.generic):
             place.check = "type"
@@ -246,4 +246,4 @@ def is_moving(value: Any) -> bool:
     )
 
 
-from . import escape  # noqa: E402  (escape and this module need each other)
+from . import arrays, escape  # noqa: E402  (escape and this module need each other)

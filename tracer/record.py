@@ -10,13 +10,23 @@ followed  a type of result that can carry a derivative, or that carries none for
 from __future__ import annotations
 
 import operator
+from collections import deque
 from typing import Any
 
 import numpy as np
 
-from .arrays import LINEAR, VALUE_FREE, box_array, current, is_traced_array, save
+from .arrays import (
+    LINEAR,
+    VALUE_FREE,
+    box_array,
+    current,
+    is_followed,
+    is_traced_array,
+    save,
+)
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .frames import items_of, native
 from .loops import is_fixed
 from .session import Tracer
 from .tape import Effect, Guard, Op, Site, append, element, primal
@@ -40,9 +50,20 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
         return {key: operand(x, arrays) for key, x in value.items()}
     if kind is slice:
         return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make([operand(x, arrays) for x in tuple.__iter__(value)])
+    if isinstance(value, NESTED) and has_box(
+        value
+    ):  # of another class, which C code reads as its base
+        items = [(key, operand(x, arrays)) for key, x in items_of(value, native(kind))]
+        if isinstance(value, dict):
+            return dict(items)
+        parts = [x for _, x in items]
+        if hasattr(value, "_make"):
+            return value._make(parts)
+        return tuple(parts) if isinstance(value, tuple) else parts
     return value
+
+
+NESTED = (tuple, list, dict, deque)
 
 
 def has_box(value: Any, seen: set[int] | None = None) -> bool:
@@ -58,7 +79,11 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
         return any(has_box(x, seen) for x in (value if kind is list else value.values()))
     if kind is slice:
         return has_box((value.start, value.stop, value.step))
-    return isinstance(value, tuple) and any(has_box(x, seen) for x in tuple.__iter__(value))
+    if kind is tuple:
+        return any(has_box(x, seen) for x in value)
+    if not isinstance(value, NESTED):
+        return False
+    return has_box([x for _, x in items_of(value, native(kind))], seen)
 
 
 def opened(value: Any, path: tuple[int, ...] = ()) -> Any:
@@ -112,8 +137,15 @@ def finish(
     op = append(tracer.tape, fn, args, kwargs, value, site)
     result = box(tracer, op, arrays)
     if arrays and not (type(result) is ArrayBox and result.view is not None):
-        save(arrays if fn not in VALUE_FREE else needed_values(fn, args, arrays))
+        save(needed_values(fn, args, arrays) if is_value_free(fn) else arrays)
     return result
+
+
+def is_value_free(fn: Any) -> bool:
+    try:
+        return fn in VALUE_FREE
+    except TypeError:  # a foreign function cannot be hashed
+        return False
 
 
 def needed_values(fn: Any, args: Any, arrays: list[ArrayBox]) -> list[ArrayBox]:
@@ -129,10 +161,11 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return value
     if isinstance(value, NUMBERS) or isinstance(value, np.bool_):
         return Box(value, op)
-    if is_traced_array(value):
-        return box_array(
-            op, arrays, fresh=op.fn in VALUE_FREE or not any(True for _ in op.operands())
-        )
+    if is_traced_array(value) or (
+        is_followed(value) and any(type(x.value) is type(value) for x in arrays)
+    ):
+        fresh = is_value_free(op.fn) or not any(True for _ in op.operands())
+        return lent_by(tracer, box_array(op, arrays, fresh))
     if isinstance(value, (tuple, list)):
         parts = []
         for i, part in enumerate(value):
@@ -149,6 +182,20 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
         f"{describe(value)} of traced values, through which no gradient can be followed"
     )
+
+
+def lent_by(tracer: Tracer, box: ArrayBox) -> ArrayBox:
+    """An array in memory that belongs to something else, through which it can be read."""
+    memory = box.memory
+    if memory.lent and id(memory.owner) not in tracer.readable:
+        from .seals import Held, hold
+
+        def current_ops() -> list[Op]:
+            return [current(x) for x in memory.boxes] if memory.writes else []
+
+        name = type(memory.owner).__name__
+        hold(tracer, Held(name, current_ops, memory.owner))
+    return box
 
 
 def describe(value: Any) -> str:

@@ -83,20 +83,24 @@ def run(
         while isinstance(owner, Intrinsic):  # the object that is called in the end
             owner = getattr(owner.f, "__self__", owner.f)
         enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
-    for name, value in zip(names, args, strict=True):
-        place = None
-        if reads is not None:
-            place = reads.root(name, value)
-            reads.arguments.append(place)
-        traced, tree = admit(tracer, value, name, "argument", place)
-        boxed.append(traced)
-        done.args.append(tree)
     keywords = {}
-    for name, value in kwargs.items():
-        place = None
-        if reads is not None:
-            place = reads.keywords[name] = reads.root(name, value)
-        keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
+    try:
+        for name, value in zip(names, args, strict=True):
+            place = None
+            if reads is not None:
+                place = reads.root(name, value)
+                reads.arguments.append(place)
+            traced, tree = admit(tracer, value, name, "argument", place)
+            boxed.append(traced)
+            done.args.append(tree)
+        for name, value in kwargs.items():
+            place = None
+            if reads is not None:
+                place = reads.keywords[name] = reads.root(name, value)
+            keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
+    except BaseException:
+        settle(tracer)  # what is a list of a class of its own holds boxes already
+        raise
     before = active.tracer
     active.tracer = tracer
     surroundings.enter()

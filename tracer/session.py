@@ -15,8 +15,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from . import errors
-from .arrays import Memory, is_traced_array, owner_of
+from .arrays import Memory, memory_of, overlaid, owner_of
 from .box import ArrayBox, Box
 from .errors import Refusal
 from .intrinsic import intrinsic as intrinsic
@@ -56,9 +58,24 @@ class Tracer:
         ] = {}  # (id, name): owner, plain, traced
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.contents: dict[
-            int, dict[int, Any]
-        ] = {}  # id of an outside collection of a class of its own: what it held, by their ids
+            int, list[tuple[Any, Any]]
+        ] = {}  # id of an outside collection of a class of its own: the items that it held
+        self.admitting: dict[int, Any] = {}  # id of a container that is being let in: its shadow
         self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
+        self.sealed: dict[
+            int, tuple[Any, Any, Any]
+        ] = {}  # id of an argument that is sealed: it, its seal, what is seen of it
+        self.holders: dict[
+            int, tuple[Any, Any]
+        ] = {}  # id of what an argument has captured: it, and its tree, which grows as it is read
+        self.readable: dict[
+            int, Any
+        ] = {}  # those of them that C code reads as they are: their seals
+        self.converted: dict[int, ArrayBox] = {}  # id of a sealed array: what it is as a plain one
+        self.reading: list[Any] = []  # the seals behind which the call that goes on reads
+        self.handed: list[
+            ArrayBox
+        ] = []  # arrays that functions of ctypes were handed, and may keep
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
@@ -88,19 +105,25 @@ class Tracer:
         self.variables: Any = None  # the site of a call that may look at its caller's: those
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
 
+    def holder_of(self, obj: Any) -> Any:
+        """The tree of something that an argument has captured, or the seal that it is behind; else None."""
+        known = self.holders.get(id(obj)) if self.holders else None
+        return None if known is None else known[1]
+
     def input(self, name: str, value: Any, role: str, place: Place | None = None) -> Box:
         """A new input of the tape, in a box of its own."""
         op = Input(name, value, self.tape, role, place)
         self.tape.ops.append(op)
-        if not is_traced_array(value):
+        if not isinstance(value, np.ndarray):
             return Box(value, op)
         owner = owner_of(value)
         memory = self.memories.get(id(owner))
         if memory is None:
-            memory = self.memories[id(owner)] = Memory(owner)
+            memory = memory_of(self.tape, value, owner) or Memory(owner)
+            self.memories[id(owner)] = self.tape.memories[id(owner)] = memory
         elif memory.writes and self.reads is not None:
             self.reads.problem(f"{name} is read when the run has written into its memory")
-        box = ArrayBox(value, op, memory)
+        box = overlaid(ArrayBox(value, op, memory))
         memory.boxes.append(box)
         memory.saved.append(op)
         self.inputs.append((box, op))

@@ -4,18 +4,22 @@ Words
 -----
 leaf     a number or an array that has a derivative; its op is on the tape.
 fixed    what has none: strings, bools, None, integer arrays, functions. Its gradient is None.
-branch   a container, namedtuple, dataclass or object, with a tree for each of its parts.
+branch   a container, namedtuple, dataclass or object, with a tree for each of its parts (see ``frames``); or a function
+         with one for each thing that it has captured and the run has read.
+sealed   what may hold numbers that a gradient has no place for: a set, an iterator, a buffer. Its gradient is None,
+         and an error where a derivative by what it holds is asked for and exists.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from . import frames
+from .frames import attributes as attributes
+from .frames import is_namedtuple as is_namedtuple
 from .tape import Op
 
 
@@ -48,19 +52,30 @@ class Branch:
         self.parts = parts
 
 
-Tree = Leaf | Fixed | Branch
-SEQUENCES = (list, tuple, deque)
-CONTAINERS = frozenset((list, tuple, dict, set, frozenset, deque, OrderedDict, defaultdict))
+class Sealed:
+    """A position that holds numbers behind a seal: ``ops`` are those that the run has met there.
+
+    ``name`` is what a person calls it, ``advice`` what to do about it. A ``leaf`` stands for all of the numbers at
+    once, where the run has converted the thing to an array: by this there is a derivative.
+    """
+
+    __slots__ = ("advice", "leaf", "name", "ops")
+
+    def __init__(self, name: str, advice: str, ops: list[Op], leaf: Leaf | None = None) -> None:
+        self.name = name
+        self.advice = advice
+        self.ops = ops
+        self.leaf = leaf
 
 
-def is_namedtuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_make") and hasattr(kind, "_fields")
+Tree = Leaf | Fixed | Branch | Sealed
+CONTAINERS = frames.NATIVE
 
 
 def is_container(value: Any) -> bool:
-    """Whether a value is one of the containers that are looked into."""
+    """Whether a value is one of the containers that get a shadow: Python's own, and tuples of other classes."""
     kind = type(value)
-    return kind in CONTAINERS or is_namedtuple(kind)
+    return kind in CONTAINERS or (issubclass(kind, (tuple, frozenset)) and frames.can_be_made(kind))
 
 
 def is_differentiable(value: Any) -> bool:
@@ -70,54 +85,60 @@ def is_differentiable(value: Any) -> bool:
     return type(value) in (float, complex, int)
 
 
-def leaves(tree: Tree) -> Iterator[Leaf]:
-    """The leaves of a tree, in order."""
-    if isinstance(tree, Leaf):
+def positions(tree: Tree) -> Iterator[Leaf | Sealed]:
+    """The leaves and the sealed positions of a tree, in order."""
+    if isinstance(tree, (Leaf, Sealed)):
         yield tree
     elif isinstance(tree, Branch):
         for part in tree.parts.values():
-            yield from leaves(part)
+            yield from positions(part)
+
+
+def leaves(tree: Tree) -> Iterator[Leaf]:
+    """The leaves of a tree, in order."""
+    for x in positions(tree):
+        if isinstance(x, Leaf):
+            yield x
+        elif x.leaf is not None:
+            yield x.leaf
+
+
+def sources(tree: Tree) -> list[Op]:
+    """The ops of all that a tree holds, behind seals as well."""
+    found = [leaf.op for leaf in leaves(tree) if leaf.op is not None]
+    return found + [op for x in positions(tree) if isinstance(x, Sealed) for op in x.ops]
 
 
 def has_leaf(tree: Tree) -> bool:
     return any(True for _ in leaves(tree))
 
 
-def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
-    """The structure that ``tree`` describes, with ``leaf(x)`` for each leaf and None for what is fixed."""
+def mapped(
+    tree: Tree,
+    leaf: Callable[[Leaf], Leaf],
+    op: Callable[[Op], Any],
+    kind: Callable[[type], type] = lambda kind: kind,
+) -> Tree:
+    """A copy of a tree with other leaves, other ops behind seals, and other classes."""
     if isinstance(tree, Leaf):
         return leaf(tree)
-    if isinstance(tree, Fixed):
+    if isinstance(tree, Branch):
+        parts = {key: mapped(part, leaf, op, kind) for key, part in tree.parts.items()}
+        return Branch(kind(tree.kind), parts)
+    if isinstance(tree, Sealed):
+        found = [op(x) for x in tree.ops]
+        whole = None if tree.leaf is None else leaf(tree.leaf)
+        return Sealed(tree.name, tree.advice, [x for x in found if x is not None], whole)
+    return tree
+
+
+def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
+    """The structure that ``tree`` describes, with ``leaf(x)`` for each leaf and None for what has no derivative."""
+    if isinstance(tree, Sealed) and tree.leaf is not None:
+        tree = tree.leaf
+    if isinstance(tree, Leaf):
+        return leaf(tree)
+    if not isinstance(tree, Branch):
         return None
     parts = {key: rebuild(part, leaf) for key, part in tree.parts.items()}
-    kind = tree.kind
-    if kind is list or kind is tuple or kind is deque:
-        return kind(parts.values())
-    if is_namedtuple(kind):
-        return kind._make(parts.values())  # type: ignore[attr-defined]
-    if kind is OrderedDict:
-        return OrderedDict(parts)
-    if kind is dict or kind is defaultdict:
-        return parts
-    if dataclasses.is_dataclass(kind):
-        return rebuild_dataclass(kind, parts)
-    return {key: part for key, part in parts.items() if has_leaf(tree.parts[key])} or None
-
-
-def rebuild_dataclass(kind: type, parts: dict[Any, Any]) -> Any:
-    """A dataclass that holds gradients; it is made without running its ``__init__``."""
-    instance: Any = object.__new__(kind)
-    for name, part in parts.items():
-        object.__setattr__(instance, name, part)
-    return instance
-
-
-def attributes(instance: Any) -> dict[str, Any]:
-    """The instance attributes of an object: those of its ``__dict__`` and of its slots."""
-    found = dict(getattr(instance, "__dict__", None) or {})
-    for cls in type(instance).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(instance, name):
-                found.setdefault(name, getattr(instance, name))
-    return found
+    return frames.gradient(tree.kind, parts, lambda key: has_leaf(tree.parts[key]))

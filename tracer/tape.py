@@ -219,6 +219,7 @@ class Tape:
         ] = {}  # of calls without a rule: where the user's program made them
         self.written = 0  # how often an array was written to
         self.memories: WeakValueDictionary[int, Any] = WeakValueDictionary()  # of its own arrays
+        self.lent: list[Any] = []  # those that belong to something other than an array
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
@@ -234,10 +235,10 @@ class Tape:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: x for key, x in vars(self).items() if key != "memories"}
+        return {key: x for key, x in vars(self).items() if key not in ("memories", "lent")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, memories=WeakValueDictionary())
+        vars(self).update(state, memories=WeakValueDictionary(), lent=[])
 
     @property
     def inputs(self) -> list[Input]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -12,29 +13,43 @@ import numpy as np
 from ..rules.broadcasting import cast
 from ..rules.registry import rrule
 from ..tracer import calls, places
-from ..tracer.arrays import Memory, is_traced_array
+from ..tracer.arrays import Memory
 from ..tracer.attributes import leaf as seen_by_trace
 from ..tracer.attributes import noted, put, slot
-from ..tracer.border import ATOMS, callable_only, result_tree
+from ..tracer.border import (
+    ATOMS,
+    PLAIN_KINDS,
+    boxes_behind,
+    callable_only,
+    captures,
+    current_op,
+    is_structure,
+    result_tree,
+)
 from ..tracer.box import BOXES, ArrayBox, Box
+from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
+from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of
 from ..tracer.record import operand
+from ..tracer.rewrite import is_twin
 from ..tracer.run import Run, run
+from ..tracer.seals import NUMBERS, VIEWS, is_iterator, sealed
 from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.slots import plain_of
 from ..tracer.structure import (
     FIXED,
     Branch,
     Leaf,
+    Sealed,
     Tree,
     attributes,
-    is_container,
     is_differentiable,
-    leaves,
     rebuild,
+    sources,
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
-from .cotangents import seeds_of, shaped
+from .cotangents import refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
@@ -63,16 +78,13 @@ class Pullback:
         """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
         done = self.done
         if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
-            return record_sweep(active.tracer, done, done.tape.ops, seeds)
-        wrt = [
-            leaf.op
-            for tree in trees_of(done, numbers)
-            for leaf in leaves(tree)
-            if leaf.op is not None
-        ]
+            return record_sweep(active.tracer, done, done.tape.ops, seeds, numbers)
+        trees = trees_of(done, numbers)
+        wrt = [op for tree in trees for op in sources(tree)]
         found: dict[Op | None, Any] = dict(
             zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True)
         )
+        refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
 
     @property
@@ -221,13 +233,13 @@ def inner_run(
     if tracer.loops is not None:
         tracer.loops.hold()  # the ops of every iteration are needed in a moment
     boxed = []
-    for x in args:
-        traced, tree = as_variables(tracer, x, seen)
+    for i, x in enumerate(args):
+        traced, tree = as_variables(tracer, x, seen, f"argument {i}")
         boxed.append(traced)
         done.args.append(tree)
     named = {}
     for name, x in kwargs.items():
-        named[name], done.kwargs[name] = as_variables(tracer, x, seen)
+        named[name], done.kwargs[name] = as_variables(tracer, x, seen, name)
     start = len(tracer.tape.ops)
     done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
     if tracer.loops is not None:
@@ -289,7 +301,7 @@ class InnerPullback:
             )
         with forgiving(self.tracer):
             return record_sweep(
-                self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds
+                self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds, numbers
             )
 
 
@@ -301,13 +313,17 @@ def record_sweep(
     done: Run,
     ops: list[Op],
     seeds: list[tuple[Op, Any]],
+    numbers: tuple[int, ...] | None = None,
 ) -> tuple[Any, ...]:
     """Run the reverse sweep on the active tape."""
     site = places.user_site()
-    wrt = [leaf.op for tree in trees_of(done) for leaf in leaves(tree) if leaf.op is not None]
+    trees = trees_of(done)
+    wrt = [op for tree in trees for op in sources(tree)]
     seeds = [(op, operand(d, [])) for op, d in seeds]
     machine = Recorded(tracer.tape, site)
     found: dict[Op | None, Any] = dict(zip(wrt, sweep(ops, wrt, seeds, machine), strict=True))
+    asked = trees if numbers is None else trees_of(done, numbers)
+    refuse_sealed(done.tape, asked, lambda op: found.get(op) is not None)
     note_decisions(tracer, machine)
     return arranged(done, lambda leaf: handed(tracer, leaf, found.get(leaf.op), site))
 
@@ -338,7 +354,7 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
 
 def box_of(tracer: Tracer, op: Op) -> Box:
     """A box for an op of a reverse sweep."""
-    if not is_traced_array(op.value):
+    if not isinstance(op.value, np.ndarray):
         return Box(op.value, op)
     copy = (
         np.positive if op.value.ndim else np.copy
@@ -349,10 +365,14 @@ def box_of(tracer: Tracer, op: Op) -> Box:
     return ArrayBox(own.value, own, memory)
 
 
-def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
-    """Give each leaf of an argument a variable of its own on the running tape."""
+def as_variables(
+    tracer: Tracer, value: Any, seen: Copies, name: str, ints: bool = True
+) -> tuple[Any, Tree]:
+    """Give each leaf of an argument, ``ints`` among them or not, a variable of its own on the running tape."""
     kind = type(value)
-    if kind in BOXES or kind in (float, int, complex) or isinstance(value, np.inexact):
+    if type(plain_of(value)) is int and not ints:
+        return value, FIXED
+    if kind in BOXES or kind is int or kind in NUMBERS:
         source = operand(value, [])
         plain = primal(source)
         op = append(tracer.tape, variable, (source,), {}, plain, places.user_site())
@@ -361,27 +381,78 @@ def as_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
         else:
             box = Box(plain, op)
         return box, Leaf(op, plain) if is_differentiable(plain) else FIXED
-    if not is_container(value):
-        return as_object_variables(tracer, value, seen)
-    if kind in (set, frozenset):
-        return value, FIXED
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    pairs = {key: as_variables(tracer, x, seen) for key, x in list(items)}
-    tree = Branch(kind, {key: t for key, (_, t) in pairs.items()})
-    inner = [x for x, _ in pairs.values()]
-    if isinstance(value, tuple):
-        return value._make(inner) if hasattr(value, "_make") else tuple(inner), tree  # type: ignore[attr-defined]
-    copy = value.copy()
-    for key, x in zip(pairs, inner, strict=True):
-        copy[key] = x
-    seen.containers.append(
-        (
-            value,
-            copy,
-            {id(new): (new, old) for new, old in zip(inner, elements(value), strict=True)},
-        )
-    )
-    return copy, tree
+    if (sealed := sealed_inside(tracer, value, name)) is not None:
+        return value, sealed
+    base = native(kind)
+    if base is None or base in SETS:
+        return as_object_variables(tracer, value, seen, name)
+    items = list(items_of(value, base))
+    pairs = {key: as_variables(tracer, x, seen, f"{name}[{key!r}]", ints) for key, x in items}
+    parts: dict[Any, Tree] = {key: t for key, (_, t) in pairs.items()}
+    inner = {key: x for key, (x, _) in pairs.items()}
+    if kind is base or base is tuple:
+        own = attributes(value) if kind is not base else {}
+        for key, x in own.items():
+            inner[Own(key)], parts[Own(key)] = as_variables(
+                tracer, x, seen, f"{name}.{key}", ints=False
+            )
+        copy = made(kind, inner, option_of(value))
+        if base is not tuple:
+            seen.container(value, copy, items, inner)
+        return copy, Branch(kind, parts)
+    for key, plain in items:
+        if inner[key] is not plain:
+            seen.item(value, key, plain, inner[key])
+    own_tree = as_object_variables(tracer, value, seen, name)[1]
+    if isinstance(own_tree, Branch):
+        parts.update({Own(key): part for key, part in own_tree.parts.items()})
+    return value, Branch(kind, parts)
+
+
+def sealed_inside(tracer: Tracer, value: Any, name: str) -> Tree | None:
+    """The tree of an argument that is no structure, with what the run has read from it already; else None."""
+    kind = type(value)
+    if kind is types.FunctionType and is_twin(value.__code__):
+        return captured_inside(tracer, value, set())
+    if kind in (types.FunctionType, types.MethodType, functools.partial):
+        found = captures(tracer, value, name, None)
+        return captured_inside(tracer, value, set()) if found is None else found[1]
+    if isinstance(value, frozenset | set):
+        ops = [box.op for box in boxes_behind(tracer, value, set())]
+        return Sealed(f"{name}, a {kind.__name__}", "pass a list", ops) if ops else FIXED
+    if kind in VIEWS or kind is types.GeneratorType or is_iterator(value):
+        ops = [box.op for box in boxes_behind(tracer, value, set())]
+        return Sealed(f"{name}, a {kind.__name__}", "make a list of it", ops)
+    sealing = sealed(tracer, value, name)
+    return None if sealing is None else sealing[1]
+
+
+def captured_inside(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
+    """What a function that the run has made captures, as it is now."""
+    kind = type(value)
+    if kind in BOXES:
+        number = is_differentiable(value.value) and type(value.value) is not int
+        return Leaf(current_op(value), value.value) if number else FIXED
+    if id(value) in memo or kind in PLAIN_KINDS:
+        return FIXED
+    memo.add(id(value))
+    parts: dict[Any, Any] = {}
+    if kind is types.FunctionType:
+        named = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        parts = {name: cell.cell_contents for name, cell in named if filled(cell)}
+        defaults = value.__defaults__ or ()
+        last = value.__code__.co_varnames[: value.__code__.co_argcount]
+        parts.update(zip(last[len(last) - len(defaults) :], defaults, strict=True))
+        parts.update(value.__kwdefaults__ or {})
+    elif kind is types.MethodType:
+        return captured_inside(tracer, value.__self__, memo)
+    elif kind is functools.partial:
+        parts = {**dict(enumerate(value.args)), **value.keywords, "func": value.func}
+    elif native(kind) in SETS or not is_structure(value):
+        return FIXED
+    else:
+        parts = parts_of(value)
+    return Branch(kind, {key: captured_inside(tracer, x, memo) for key, x in parts.items()})
 
 
 def elements(container: Any) -> list[Any]:
@@ -401,6 +472,24 @@ class Copies:
         self.undo: list[
             Callable[[], None]
         ] = []  # puts an attribute back, if the function left it alone
+
+    def container(
+        self, original: Any, copy: Any, items: list[tuple[Any, Any]], inner: dict[Any, Any]
+    ) -> None:
+        """Note that the function finds ``copy`` in the place of ``original``."""
+        begun = {id(inner[key]): (inner[key], old) for key, old in items}
+        self.containers.append((original, copy, begun))
+
+    def item(self, held: Any, key: Any, plain: Any, traced: Any) -> None:
+        """Let the function find ``traced`` in an item of a collection of a class of its own."""
+        base = native(type(held))
+        base.__setitem__(held, key, traced)
+
+        def undo() -> None:
+            if dict(items_of(held, base)).get(key) is traced:
+                base.__setitem__(held, key, plain)
+
+        self.undo.append(undo)
 
     def attribute(self, tracer: Tracer, obj: Any, name: str, plain: Any, traced: Any) -> None:
         """Let the function find ``traced`` in an attribute; what lies outside keeps its plain value."""
@@ -442,7 +531,7 @@ class Copies:
             undo()
 
 
-def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, Tree]:
+def as_object_variables(tracer: Tracer, value: Any, seen: Copies, name: str) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
     if (
         type(value) in ATOMS
@@ -456,11 +545,14 @@ def as_object_variables(tracer: Tracer, value: Any, seen: Copies) -> tuple[Any, 
     outside = id(value) in tracer.outside
     if outside and hasattr(value, "__dict__"):
         noted(tracer, value, None, tuple(vars(value)), "names")
-    for name, plain in attributes(value).items():
+    for key, plain in attributes(value).items():
+        if type(plain) is int:
+            parts[key] = FIXED
+            continue
         x = seen_by_trace(
-            tracer, value, name, plain, outside, noted(tracer, value, name, plain, "own")
+            tracer, value, key, plain, outside, noted(tracer, value, key, plain, "own")
         )
-        traced, parts[name] = as_variables(tracer, x, seen) if type(x) is not int else (x, FIXED)
+        traced, parts[key] = as_variables(tracer, x, seen, f"{name}.{key}", ints=False)
         if traced is not x:
-            seen.attribute(tracer, value, name, plain, traced)
+            seen.attribute(tracer, value, key, plain, traced)
     return value, Branch(type(value), parts)

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import types
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from ..tracer.box import BOXES
-from ..tracer.errors import CotangentError
-from ..tracer.structure import Branch, Fixed, Leaf, Tree, is_namedtuple
-from ..tracer.tape import Op, type_name
+from ..tracer.errors import CotangentError, TraceError
+from ..tracer.frames import MAPPINGS, SETS, Own, native
+from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
+from ..tracer.tape import Input, Op, Tape, type_name
+from .reverse import dependents
 
 
 def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op, Any]]:
     """Pair each differentiable leaf of a result with its cotangent; raises CotangentError where they do not fit."""
     if dy is None:
         return []
+    if isinstance(tree, Sealed) and tree.leaf is not None:
+        tree = tree.leaf
     if isinstance(tree, Leaf):
         seed = fitted(tree.value, dy, path)
         return [] if tree.op is None else [(tree.op, seed)]
-    if isinstance(tree, Fixed):
+    if isinstance(tree, Sealed):
+        raise CotangentError(
+            f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads; {tree.advice}"
+        )
+    if not isinstance(tree, Branch):
         raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
     found: list[tuple[Op, Any]] = []
     for key, part in tree.parts.items():
@@ -31,24 +41,58 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
 def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
     """The part of a structured cotangent under a key of the result's structure."""
     kind = tree.kind
-    if issubclass(kind, dict):
-        if not isinstance(dy, dict) or set(dy) != set(tree.parts):
-            raise CotangentError(f"{path} must be a dict with the keys {list(tree.parts)}, or None")
+    base = native(kind)
+    if type(key) is Own or (base is None and kind is not types.MappingProxyType):
+        name = key.name if type(key) is Own else key
+        own = isinstance(dy, dict) and base is None
+        return dy.get(name) if own else getattr(dy, name, None)
+    items = [k for k in tree.parts if type(k) is not Own]
+    if base is None or base in MAPPINGS or base in SETS:
+        if not isinstance(dy, (dict, types.MappingProxyType)) or {*dy} != {*items}:
+            raise CotangentError(f"{path} must be a dict with the keys {items}, or None")
         return dy.get(key)
-    if issubclass(kind, (list, tuple, deque)):
-        like = isinstance(dy, (list, tuple, deque)) and (
-            isinstance(dy, tuple) == issubclass(kind, tuple)
+    like = isinstance(dy, (list, tuple, deque)) and isinstance(dy, tuple) == issubclass(kind, tuple)
+    if not like or len(dy) != len(items) or (is_namedtuple(kind) and type(dy) not in (kind, tuple)):
+        raise CotangentError(
+            f"{path} must be a {kind.__name__} of length {len(items)}, not {type_of(dy)}"
         )
-        if (
-            not like
-            or len(dy) != len(tree.parts)
-            or (is_namedtuple(kind) and type(dy) not in (kind, tuple))
-        ):
-            raise CotangentError(
-                f"{path} must be a {kind.__name__} of length {len(tree.parts)}, not {type_of(dy)}"
-            )
-        return dy[key]
-    return dy.get(key) if isinstance(dy, dict) else getattr(dy, key, None)
+    return dy[key]
+
+
+def refuse_sealed(
+    tape: Tape, trees: Iterable[Tree], reached: Callable[[Op], bool], way: str = "by"
+) -> None:
+    """Raise where there is a derivative by what is behind a seal, or ``of`` it: by one of the ops that are reached."""
+    for tree in trees:
+        for x in positions(tree):
+            if not isinstance(x, Sealed):
+                continue
+            op = next(filter(reached, x.ops), None)
+            if op is not None:
+                named = isinstance(op, Input) and op.name != x.name
+                what = op.name if named else "numbers that it holds"  # type: ignore[attr-defined]
+                why = (
+                    f"would leave out {what}, on which the result depends; {x.advice}, or ask for the derivatives "
+                    "by other arguments only"
+                    if way == "by"
+                    else f"would leave out {what}; {x.advice}"
+                )
+                raise TraceError(
+                    f"{tape.name} ({tape.site.filename}:{tape.site.lineno}): the derivative {way} {x.name}, {why}"
+                )
+
+
+def refuse_sealed_between(
+    tape: Tape, ops: list[Op], args: Iterable[Tree], result: Tree, inputs: Iterable[Op]
+) -> None:
+    """The same before a sweep: of a result by what depends on some inputs, and by arguments that it depends on."""
+    args = list(args)
+    seals = [x for tree in (result, *args) for x in positions(tree) if isinstance(x, Sealed)]
+    if seals:
+        outs = [x.op for x in positions(result) if isinstance(x, Leaf) and x.op is not None]
+        moving = dependents(ops, inputs)[1]
+        refuse_sealed(tape, [result], moving.__contains__, "of")
+        refuse_sealed(tape, args, lambda op: not dependents(ops, [op])[1].isdisjoint(outs))
 
 
 def type_of(value: Any) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
     FloatOp,
@@ -114,6 +115,16 @@ class Pusher:
 
 # Callables that carry tangents along by themselves, by their type: fn(pusher, op) gives the tangent.
 OWN: dict[type, Any] = {}
+
+
+def push_unfollowed(pusher: Pusher, op: Op) -> Any:
+    """Nobody knows the derivative by the values behind a thing that C code reads."""
+    if any(pusher.tangents.get(x) is not None for x in op.args[1:]):
+        raise NoRuleError(op.fn.why())
+    return pusher.tangents.get(op.args[0])
+
+
+OWN[Unfollowed] = push_unfollowed
 
 
 class Recipe(NamedTuple):

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.session import active, intrinsic
-from ..tracer.structure import Branch, Leaf, Tree, leaves
+from ..tracer.structure import Branch, Leaf, Sealed, Tree, leaves
 from ..tracer.tape import Input, Tape, type_name
 from ..tracer.tracebacks import entrance
 from .api import Pullback, inner_pullback
@@ -142,10 +143,15 @@ def name_of(f: Any) -> str:
 
 
 def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
-    if not any(True for _ in leaves(tree)):
+    kind = type(plain_of(value))
+    other = issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)
+    if other or not any(True for _ in leaves(tree)):
+        what = type_name(plain_of(value)) if kind is np.ndarray else kind.__name__
+        advice = f"{tree.advice}, or " if isinstance(tree, Sealed) else ""
+        advice = "convert it with np.array(), or " if other else advice
         raise TraceError(
-            f"argument {number} of {name_of(f)} is a {type_name(value)} without a derivative; "
-            "choose other arguments with argnums"
+            f"argument {number} of {name_of(f)} is a {what} without a derivative; "
+            f"{advice}choose other arguments with argnums"
         )
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tracer.frames import NATIVE, native
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
@@ -131,6 +132,7 @@ class GuardWriter:
             or isinstance(
                 place.value, (dict, set, frozenset)
             )  # a dict's keys are looked up as fast
+            or type(place.value) not in NATIVE
         ):
             return False
         names = [self.fresh(name_hint(child)) for child in children]
@@ -153,7 +155,7 @@ class GuardWriter:
             yield f"type({v}) is not {self.type_name(value)}"
         elif check == "array":
             dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
-            ndarray = self.constant(np.ndarray, "ndarray")
+            ndarray = self.constant(type(value), type(value).__name__)
             shape = f"{v}.shape != {value.shape!r}"
             if value.ndim == 1:  # to make a tuple and compare it takes longer
                 shape = f"{v}.ndim != 1 or len({v}) != {len(value)}"
@@ -178,10 +180,13 @@ class GuardWriter:
         elif check == "missing":
             yield self.present(place, v)
         elif check == "length":
-            yield f"type({v}) is not {self.type_name(value)} or len({v}) != {place.size}"
+            length = self.native(value, "__len__") or "len"
+            yield f"type({v}) is not {self.type_name(value)} or {length}({v}) != {place.size}"
         elif check == "keys":
             keys = place.key_list or []
-            yield f"type({v}) is not {self.type_name(value)} or [*{v}] != {self.constant(keys, 'keys')}"
+            iterate = self.native(value, "__iter__")
+            listed = f"[*{v}]" if iterate is None else f"[*{iterate}({v})]"
+            yield f"type({v}) is not {self.type_name(value)} or {listed} != {self.constant(keys, 'keys')}"
             if not all(type(key) is str for key in keys):
                 yield f"[*map(type, {v})] != {self.constant([type(key) for key in keys], 'types')}"
         elif check == "empty":
@@ -226,7 +231,14 @@ class GuardWriter:
                 return f"{owner}.{key}"
             return f"{self.constant(static, 'static')}({owner}, {key!r})"
         if step == "item":
-            return f"{owner}[{self.literal(key)}]"
+            take = (
+                self.native(place.parent.value, "__getitem__") if place.parent is not None else None
+            )
+            return (
+                f"{owner}[{self.literal(key)}]"
+                if take is None
+                else f"{take}({owner}, {self.literal(key)})"
+            )
         if step == "closure":
             return f"{owner}.__closure__[{key}]"
         if step == "cell":
@@ -246,6 +258,14 @@ class GuardWriter:
             "keywords": f"tuple({owner}.keywords)",
             "arguments": f"len({owner}.args)",
         }[step]
+
+    def native(self, value: Any, name: str) -> str | None:
+        """The name of a method of a container's native class, where its own class may have another."""
+        kind = type(value)
+        base = native(kind)
+        if base is None or base is kind:
+            return None
+        return self.constant(getattr(base, name), f"{base.__name__}{name.rstrip('_')}")
 
     def literal(self, value: Any) -> str:
         """A value as the source shows it, for a comparison by value."""

@@ -20,11 +20,12 @@ from ..tracer import calls, places
 from ..tracer.errors import TraceError
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
-from ..tracer.structure import Leaf, leaves, rebuild
+from ..tracer.structure import Leaf, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, append, primal
 from ..tracer.tracebacks import entrance
 from .api import box_of, inner_run, note_decisions
 from .batch import Batch
+from .cotangents import refuse_sealed_between
 from .dispatch import written
 from .forward import Pusher
 from .gradients import check_argument, checked_argnums, grad, name_of
@@ -67,6 +68,9 @@ class Jacobian(Transform):
         done, start, stop = inner_run(tracer, self.f, args, kwargs)
         for i in numbers:
             check_argument(self.f, i, done.args[i], args[i])
+        asked = [done.args[i] for i in numbers]
+        wrt = [op for tree in asked for op in sources(tree)]
+        refuse_sealed_between(done.tape, tracer.tape.ops[start:stop], asked, done.result, wrt)
         blocks = Blocks(self, tracer, done, tracer.tape.ops[start:stop], numbers)
 
         def rows(out: Leaf) -> Any:

@@ -16,16 +16,16 @@ import importlib
 import operator
 import pickle
 import sys
-from collections import deque
-from collections.abc import Callable
+import types
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..rules.registry import NONDIFF, QUERY, lookup, register
+from ..tracer.frames import native
 from ..tracer.places import blame
 from ..tracer.run import Run
-from ..tracer.structure import Branch, Leaf, Tree, leaves, rebuild
+from ..tracer.structure import Leaf, Tree, leaves, mapped, rebuild, sources
 from ..tracer.tape import FloatOp, Input, Op, Signature, Site, Tape, append, fn_name, substitute
 from .reverse import dependents
 
@@ -102,7 +102,7 @@ def kept_ops(done: Run) -> tuple[set[Op], list[Op]]:
     """The calls that a sweep goes through, and all ops that it needs to know of in the order of the tape."""
     own = [] if done.self_tree is None else [done.self_tree]
     arguments = [*own, *done.args, *done.kwargs.values()]
-    wrt = [leaf.op for tree in arguments for leaf in leaves(tree) if leaf.op is not None]
+    wrt = [op for tree in arguments for op in sources(tree)]
     steps, _ = dependents(done.tape.ops, wrt)
     through: set[Op] = set()
     kept: set[Any] = {leaf.op for leaf in leaves(done.result)}
@@ -147,24 +147,13 @@ def packed_tree(tree: Tree, number: dict[Op, int]) -> Tree:
         like = Like(value.dtype, value.shape) if isinstance(value, np.ndarray) else value
         return Leaf(number.get(x.op), like)  # type: ignore[arg-type]
 
-    return mapped(tree, leaf)
-
-
-def mapped(tree: Tree, leaf: Callable[[Leaf], Leaf]) -> Tree:
-    """A copy of a tree with other leaves."""
-    if isinstance(tree, Leaf):
-        return leaf(tree)
-    if isinstance(tree, Branch):
-        return Branch(
-            kind_of(tree.kind), {key: mapped(part, leaf) for key, part in tree.parts.items()}
-        )
-    return tree
+    return mapped(tree, leaf, number.get, kind_of)
 
 
 def kind_of(kind: type) -> type:
     """The class of a branch, where gradients are of that class; those of other objects are dicts."""
-    same = issubclass(kind, (dict, list, tuple, deque)) or dataclasses.is_dataclass(kind)
-    return kind if same else object
+    same = native(kind) is not None or dataclasses.is_dataclass(kind)
+    return kind if same or kind is types.MappingProxyType else object
 
 
 class Packed(NamedTuple):
@@ -229,10 +218,13 @@ def restored(table: Table) -> Run:
             np.broadcast_to(np.zeros((), like.dtype), like.shape) if type(like) is Like else like,
         )
 
-    done.args = [mapped(tree, leaf) for tree in table.args]
-    done.kwargs = {key: mapped(tree, leaf) for key, tree in table.kwargs.items()}
-    done.self_tree = None if table.self_tree is None else mapped(table.self_tree, leaf)
-    done.result = mapped(table.result, leaf)
+    def tree_of(tree: Tree) -> Tree:
+        return mapped(tree, leaf, lambda i: tape.ops[i])  # type: ignore[call-overload]
+
+    done.args = [tree_of(tree) for tree in table.args]
+    done.kwargs = {key: tree_of(tree) for key, tree in table.kwargs.items()}
+    done.self_tree = None if table.self_tree is None else tree_of(table.self_tree)
+    done.result = tree_of(table.result)
     tape.result = rebuild(done.result, lambda x: x.value if x.op is None else x.op)
     return done
 

@@ -22,7 +22,6 @@ import operator
 import types
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -34,24 +33,18 @@ from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_pure
+from ..tracer.frames import Own, gradient, is_namedtuple, made, native
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
 from ..tracer.source import AS_IMPORTED, BUILTINS
-from ..tracer.structure import (
-    Fixed,
-    Leaf,
-    Tree,
-    is_namedtuple,
-    leaves,
-    rebuild_dataclass,
-)
+from ..tracer.structure import Branch, Leaf, Tree, has_leaf, leaves, sources
 from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in, primal
 from ..tracer.tracebacks import fold
 from . import silence
 from .assemble import WRITES, Assembly
 from .columns import Column
-from .cotangents import shaped
+from .cotangents import refuse_sealed, shaped
 from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
@@ -178,14 +171,6 @@ def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) ->
 draw.impure = True  # type: ignore[attr-defined]
 
 
-def make(kind: type, parts: dict[str, Any]) -> Any:
-    """An object with these attributes, made without running its ``__init__``."""
-    instance: Any = object.__new__(kind)
-    for name, part in parts.items():
-        object.__setattr__(instance, name, part)
-    return instance
-
-
 class Builder:
     """Writes the program of one run."""
 
@@ -264,7 +249,8 @@ class Builder:
             return self.names[tree]
         if isinstance(tree, Made):
             kind, parts = self.constant(tree.kind, tree.kind.__name__), self.text(tree.parts)
-            return f"{self.constant(make, 'make')}({kind}, {parts})"
+            option = "" if tree.option is None else f", {self.text(tree.option)}"
+            return f"{self.constant(made, 'made')}({kind}, {parts}{option})"
         if isinstance(tree, External):
             place = self.reads.of(tree.value)
             return self.names[place] if place is not None else self.constant(tree.value, tree.name)
@@ -273,7 +259,7 @@ class Builder:
         if type(tree) is list:
             return "[" + ", ".join(map(self.text, tree)) + "]"
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
-            return f"{self.constant(type(tree), type(tree).__name__)}({', '.join(map(self.text, tree))})"
+            return self.named_tuple(type(tree), map(self.text, tree))
         if type(tree) is dict:
             items = (f"{self.key(k)}: {self.text(x)}" for k, x in tree.items())
             return "{" + ", ".join(items) + "}"
@@ -281,6 +267,12 @@ class Builder:
         if place is not None and not isinstance(tree, types.FunctionType):
             return self.names[place]
         return self.assembly.expression(tree)
+
+    def named_tuple(self, kind: type, parts: Iterable[str]) -> str:
+        """A tuple of a class of its own, whatever its ``__new__`` takes."""
+        name = self.constant(kind, kind.__name__)
+        new = self.constant(tuple.__new__, "new_tuple")
+        return f"{new}({name}, ({''.join(x + ', ' for x in parts)}))"
 
     def key(self, key: Any) -> str:
         return repr(key) if type(key) in (str, int, bool) else self.constant(key, "key")
@@ -290,7 +282,7 @@ class Builder:
         if isinstance(tree, Place):
             self.wanted.setdefault(tree, [])
         elif isinstance(tree, Made):
-            self.mention(tree.parts)
+            self.mention((tree.parts, tree.option))
         elif isinstance(tree, External):
             self.mention_object(tree.value)
         elif isinstance(tree, dict):
@@ -309,29 +301,27 @@ class Builder:
 
     def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
         """The expression of an argument's gradient, of the argument's structure."""
-        if isinstance(tree, Fixed):
-            return "None"
         if isinstance(tree, Leaf):
             return self.leaf(tree, found.get(tree.op))
+        if not isinstance(tree, Branch):
+            return "None"
         parts = {k: self.gradient(part, found) for k, part in tree.parts.items()}
         kind, values = tree.kind, list(parts.values())
-        if kind is list or kind is deque:
-            text = "[" + ", ".join(values) + "]"
-            return text if kind is list else f"{self.constant(deque, 'deque')}({text})"
+        if kind is list:
+            return "[" + ", ".join(values) + "]"
         if kind is tuple:
             return "(" + "".join(x + ", " for x in values) + ")"
-        if is_namedtuple(kind):
-            return f"{self.constant(kind, kind.__name__)}({', '.join(values)})"
-        if issubclass(kind, dict):
-            text = "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in parts.items()) + "}"
-            plain = kind.__name__ != "OrderedDict"
-            return text if plain else f"{self.constant(kind, kind.__name__)}({text})"
-        if hasattr(kind, "__dataclass_fields__"):
-            text = "{" + ", ".join(f"{k!r}: {x}" for k, x in parts.items()) + "}"
-            rebuilt = self.constant(rebuild_dataclass, "rebuild_dataclass")
-            return f"{rebuilt}({self.constant(kind, kind.__name__)}, {text})"
-        kept = [k for k, part in tree.parts.items() if any(True for _ in leaves(part))]
-        return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
+        if is_namedtuple(kind) and not any(type(k) is Own for k in parts):
+            return self.named_tuple(kind, values)
+        text = "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in parts.items()) + "}"
+        if kind is dict:
+            return text
+        if native(kind) is None and not hasattr(kind, "__dataclass_fields__"):
+            kept = [k for k, part in tree.parts.items() if has_leaf(part)]
+            return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
+        differentiable = self.constant({k: has_leaf(x) for k, x in tree.parts.items()}, "has")
+        made = self.constant(gradient, "gradient")
+        return f"{made}({self.constant(kind, kind.__name__)}, {text}, {differentiable}.__getitem__)"
 
     def leaf(self, leaf: Leaf, d: Any) -> str:
         """The gradient of one leaf, in its kind, shape and dtype, and held by nobody else."""
@@ -451,8 +441,10 @@ class Builder:
         """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
         done, template = self.done, self.outcome.template
         argnums = list(argnums)
-        wrt = [x.op for i in argnums for x in leaves(done.args[i]) if x.op is not None]
+        trees = [done.args[i] for i in argnums]
+        wrt = [op for tree in trees for op in sources(tree)]
         tape, found, quiet, drawn = self.best(wrt, seeds)
+        refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         self.demand(tape.ops, drawn)
 
         def result() -> str:
@@ -478,14 +470,29 @@ class Builder:
         done, program = self.done, self.program
         impure = list(self.reads.impure)
         results = [leaf for leaf in leaves(done.result) if leaf.op is not None]
+        try:
+            self.write_pullback(make_back, results)
+        finally:  # the user's pullback lives on these ops
+            for op in impure:
+                if op.fn is draw:
+                    op.args, op.fn = op.args[2:], op.args[1]
+        program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
+        program.impure = {copies[op] for op in impure}
+        program.seeds = len(results)
+        return program
+
+    def write_pullback(self, make_back: Callable[..., Any], results: list[Leaf]) -> None:
+        """Write the two functions of a pullback."""
+        done, program = self.done, self.program
         trees = [*done.args, *done.kwargs.values()]
-        wrt = [leaf.op for tree in trees for leaf in leaves(tree) if leaf.op is not None]
+        wrt = [op for tree in trees for op in sources(tree)]
         tape = done.tape
         dys = [Input(f"dy{i}", cotangent_like(leaf.value), tape) for i, leaf in enumerate(results)]
         seeds = [
             (leaf.op, dy) for leaf, dy in zip(results, dys, strict=True) if leaf.op is not None
         ]
         fused, found, quiet, drawn = self.best(wrt, seeds)
+        refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
         forward = list(done.tape.ops)
         before = set(forward)
         first = [op for op in fused.ops if op in before]
@@ -513,12 +520,6 @@ class Builder:
         self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first), then)
         program.reverse = len(then)
         program.back = self.write_back(inputs, residuals, dys, then, found)
-        for op in impure:  # the user's pullback lives on these ops
-            op.args, op.fn = op.args[2:], op.args[1]
-        program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
-        program.impure = {copies[op] for op in impure}
-        program.seeds = len(results)
-        return program
 
     def protected(self, op: Op) -> str:
         """The value of an op, in a copy if somebody outside could write to it."""

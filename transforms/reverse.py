@@ -20,6 +20,7 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
 from ..tracer.errors import NoRuleError
 from ..tracer.places import blame
+from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
     Guard,
@@ -115,6 +116,17 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
 
 # Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
 OWN: dict[type, Any] = {}
+
+
+def pull_unfollowed(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
+    """Nobody knows the derivative by the values behind a thing that C code reads."""
+    if not active.isdisjoint(op.args[1:]):
+        raise NoRuleError(op.fn.why())
+    if isinstance(op.args[0], Op):
+        machine.accumulate(op.args[0], dz)
+
+
+OWN[Unfollowed] = pull_unfollowed
 
 
 class Parts:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.run import Run
-from ..tracer.structure import Branch, Leaf, Tree, rebuild
+from ..tracer.structure import Leaf, Tree, mapped, rebuild
 from ..tracer.tape import FloatOp, Guard, Input, KeywordOp, Op, Tape, substitute
 
 
@@ -27,9 +27,13 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
         result.tape.ops.append(new)
         if op in done.tape.callers:
             result.tape.callers[new] = done.tape.callers[op]
-    result.args = [mapped(tree, leaf) for tree in done.args]
-    result.kwargs = {k: mapped(tree, leaf) for k, tree in done.kwargs.items()}
-    result.result = mapped(done.result, leaf)
+
+    def tree_of(tree: Tree) -> Tree:
+        return mapped(tree, leaf, copies.__getitem__)
+
+    result.args = [tree_of(tree) for tree in done.args]
+    result.kwargs = {k: tree_of(tree) for k, tree in done.kwargs.items()}
+    result.result = tree_of(done.result)
     result.tape.result = rebuild(result.result, lambda x: x.value if x.op is None else x.op)
     return result, copies
 
@@ -45,15 +49,6 @@ def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
         kwargs = substitute(op.kwargs, copies.__getitem__)
         return type(op)(op.fn, args, kwargs, None, op.site, tape)
     return (Guard if isinstance(op, Guard) else Op)(op.fn, args, None, op.site, tape)
-
-
-def mapped(tree: Tree, leaf: Callable[[Leaf], Leaf]) -> Tree:
-    """A copy of a tree with other leaves."""
-    if isinstance(tree, Leaf):
-        return leaf(tree)
-    if isinstance(tree, Branch):
-        return Branch(tree.kind, {key: mapped(part, leaf) for key, part in tree.parts.items()})
-    return tree
 
 
 def stub(value: Any) -> Any:

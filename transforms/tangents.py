@@ -30,7 +30,7 @@ from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
 from ..tracer.tracebacks import entrance
 from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
-from .cotangents import seeds_of, shaped
+from .cotangents import refuse_sealed_between, seeds_of, shaped
 from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
 from .gradients import state_at
@@ -191,6 +191,7 @@ def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
 def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]) -> Any:
     """Run the forward sweep on the active tape; the tangent of the result."""
     site = places.user_site()
+    refuse_sealed_between(done.tape, ops, [], done.result, [op for op, _ in seeds])
     wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
     pusher = Pusher(tracer.tape, site)
     found = dict(zip(wanted, pusher.sweep(ops, seeds, wanted), strict=True))
@@ -252,6 +253,7 @@ class Linear:
             return pushed(active.tracer, done, self.ops, seeds)
         key = tuple([op for op, _ in seeds])
         if key not in self.functions:
+            refuse_sealed_between(done.tape, self.ops, [], done.result, key)
             self.functions[key] = self.compiled(seeds)
         function = self.functions[key]
         with np.errstate(all="ignore"):

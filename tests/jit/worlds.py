@@ -38,6 +38,7 @@ import types
 import warnings
 
 import numpy as np
+import numpy.ma  # which NumPy loads when it is first asked for: a change of the world that is none
 import pytest
 
 import wengert
@@ -343,16 +344,16 @@ def differentiable(x):
     return direction(float(x) if type(x) is int else x, np.random.default_rng(0)) is not None
 
 
-def has_leaves(x):
-    """An argument that `grad` accepts."""
+def has_leaves(x, ints=True):
+    """An argument that `grad` accepts; `ints` says whether integers are numbers: not in the attributes of objects."""
     if type(x) is int:
-        return True
+        return ints
     if isinstance(x, dict):
-        return any(map(has_leaves, x.values()))
+        return any(has_leaves(item, ints) for item in x.values())
     if isinstance(x, list | tuple):
-        return any(map(has_leaves, x))
+        return any(has_leaves(item, ints) for item in x)
     if hasattr(x, "__dict__") and not callable(x) and not isinstance(x, type | np.ndarray):
-        return any(map(has_leaves, vars(x).values()))
+        return any(has_leaves(item, False) for item in vars(x).values())
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         return False
     return isinstance(x, float | complex | np.ndarray | np.inexact) and differentiable(x)

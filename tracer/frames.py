@@ -1,0 +1,181 @@
+"""Frames: how the values of a class nest, and how one of them is put together from its parts.
+
+Words
+-----
+native   a container class of Python's own, which a class is or extends.
+part     what a value holds under a key: an item, or an attribute. Nobody's own methods are asked for it.
+own      an attribute of something that has items as well (a list of a class of its own, say).
+blank    an instance that nothing was put into yet; the class's ``__init__`` has not run.
+
+All that walks through structures (arguments, results, gradients, templates of programs) goes by this module, so that
+what is followed in one place is followed everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+SEQUENCES = frozenset((list, tuple, deque))
+MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
+SETS = frozenset((set, frozenset))
+NATIVE = SEQUENCES | MAPPINGS | SETS
+MUTABLE = NATIVE - {tuple, frozenset}
+
+# Whose instances are no more than their items and attributes.
+MAKERS = NATIVE | {object, types.SimpleNamespace}
+
+
+class Own(NamedTuple):
+    """The key of an attribute of something that has items as well."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f".{self.name}"
+
+
+NAMESPACE = Own("__dict__")  # of a dict whose items are its attributes as well
+
+
+def native(kind: type) -> Any:
+    """The container class that a class is or extends; None for any other."""
+    if kind in NATIVE:
+        return kind
+    return next((base for base in kind.__mro__ if base in NATIVE), None)
+
+
+def maker(kind: type) -> Any:
+    """The class, written in C, whose ``__new__`` makes the bare instances of a class."""
+    for base in kind.__mro__:
+        if type(vars(base).get("__new__")) is types.BuiltinFunctionType:
+            return base
+    return object
+
+
+def can_be_made(kind: type) -> bool:
+    """Whether an instance can be put together from items and attributes alone."""
+    return maker(kind) in MAKERS
+
+
+ACCESS = frozenset("__getitem__ __iter__ __len__ __contains__ keys values items get index".split())
+
+
+def is_read_by_key(kind: type) -> bool:
+    """Whether a container of a class gives its items as its native class does, so that it can hold others as well."""
+    base = native(kind)
+    return all(getattr(kind, name, None) is getattr(base, name, None) for name in ACCESS)
+
+
+def blank(kind: type, items: Any = ()) -> Any:
+    """A bare instance; one that cannot be changed later holds ``items`` from the start."""
+    base = maker(kind)
+    return base.__new__(kind, items) if base is tuple or base is frozenset else base.__new__(kind)
+
+
+def is_namedtuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_make") and hasattr(kind, "_fields")
+
+
+def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
+    """The items of a container by key or index, as its native class tells them."""
+    if base in MAPPINGS:
+        return iter(base.items(value))
+    return enumerate(base.__iter__(value))
+
+
+def attributes(instance: Any) -> dict[str, Any]:
+    """The instance attributes of an object: those of its ``__dict__`` and of its slots."""
+    own = getattr(instance, "__dict__", None)
+    found = dict(own) if own and own is not instance else {}
+    for cls in type(instance).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                if name.startswith("__") and not name.endswith("__"):
+                    name = f"_{cls.__name__.lstrip('_')}{name}"
+                try:
+                    held = cls.__dict__[name].__get__(instance)
+                except (AttributeError, KeyError):  # nothing is in it, or the slot was overwritten
+                    continue
+                found.setdefault(name, held)
+    return found
+
+
+def parts_of(value: Any) -> dict[Any, Any]:
+    """The parts of a container or an object by key; attributes beside items have keys of their own kind."""
+    kind = type(value)
+    base = native(kind)
+    if base is None:
+        return attributes(value)
+    parts = dict(items_of(value, base))
+    if kind is not base:
+        parts.update({Own(name): x for name, x in attributes(value).items()})
+        if is_namespace(value):
+            parts[NAMESPACE] = value
+    return parts
+
+
+def is_namespace(value: Any) -> bool:
+    """Whether a dict's items are its attributes as well (``self.__dict__ = self``)."""
+    return isinstance(value, dict) and getattr(value, "__dict__", None) is value
+
+
+def option_of(value: Any) -> Any:
+    """What a container is made with beside its items: the longest length of a deque, the factory of a defaultdict."""
+    base = native(type(value))
+    if base is deque:
+        return value.maxlen
+    return value.default_factory if base is defaultdict else None
+
+
+def put(instance: Any, name: str, value: Any) -> None:
+    """Set an attribute without asking the class."""
+    object.__setattr__(instance, name, value)
+
+
+def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:
+    """A value of a class, put together from its parts; its ``__init__`` does not run."""
+    base = native(kind)
+    if base is None:
+        new = blank(kind)
+        for name, part in parts.items():
+            put(new, name, part)
+        return new
+    items = {key: x for key, x in parts.items() if type(key) is not Own}
+    new = blank(kind, items.values())
+    if base is list:
+        list.extend(new, items.values())
+    elif base is deque:
+        deque.__init__(new, items.values(), option)
+    elif base is set:
+        set.update(new, items.values())
+    elif base in MAPPINGS:
+        for key, x in items.items():
+            base.__setitem__(new, key, x)
+        if base is defaultdict:
+            new.default_factory = option
+    for key, x in parts.items():
+        if type(key) is Own:
+            put(new, key.name, new if key is NAMESPACE else x)
+    return new
+
+
+def gradient(kind: type, parts: dict[Any, Any], differentiable: Callable[[Any], bool]) -> Any:
+    """The gradient by a value of a class, from those by its parts; ``differentiable(key)`` tells which have one.
+
+    It is of the class of the value where that is a container or a dataclass, and a dict of its differentiable
+    attributes else (None where it has none). By a set there is a dict: the gradient by each of its elements.
+    """
+    base = native(kind)
+    if kind is defaultdict or kind is types.MappingProxyType or base in SETS:
+        return {key: part for key, part in parts.items() if type(key) is not Own}
+    if base is not None and can_be_made(kind):
+        return made(kind, parts)
+    if dataclasses.is_dataclass(kind) and can_be_made(kind):
+        fields: dict[Any, Any] = {f.name: None for f in dataclasses.fields(kind)}
+        return made(kind, {**fields, **parts})
+    return {key: part for key, part in parts.items() if differentiable(key)} or None

@@ -1,0 +1,216 @@
+"""What C code of which nothing is known may have done with what it was handed.
+
+Words
+-----
+handed   arrays that C code got hold of: as arguments, through objects among them, by an address, or in an earlier call.
+writer   a callable that may write to what it is handed. Whether it did cannot be told from what stands there after the
+         call: it may have written what was there before. So the array is, from then on, what the callable made of it.
+keeper   an object that C code was handed along with traced values: it may hold them now, so what is read from it later
+         depends on them.
+known    a callable of Python's standard library or of NumPy: it neither writes nor keeps, but for a few.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import seals
+from .arrays import Writing, commit, window_of
+from .border import ATOMS, boxes_behind
+from .box import BOXES, ArrayBox, Box
+from .places import blame
+from .record import append, has_box
+from .seals import Held
+from .session import Tracer
+from .structure import is_container
+from .tape import Op, Site, fn_name, ops_in
+
+FOREIGN_FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
+C_DATA: type = ctypes.c_int.__mro__[2]
+
+NUMPY_WRITERS = frozenset(
+    "shuffle setfield byteswap resize itemset fill sort partition put copyto place putmask fill_diagonal at "
+    "__setitem__ __setstate__".split()
+)
+PICKLERS = frozenset(("_pickle", "pickle", "marshal"))
+BLAS_WRITERS = ("axpy", "swap", "scal", "copy", "rot", "rotm")
+
+
+def module_of(fn: Any) -> str:
+    """The module that a callable, or the class of what it is a method of, comes from."""
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    home = getattr(fn, "__objclass__", None) or (type(owner) if owner is not None else None)
+    found = getattr(fn, "__module__", None) or getattr(home or type(fn), "__module__", None)
+    return found if isinstance(found, str) else ""
+
+
+def is_known(fn: Any) -> bool:
+    """Whether a callable is known to keep nothing that it is handed, and not to look into objects for numbers."""
+    root = module_of(fn).partition(".")[0]
+    name = getattr(fn, "__name__", "")
+    if isinstance(fn, np.ufunc):
+        return True
+    if root == "numpy":
+        return name not in NUMPY_WRITERS
+    if root in sys.stdlib_module_names:
+        return root not in ("ctypes", "_ctypes", *PICKLERS) and "into" not in name
+    return False
+
+
+def may_write(fn: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a callable may write to the arrays that it is handed."""
+    if is_known(fn) or module_of(fn) in PICKLERS:
+        return False
+    if type(fn).__name__ == "fortran":  # of BLAS and LAPACK, which are asked to
+        asked = any(value for key, value in kwargs.items() if key.startswith("overwrite"))
+        return asked or fn.__name__.rpartition(" ")[2][1:] in BLAS_WRITERS
+    return True
+
+
+class Handed:
+    """The arrays that a call gets hold of. In its body the call is made; then ``written`` says what became of them."""
+
+    def __init__(
+        self, tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, arrays: list[ArrayBox]
+    ) -> None:
+        self.tracer, self.site, self.fn = tracer, site, fn
+        self.writes = may_write(fn, kwargs)
+        self.behind: list[Box] = []
+        if not is_known(fn):
+            given = (getattr(fn, "__self__", None), *args, *kwargs.values())
+            self.behind = found_behind(tracer, [x for x in given if type(x) not in BOXES])
+        more = [box for box in self.behind if type(box) is ArrayBox]
+        if self.writes:
+            more += [box for seal in tracer.reading for box in getattr(seal, "arrays", ())]
+        if isinstance(fn, FOREIGN_FUNCTION):
+            more += addressed(tracer, args) + tracer.handed
+            known = {id(box) for box in tracer.handed}
+            tracer.handed += [box for box in arrays if id(box) not in known]
+        unique = {id(box): box for box in (*arrays, *more) if box.value.flags.writeable}
+        self.arrays = list(unique.values())
+        self.sources = [box.op for box in self.behind]
+        if self.arrays and self.writes:
+            self.sources += [op for seal in tracer.reading for op in seals.tokens(tracer, seal)]
+
+    def __enter__(self) -> Handed:
+        self.stack = contextlib.ExitStack()
+        for box in self.arrays:
+            self.stack.enter_context(Writing(box))
+        self.before = [] if self.writes else [box.value.tobytes() for box in self.arrays]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.stack.__exit__(*error)
+
+    def written(self, operands: Any, options: Any, targets: Iterable[Any] = ()) -> None:
+        """Make what the call has written, or may have, the versions of the arrays; ``targets`` are certain."""
+        targets = list(targets)
+        for box, before in itertools.zip_longest(self.arrays, self.before):
+            certain = any(box.value is x for x in targets)
+            if self.writes or certain or box.value.tobytes() != before:
+                window = window_of(box)
+                root = box if window is None else window[0]
+                commit(root, self.record(operands, options, root.value))
+                if self.tracer.reads is not None:
+                    self.tracer.reads.problem(
+                        f"{fn_name(self.fn)} may write into an array", self.site
+                    )
+
+    def record(self, operands: Any, options: Any, value: Any) -> Op:
+        """Put the call on the tape, as what made a value; nobody knows how, and an error will say so."""
+        given = (*operands, tuple(self.sources)) if self.sources else operands
+        op = append(self.tracer.tape, self.fn, given, options, value, self.site)
+        self.tracer.tape.callers[op] = blame(self.site)
+        return op
+
+    def keep(self, operands: Any, options: Any, given: Iterable[Any]) -> None:
+        """What was given along with traced values may hold them now."""
+        if is_known(self.fn):
+            return
+        keepers = [x for thing in given for x in with_memory(thing) if may_keep(x)]
+        if keepers and (self.behind or has_box((operands, options)) or holds_op(operands, options)):
+            op = self.record(operands, options, None)
+            for x in keepers:
+                seals.hold(self.tracer, Held(fn_name(self.fn), lambda: [op], x, self.arrays))
+
+    def tied(self, result: Any) -> Any:
+        """A result, as far as it may depend on what the call found behind objects."""
+        if not self.behind or result is None or isinstance(result, (bool, int, str)):
+            return result
+        ops = [box.op for box in self.behind]
+        held = Held(fn_name(self.fn), lambda: ops, result)
+        if id(result) in self.tracer.outside or id(result) in self.tracer.readable:
+            return result
+        return seals.tied_to(self.tracer, self.site, held, result)
+
+
+def holds_op(operands: Any, options: Any) -> bool:
+    """Whether a number or an array that may have a derivative is among the operands of a call."""
+    return any(not isinstance(op.value, (int, np.integer)) for op in ops_in((operands, options)))
+
+
+def found_behind(tracer: Tracer, given: Iterable[Any]) -> list[Box]:
+    """The boxes that can be reached through objects."""
+    seen: set[int] = set()
+    found: dict[int, Box] = {}
+    for x in given:
+        if type(x) not in ATOMS and not is_container(x):
+            for box in itertools.islice(boxes_behind(tracer, x, seen), 1000):
+                found[id(box.op)] = box
+    return list(found.values())
+
+
+def may_keep(x: Any) -> bool:
+    """Whether an object can hold numbers that C code puts into it."""
+    kind = type(x)
+    if kind in ATOMS or kind in BOXES or is_container(x) or isinstance(x, (type, np.dtype)):
+        return False
+    if isinstance(x, (float, complex, str, bytes, np.generic, types.ModuleType)):
+        return False
+    generators = kind.__module__.startswith("numpy.random")
+    return not generators and kind.__module__ not in ("random", "_random", "_io", "io")
+
+
+def with_memory(thing: Any) -> Iterable[Any]:
+    """A thing, and the data of ctypes that it refers to."""
+    todo, seen = [thing], set()
+    while todo:
+        x = todo.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        yield x
+        if isinstance(x, C_DATA):
+            todo += [part for part in (x._objects or {}).values() if isinstance(part, C_DATA)]  # type: ignore[attr-defined]
+        elif type(x).__module__ == "_ctypes":  # what byref() gives
+            todo += [x._obj] if hasattr(x, "_obj") else []
+
+
+def addressed(tracer: Tracer, args: Any) -> list[ArrayBox]:
+    """The arrays from outside whose addresses a function of ctypes is given."""
+    found = [x for x in map(address, args) if x is not None]
+    boxes = [box for memory in tracer.memories.values() for box in memory.boxes]
+    ranges = [(np.lib.array_utils.byte_bounds(box.value), box) for box in boxes]
+    return [box for (low, high), box in ranges if any(low <= x < high for x in found)]
+
+
+def address(x: Any) -> int | None:
+    """The address that an argument of a foreign function stands for."""
+    if type(x) is int:
+        return x
+    if not isinstance(x, C_DATA):
+        return None
+    try:
+        return ctypes.cast(x, ctypes.c_void_p).value  # type: ignore[arg-type]
+    except ctypes.ArgumentError:
+        return ctypes.addressof(x)

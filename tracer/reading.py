@@ -1,0 +1,79 @@
+"""Calls that read what is behind seals (see ``seals``).
+
+Words
+-----
+read         of a callable written in C: it is given something sealed, and what it returns depends on that.
+conversion   makes a plain array of a sealed one of another class: by the whole of that there is a derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from . import calls
+from .box import BOXES
+from .foreign import is_structural
+from .protocols import hashable
+from .seals import as_array, is_iterator, seals_of, through
+from .session import Tracer
+from .slots import python_special
+from .structure import Sealed
+from .tape import Site
+
+
+def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
+    """The seals behind which a call reads: those of a callable written in C. Python code is followed into."""
+    kind = type(fn)
+    owner = getattr(fn, "__self__", None)
+    if kind in FOLLOWED and registry.lookup(fn) is None:
+        return []
+    if hashable(fn) and fn not in (float, complex):
+        if fn in calls.special:
+            if getattr(fn, "__objclass__", None) is not np.ndarray:
+                return []
+        elif (
+            is_structural(fn) and fn is not bytes
+        ):  # which moves references about, but gives out what a container holds
+            own = args[:1] if hasattr(fn, "__objclass__") else (owner,)
+            return [] if is_iterator(owner) else seals_of(tracer, own)
+        elif isinstance(fn, type):
+            if type(fn.__init__) is types.FunctionType:
+                return []
+        elif type(python_special(fn, "__call__")) is types.FunctionType:
+            return []
+    return seals_of(tracer, (fn, owner, *args, *kwargs.values()))
+
+
+FOLLOWED = frozenset((types.FunctionType, types.MethodType, functools.partial)) | BOXES
+
+
+def call(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, seals: list[Sealed]) -> Any:
+    """Call something that reads behind seals."""
+    conversion = converted(tracer, fn, args, kwargs)
+    if conversion is not None:
+        (array, *rest), options = conversion
+        if id(array) in tracer.readable and isinstance(array, np.ndarray):
+            plain = as_array(tracer, array, tracer.readable[id(array)])
+            if plain is not None:
+                own = array is getattr(fn, "__self__", None)
+                return plain if own else calls.call(tracer, site, fn, (plain, *rest), options)
+    return through(tracer, site, seals, calls.call, site, fn, args, kwargs)
+
+
+CONVERSIONS = frozenset((np.asarray, np.array, np.ascontiguousarray, np.asfortranarray, np.copy))
+
+
+def converted(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> Any:
+    """The arguments of a conversion to a plain array, where it converts a sealed one; else None."""
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, np.ndarray) and fn.__name__ in ("view", "__array__"):
+        plain = args == (np.ndarray,) or fn.__name__ == "__array__"
+        return ((owner,), {}) if plain and not kwargs else None
+    if not isinstance(fn, type) and fn in CONVERSIONS and args and not kwargs.get("subok"):
+        return args, kwargs
+    return None

@@ -1,0 +1,310 @@
+"""Seals: arguments that hold numbers for which a gradient has no place.
+
+Words
+-----
+seal       put on a thing that is no structure of numbers, but from which numbers can be read: a set, an iterator, a
+           buffer, an array of another class. Its gradient is None.
+behind     what is read from a sealed thing comes in behind its seal: numbers are inputs that the seal knows of, other
+           things are sealed in turn. A derivative by such an input that is asked for is an error.
+readable   of a sealed thing: C code reads it as it is, so that what the code returns is behind the seal as well.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import gc
+import numbers
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..rules.python_builtins import tied
+from . import frames, places
+from .arrays import is_followed, is_traced_array
+from .box import BOXES, ArrayBox, Box
+from .intrinsic import Intrinsic
+from .session import Tracer
+from .structure import Leaf, Sealed, Tree, sources
+from .tape import Input, Op, Site, append
+
+VIEWS = {
+    type(view): name
+    for table in ({}, OrderedDict())
+    for name in ("keys", "values", "items")
+    for view in (getattr(table, name)(),)
+}
+NUMBERS = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.inexact)) | {
+    float,
+    complex,
+}
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether a value is one of the iterators of Python itself."""
+    cls = type(value)
+    return cls.__module__ in (
+        "builtins",
+        "itertools",
+        "collections",
+        "_collections_abc",
+    ) and hasattr(cls, "__next__")
+
+
+def underlying(view: Any) -> Any:
+    """The mapping that a view or a proxy of one shows."""
+    return next((x for x in gc.get_referents(view) if hasattr(type(x), "keys")), None)
+
+
+def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
+    """An argument, or a part of one, that has to be sealed: what the traced function sees, and its tree; else None."""
+    kind = type(value)
+    known = tracer.sealed.get(id(value))
+    if known is not None:
+        return known[2], known[1]
+    advice = advice_for(value, kind)
+    if advice is None:
+        return None
+    seal = Sealed(f"{name}, a {kind.__name__}", advice, [])
+    put_on(tracer, value, seal)
+    if isinstance(value, border.COLLECTIONS):
+        border.stay_outside(tracer, value)
+    seen = value
+    if kind is types.GeneratorType or is_iterator(value):
+        seen = drawn(tracer, value, name, seal)
+    elif kind in VIEWS and VIEWS[kind] != "keys":
+        inside, tree = border.admit(tracer, underlying(value), name, "argument")
+        seal.ops += sources(tree)
+        seen = getattr(inside, VIEWS[kind])()
+    elif kind is slice:
+        ends = (value.start, value.stop, value.step)
+        seen = slice(*[behind(tracer, x, name, seal) for x in ends])
+    tracer.sealed[id(value)] = (value, seal, seen)
+    return seen, seal
+
+
+def put_on(tracer: Tracer, value: Any, seal: Sealed) -> None:
+    """Put a seal on something that is no structure of numbers."""
+    kind = type(value)
+    if kind in BOXES or id(value) in tracer.holders or isinstance(value, types.ModuleType):
+        return
+    if kind in border.ATOMS and kind not in border.SEALABLE and kind is not bytes:
+        return
+    tracer.holders[id(value)] = (value, seal)
+    if kind is types.MethodType:
+        if not isinstance(value.__self__, Intrinsic) and id(value.__self__) not in tracer.outside:
+            border.enter(tracer, value.__self__, type(value.__self__).__name__, None, seal)
+    elif kind not in NOT_READ and not isinstance(value, type):
+        tracer.readable[id(value)] = seal
+
+
+NOT_READ = frozenset((types.FunctionType, types.GeneratorType, functools.partial))
+
+
+def advice_for(value: Any, kind: type) -> str | None:
+    """What to do about an argument that has to be sealed; None for one that need not."""
+    if kind is types.GeneratorType or is_iterator(value):
+        return "make a list of it"
+    if isinstance(value, np.ndarray):
+        return None if is_followed(value) or not holds_numbers(value) else AS_ARRAY
+    if isinstance(value, memoryview):
+        return AS_ARRAY if set(value.format) & set("efdgFD") else None
+    if isinstance(value, array.array):
+        return AS_ARRAY if value.typecode in "fd" else None
+    if kind in VIEWS and underlying(value) is not None:
+        return "pass the dict itself"
+    if isinstance(value, set) and kind is not set:
+        return "pass a list" if any(map(is_number, set.__iter__(value))) else None
+    if is_one_number(value):
+        return "convert it with float() before the call"
+    if isinstance(value, BaseException):
+        return "pass what it holds as arguments" if value.args else None
+    if isinstance(value, types.CellType):
+        return "pass what it holds as an argument"
+    if isinstance(value, weakref.ref):
+        return "pass the object itself"
+    if kind is slice:
+        ends = (value.start, value.stop, value.step)
+        return "pass its ends as arguments" if any(map(is_number, ends)) else None
+    base = frames.native(kind)
+    if base is not None and not (frames.can_be_made(kind) and frames.is_read_by_key(kind)):
+        return f"pass a {base.__name__} of its items"
+    return None
+
+
+AS_ARRAY = "convert it with np.array() before the call"
+
+
+def is_one_number(value: Any) -> bool:
+    """Whether a value is a number of another class: its own methods take it apart."""
+    return isinstance(value, numbers.Number) and not isinstance(value, (int, np.generic))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value, or a part of a tuple, is a number that may have a derivative."""
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(is_number, value))
+    return isinstance(value, (float, complex, np.inexact))
+
+
+def holds_numbers(value: Any) -> bool:
+    """Whether an array of another class or dtype holds numbers that may have a derivative."""
+    if value.dtype.kind == "O":
+        return not all(isinstance(x, (str, bytes, int, type(None))) for x in value.flat)
+    names = value.dtype.names
+    if names is not None:
+        return any(value.dtype[name].base.kind in "fcOV" for name in names)
+    return value.dtype.kind in "fc"
+
+
+# ---------------------------------------------------------------------------------- reading behind a seal
+
+
+def drawn(tracer: Tracer, items: Any, name: str, seal: Sealed) -> Iterator[Any]:
+    """The elements of a sealed iterable, each drawn from it when it is asked for."""
+    for x in items:
+        yield behind(tracer, x, name, seal)
+
+
+def behind(tracer: Tracer, value: Any, name: str, seal: Sealed) -> Any:
+    """Something that was read from a sealed thing, as the traced function sees it."""
+    if type(value) in BOXES:
+        return value
+    return border.enter(tracer, value, name, None, seal)
+
+
+def seals_of(tracer: Tracer, values: Any, depth: int = 3) -> list[Sealed]:
+    """The seals on readable things among these values, also in tuples and lists of them."""
+    found = []
+    for x in values:
+        seal = tracer.readable.get(id(x))
+        if seal is not None:
+            found.append(seal)
+        elif type(x) in (tuple, list) and len(x) < 100 and depth:
+            found += seals_of(tracer, x, depth - 1)
+    return found
+
+
+def as_array(tracer: Tracer, array: Any, seal: Sealed) -> Any:
+    """All of a sealed array of another class, as a plain one, by which there is a derivative."""
+    found = tracer.converted.get(id(array))
+    if found is None and isinstance(seal, Held):
+        return None
+    if found is None:
+        plain = np.asarray(array)
+        if not is_traced_array(plain) or plain.dtype.kind not in "fc":
+            return None
+        found = tracer.converted[id(array)] = tracer.input(seal.name, plain, "argument")
+        if seal.leaf is None and isinstance(tracer.sealed.get(id(array), (None, None))[1], Sealed):
+            seal.leaf = Leaf(found.op, plain)
+        else:
+            seal.ops.append(found.op)
+    return found
+
+
+class Unfollowed:
+    """Gives its first argument, into which the others went as well, nobody knows how."""
+
+    def __init__(self, name: str, place: str) -> None:
+        self.__name__ = name
+        self.place = place
+
+    def __call__(self, x: Any, *others: Any) -> Any:
+        return x
+
+    def why(self) -> str:
+        """What to tell who asks for a derivative by the others."""
+        return (
+            f"{self.place}: what {self.__name__} gives depends on traced values that it was given before, or that lie "
+            "in its memory, and cannot be followed; keep them in a list, a dict or an array"
+        )
+
+
+class Held:
+    """On a thing that may hold traced values where the tracer cannot follow them: what is read depends on these ops."""
+
+    def __init__(
+        self,
+        name: str,
+        current: Callable[[], list[Op]],
+        thing: Any,
+        arrays: Iterable[ArrayBox] = (),
+    ) -> None:
+        self.name = name
+        self.current = current
+        self.thing = thing  # as long as it lives, its id is no other's
+        self.arrays = arrays  # that it may have kept, and may write to
+
+
+def hold(tracer: Tracer, held: Held) -> None:
+    """What is read from a thing depends, from now on, on what it holds."""
+    tracer.readable[id(held.thing)] = held
+    tracer.holders[id(held.thing)] = (held.thing, held)
+
+
+def tokens(tracer: Tracer, seal: Sealed | Held) -> list[Op]:
+    """Ops that stand for all that can be read from a thing."""
+    if isinstance(seal, Held):
+        return seal.current()
+    op = tracer.input(seal.name, 0.0, "outside").op
+    seal.ops.append(op)
+    return [op]
+
+
+def met(tracer: Tracer, box: Box, seal: Sealed | Held) -> Box:
+    """A number or array that was just let in from behind a seal."""
+    if isinstance(seal, Held):
+        return tied_box(tracer, places.user_site(), box, seal)
+    seal.ops.append(box.op)
+    return box
+
+
+def through(tracer: Tracer, site: Site, seals: list[Sealed], how: Any, *what: Any) -> Any:
+    """What C code, or an operator, makes of sealed things and perhaps of traced values: ``how(tracer, *what)``."""
+    start, readable, tracer.readable = len(tracer.tape.ops), tracer.readable, {}
+    before, tracer.reading = tracer.reading, seals
+    try:
+        result = how(tracer, *what)
+    finally:
+        tracer.readable, tracer.reading = {**readable, **tracer.readable}, before
+    entered = [op for op in tracer.tape.ops[start:] if isinstance(op, Input)]
+    for seal in seals:
+        if isinstance(seal, Sealed):
+            seal.ops += entered
+        result = tied_to(tracer, site, seal, result)
+    return result
+
+
+def tied_to(tracer: Tracer, site: Site, seal: Sealed, result: Any) -> Any:
+    """A result, into which something behind the seal went."""
+    kind = type(result)
+    if result is NotImplemented:
+        return result
+    if kind is tuple:
+        return tuple([tied_to(tracer, site, seal, x) for x in result])
+    if kind not in BOXES:
+        return behind(tracer, result, seal.name, seal)
+    if isinstance(seal, Held) and kind is ArrayBox and result.memory.owner is seal.thing:
+        return result  # an array in its memory, which knows what it shows
+    return tied_box(tracer, site, result, seal)
+
+
+def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
+    """The same number or array, into which something behind the seal went."""
+    fn: Any = tied
+    others = tokens(tracer, seal)
+    if isinstance(seal, Held):
+        fn = Unfollowed(seal.name, places.blame(site))
+    if not others:
+        return box
+    op = append(tracer.tape, fn, (box.op, *others), {}, box.value, site)
+    if type(box) is ArrayBox:
+        return ArrayBox(box.value, op, box.memory, (box, fn, op.args[1:], {}))
+    return Box(box.value, op)
+
+
+from . import border  # noqa: E402  (border and this module need each other)
