@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .elementwise import filled
-from .registry import frule, query
+from .registry import frule, query, rrule
 
 
 def linear(*fns: Callable[..., Any], wrt: tuple[int, ...] = (0,)) -> None:
@@ -73,3 +73,16 @@ def _multilinear(fn: Callable[..., Any]) -> Callable[..., Any]:
         return fn(*primals, **options), total
 
     return rule
+
+
+def variable(x: Any) -> Any:
+    """The identity: gives a position of an argument a variable of its own."""
+    return x
+
+
+@rrule(variable)
+def _variable(x):
+    def pullback(dz):
+        return (dz,)
+
+    return variable(x), pullback

@@ -8,6 +8,9 @@ pullback     maps the cotangent of the value to a tuple of cotangents, one for e
 cotangent    the derivative of the final result with respect to a value; ``None`` is a zero.
 frule        a function of the operands and their tangents; returns ``(value, tangent)``. Where there is none, the
              forward mode transposes the pullback, so that an rrule alone is enough for both modes.
+pure         a rule that depends on nothing but its arguments and does nothing but compute: it may be run as often as
+             one likes, and is run once for all calls with arguments of the same types. Ours are, by declaration.
+recorded     any other rule: its body is run once a call and traced like user code, and its pullback once a sweep.
 tangent      the derivative of a value along a direction in the space of the inputs; ``None`` is a zero.
 operand      a parameter without default: a number, an array, or a list or tuple of them.
 option       a parameter with a default (``axis=None``): a plain Python value that a rule may look at; a
@@ -21,6 +24,8 @@ awaited      rules for a package that nobody need have: loaded when a callable o
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable
@@ -52,7 +57,8 @@ class Rule:
     ``kind`` is one of ``RRULE``, ``NONDIFF``, ``QUERY``, ``MUTATOR`` and ``CALLER``; ``function`` is the rrule (kind
     ``RRULE``), the functional equivalent (kind ``MUTATOR``) or ``None``. ``partials`` are the partial
     derivatives of an elementwise function (see `elementwise`), ``forward`` is the frule, and ``gaps`` says whether
-    some partials are unknown.
+    some partials are unknown. ``pure`` and ``pure_forward`` say whether the rrule and the frule are pure; ``custom``
+    says that the callable is nothing but its rule (see `custom_rule`).
     """
 
     kind: str
@@ -60,6 +66,16 @@ class Rule:
     partials: tuple[Any, ...] | None = None
     forward: Callable[..., Any] | None = None
     gaps: bool = False
+    pure: bool = True
+    pure_forward: bool = True
+    custom: bool = False
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the rule that the reverse mode goes by is not pure."""
+        if self.function is None:
+            return self.forward is not None and not self.pure_forward
+        return not self.pure
 
 
 class Rules(dict[Hashable, Rule]):
@@ -149,13 +165,29 @@ def load(package: str) -> bool:
     return True
 
 
-def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = tuple(os.path.join(HOME, part) for part in ("tracer", "transforms", "rules"))
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a rule is one of the package."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and code.co_filename.startswith(OURS)
+
+
+def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:
     """Make each of ``primitives`` differentiable by the decorated rule.
 
     The rule is called with the arguments of the primitive and returns its value and a pullback, which maps
     the cotangent of the value to a tuple with one cotangent for each parameter, in order; ``None`` stands
     for zero and trailing zeros may be left out. An operand that is a list or a tuple gets its cotangents in
     a list or tuple of the same structure.
+
+    Value and pullback are a pair. Where a traced argument is given, the rule is called in the primitive's place, once a
+    call, and its pullback once in each reverse sweep that comes there, in reverse order; both may draw random numbers,
+    read a clock, print, append or count. A rule that does nothing of that kind, and depends on nothing but its
+    arguments, is ``pure``: with ``pure=True`` it is not run at each call but once for arguments of the same types,
+    which is faster by far.
 
     >>> import math
     >>> @rrule(math.cbrt)
@@ -167,13 +199,13 @@ def rrule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def decorate(rule: F) -> F:
-        register(primitives, Rule(RRULE, rule))
+        register(primitives, Rule(RRULE, rule, pure=pure or is_ours(rule)))
         return rule
 
     return decorate
 
 
-def frule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
+def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:
     """Give each of ``primitives`` the decorated rule for the forward mode.
 
     The rule is called as ``rule(primals, tangents, **options)``: a tuple of the operands, a tuple with the tangent
@@ -185,6 +217,12 @@ def frule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
     One rule is enough for both modes: where there is no frule the forward mode transposes the pullback, and where
     there is no rrule the reverse mode transposes this rule. A second one pays where that would compute something
     twice. An rrule that is registered after an frule takes the place of both.
+
+    The rule is called in the primitive's place, once a call, and its value and its tangent are a pair. What it computes
+    from the tangents is the derivative for whatever tangents there are, so it must be linear in them; where they are
+    not known yet (in all but `jvp`) it is given ones. A rule that does nothing but compute from its arguments is
+    ``pure``: with ``pure=True`` it is not run at each call but once for arguments of the same types. Where both modes
+    have a rule, the one that is asked for is run.
 
     >>> import math
     >>> @frule(math.cbrt)
@@ -199,7 +237,8 @@ def frule(*primitives: Callable[..., Any]) -> Callable[[F], F]:
             known = lookup(primitive)
             if known is None or known.kind != RRULE:
                 known = Rule(RRULE)
-            register((primitive,), replace(known, forward=rule))
+            own = pure or is_ours(rule)
+            register((primitive,), replace(known, forward=rule, pure_forward=own))
         return rule
 
     return decorate

@@ -48,5 +48,5 @@ def registered():
     yield
     for fn in [fn for fn in rules if fn not in before]:
         del rules[fn]
-    for fn in [fn for fn in before if fn not in rules]:
+    for fn in [fn for fn in before if rules.get(fn) is not before[fn]]:
         rules[fn] = before[fn]

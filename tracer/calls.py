@@ -188,7 +188,8 @@ def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
-    if type(fn) is FunctionType and rule.kind != registry.CALLER:
+    is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
+    if type(fn) is FunctionType and rule.kind != registry.CALLER and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
     if (
         kwargs
@@ -233,6 +234,10 @@ def primitive(
         return closing.called_back(tracer, site, fn, rule, args, kwargs)
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
+    if is_recorded:
+        result = pairs.call(tracer, site, fn, rule, args, kwargs)
+        if result is not NotImplemented:
+            return result
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
@@ -247,6 +252,9 @@ def primitive(
         return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs)
+    if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
+        if not registry.is_ours(rule.function):  # the identity, with a derivative that is another's
+            return pairs.returned(tracer, site, fn, args, kwargs, result)
     if rule.gaps and len(tracer.tape.ops) > start:
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
@@ -611,7 +619,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import cached, closing, debugger, hooks, reading  # noqa: E402
+from . import cached, closing, debugger, hooks, pairs, reading  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401
 from . import errstate as _errstate  # noqa: E402, F401
 from . import stack as _stack  # noqa: E402, F401

@@ -5,6 +5,9 @@ Words
 primitive   here: a Python function with a rule, which is not looked into.
 hidden      a traced value that such a function can reach other than as an argument: by its closure, by an attribute
             of an object, by a global. Its rule has no cotangent for it, so the derivative would be lost.
+
+Of a rule that is recorded it is known what its value was computed from, and only that counts: it may reach whatever it
+has counted or collected in earlier calls.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ..rules.linear import variable
+from ..rules.registry import NONDIFF, lookup
 from .attributes import slot
 from .box import BOXES
 from .errors import TraceError
 from .places import OURS, blame
 from .session import Tracer
 from .structure import attributes, is_container
-from .tape import Input, Site
+from .tape import Input, Op, Site, ops_in
 
 
 def must_be_closed(
@@ -37,6 +42,59 @@ def must_be_closed(
                 f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}; "
                 f"its derivative would be lost. Make it an argument of {name}, with a cotangent in the rule"
             )
+
+
+def must_come_from(
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    args: Any,
+    kwargs: Any,
+    given: set[Op],
+    own: set[Op],
+    sources: Any,
+) -> None:
+    """Raise where a rule has computed its value from a traced value that it was not given.
+
+    ``given`` are the operands, ``own`` what its body has computed, ``sources`` the value.
+    """
+    todo = list(ops_in(sources))
+    seen = set(todo)
+    while todo:
+        op = todo.pop()
+        if op in given:
+            continue
+        if op in own and op.kind == "call":
+            new = [x for x in op.operands() if x not in seen]
+            seen.update(new)
+            todo += new
+        elif depends_on_arguments(op):
+            name = getattr(fn, "__name__", "the function")
+            paths = [
+                path
+                for path, x in reached(tracer, fn, name, args, kwargs)
+                if type(x) in BOXES and (x.op is op or x.value is op.value)
+            ]
+            what = paths[0] if paths else f"{op.type} of {op.site}"
+            raise TraceError(
+                f"{blame(site)}: {name} has a rule, which computes the value from the traced value {what}; its "
+                f"derivative would be lost. Make it an argument of {name}, with a cotangent in the rule"
+            )
+
+
+def depends_on_arguments(op: Op) -> bool:
+    """Whether a derivative may be asked by something that an op was computed from."""
+    todo, seen = [op], {op}
+    while todo:
+        op = todo.pop()
+        if op.fn is variable or (isinstance(op, Input) and op.role == "argument"):
+            return True
+        rule = lookup(op.fn)
+        if rule is None or rule.kind != NONDIFF:
+            new = [x for x in op.operands() if x not in seen]
+            seen.update(new)
+            todo += new
+    return False
 
 
 def is_hidden(value: Any) -> bool:

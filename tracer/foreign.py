@@ -348,6 +348,15 @@ def is_pure(fn: Any) -> bool:
     return any(space.get(name) is fn for space in NUMPY_CORE)
 
 
+def is_draw(fn: Any) -> bool:
+    """Whether an impure function looks at nothing but a clock or the state of a random generator."""
+    owner = getattr(fn, "__self__", None)
+    module = getattr(fn, "__module__", None) or type(owner).__module__
+    return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
+        "numpy.random"
+    )
+
+
 def again(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: bool) -> Any:
     """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
     if not pure and tracer.drawn and tracer.drawn[0][0] == fn:

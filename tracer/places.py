@@ -13,13 +13,11 @@ import sys
 import sysconfig
 from typing import Any
 
+from ..rules.registry import (
+    OURS as OURS,
+)  # where our own code lies: its frames are never the user's
 from .tape import NOWHERE, Site
 
-# Where our own code lies: its frames are never the user's.
-PACKAGE = os.path.dirname(os.path.abspath(__file__))
-OURS = tuple(
-    os.path.join(os.path.dirname(PACKAGE), part) for part in ("tracer", "transforms", "rules")
-)
 # Programs, and other code of ours that lies in no file.
 GENERATED = (*OURS, "<wengert")
 

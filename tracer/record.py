@@ -18,6 +18,7 @@ import numpy as np
 from .arrays import (
     LINEAR,
     VALUE_FREE,
+    Memory,
     box_array,
     current,
     is_followed,
@@ -196,6 +197,25 @@ def lent_by(tracer: Tracer, box: ArrayBox) -> ArrayBox:
         name = type(memory.owner).__name__
         hold(tracer, Held(name, current_ops, memory.owner))
     return box
+
+
+def box_of(tracer: Tracer, op: Op) -> Box:
+    """A box for an op that the program has not come by itself: an array is one of its own."""
+    if not is_traced_array(op.value):
+        return Box(op.value, op)
+    copy = (
+        np.positive if op.value.ndim else np.copy
+    )  # of an array without axes the first makes a number
+    own = append(tracer.tape, copy, (op,), {}, copy(op.value), op.site)
+    memory = Memory(own.value)
+    memory.saved.append(own)
+    return ArrayBox(own.value, own, memory)
+
+
+def known(tracer: Tracer, value: Any, site: Site) -> Any:
+    """A box for an array that a sweep has found without computing it."""
+    fn, args = (np.copy, (value,)) if np.any(value) else (np.zeros, (value.shape, value.dtype))
+    return box(tracer, append(tracer.tape, fn, args, {}, value, site), [])
 
 
 def describe(value: Any) -> str:

@@ -20,6 +20,7 @@ from .errors import TraceError
 from .intrinsic import Intrinsic
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
+from .pairs import settle_pairs
 from .places import OURS
 from .reads import Reads
 from .session import Tracer, active
@@ -31,7 +32,17 @@ from .watchers import uncover
 class Run:
     """One traced run: ``tape``, the plain ``value``, and the trees of arguments, result and the callable itself."""
 
-    __slots__ = ("args", "kwargs", "outcome", "reads", "result", "self_tree", "tape", "value")
+    __slots__ = (
+        "args",
+        "kwargs",
+        "outcome",
+        "reads",
+        "result",
+        "self_tree",
+        "tape",
+        "value",
+        "whole",
+    )
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -42,6 +53,7 @@ class Run:
         self.value: Any = None
         self.reads: Reads | None = None
         self.outcome: Outcome | None = None
+        self.whole = False  # whether derivatives are a part of the run, so that none is to follow
 
 
 def run(
@@ -55,6 +67,8 @@ def run(
     drawn: list[Any] | None = None,
     marks: bool | Watch = False,
     patience: int = 0,
+    then: Callable[[Tracer, Run, Any], Any] | None = None,
+    forward: bool = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -62,11 +76,13 @@ def run(
     noted there what the run reads from outside, and the run's ``outcome`` says what it did to the outside. ``drawn``
     are the results of impure calls that were made already, at the beginning of this run. With ``marks`` the tape
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
-    they run. The first ``patience`` iterations of each loop are not marked.
+    they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
+    the run returns, as a part of the run. ``forward`` says that tangents are wanted of it.
     """
     tape = Tape(*describe(f))
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
+    tracer.forward = forward
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)
         tape.passages = tracer.loops.done
@@ -110,6 +126,10 @@ def run(
         if tracer.refusal is not None:  # whatever the program has made of it
             raise tracer.refusal
         done.result = result_tree(tracer, result)
+        if then is not None:
+            result = then(tracer, done, result)
+            done.result = result_tree(tracer, result)
+            done.whole = True
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
         )
@@ -121,6 +141,8 @@ def run(
         done.value = lower(tracer, result, {}, final=True)
         if protect:
             keep_values(tracer)
+        if tracer.pairs:
+            settle_pairs(tracer)
     except BaseException as error:
         if not settled:
             settle(tracer)

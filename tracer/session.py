@@ -104,6 +104,14 @@ class Tracer:
         self.executing: list[Any] = []  # what `exec` and `eval` are running, as Executions
         self.variables: Any = None  # the site of a call that may look at its caller's: those
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
+        self.expanding = (
+            False  # whether it traces a rule, for all calls with arguments of its types
+        )
+        self.bodies: list[Any] = []  # primitives whose recorded rules are running
+        self.pairs: list[Any] = []  # what such rules have returned in this run (see ``pairs``)
+        # Whether tangents are wanted of what is computed now, and what knows them, if anything does
+        self.forward: Any = False
+        self.last = False  # whether what is computed now is not differentiated any more
 
     def holder_of(self, obj: Any) -> Any:
         """The tree of something that an argument has captured, or the seal that it is behind; else None."""

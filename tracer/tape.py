@@ -278,6 +278,19 @@ def append(
     return op
 
 
+def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
+    """An op of the same kind on another tape, without a value."""
+    args = substitute(op.args, copies.__getitem__)
+    if type(op) is FloatOp:
+        return FloatOp(op.fn, args, None, op.site, tape, op.signature)
+    if isinstance(op, Input):
+        return Input(op.name, None, tape, op.role, op.place)
+    if isinstance(op, KeywordOp):
+        kwargs = substitute(op.kwargs, copies.__getitem__)
+        return type(op)(op.fn, args, kwargs, None, op.site, tape)
+    return (Guard if isinstance(op, Guard) else Op)(op.fn, args, None, op.site, tape)
+
+
 def ops_in(tree: Any) -> Iterator[Op]:
     """Each op in a nested argument."""
     if isinstance(tree, Op):

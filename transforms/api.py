@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.broadcasting import cast
-from ..rules.registry import rrule
+from ..rules.broadcasting import broadcast_like
+from ..rules.linear import variable
 from ..tracer import calls, places
-from ..tracer.arrays import Memory
 from ..tracer.attributes import leaf as seen_by_trace
 from ..tracer.attributes import noted, put, slot
 from ..tracer.border import (
@@ -30,7 +29,8 @@ from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of
-from ..tracer.record import operand
+from ..tracer.pairs import Pair
+from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
 from ..tracer.run import Run, run
 from ..tracer.seals import NUMBERS, VIEWS, is_iterator, sealed
@@ -49,7 +49,7 @@ from ..tracer.structure import (
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
-from .cotangents import refuse_sealed, seeds_of, shaped
+from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
@@ -77,7 +77,9 @@ class Pullback:
     ) -> tuple[Any, ...]:
         """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
         done = self.done
-        if active.tracer is not None and any(type(d) in BOXES for _, d in seeds):
+        if active.tracer is not None and (
+            any(type(d) in BOXES for _, d in seeds) or has_pairs(done.tape)
+        ):
             return record_sweep(active.tracer, done, done.tape.ops, seeds, numbers)
         trees = trees_of(done, numbers)
         wrt = [op for tree in trees for op in sources(tree)]
@@ -116,6 +118,11 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         raise CotangentError(
             f"pullback of {tape.name} ({tape.site.filename}:{tape.site.lineno}): {error}"
         ) from None
+
+
+def has_pairs(tape: Tape) -> bool:
+    """Whether a reverse sweep may run pullbacks that do more than to compute."""
+    return any(type(op.fn) is Pair for op in tape.ops)
 
 
 def trees_of(done: Run, numbers: tuple[int, ...] | None = None) -> list[Tree]:
@@ -211,23 +218,18 @@ def _zero(op: Op) -> Any:
 # --------------------------------------------------------------------------------- inside a traced function
 
 
-def variable(x: Any) -> Any:
-    """The identity: gives a position of an argument a variable of its own."""
-    return x
-
-
-@rrule(variable)
-def _variable(x):  # type: ignore[no-untyped-def]
-    def pullback(dz):  # type: ignore[no-untyped-def]
-        return (dz,)
-
-    return variable(x), pullback
-
-
 def inner_run(
-    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    tracer: Tracer,
+    f: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    forward: bool | Callable[[Run], Any] = False,
 ) -> tuple[Run, int, int]:
-    """Run a function inside a traced one: its run, and where its ops begin and end on the tape."""
+    """Run a function inside a traced one: its run, and where its ops begin and end on the tape.
+
+    ``forward`` says that tangents are wanted, for rules that are run with the function; or it makes, of the run that
+    is about to begin, what they get them from.
+    """
     done = Run(tracer.tape)
     seen = Copies()
     if tracer.loops is not None:
@@ -241,7 +243,16 @@ def inner_run(
     for name, x in kwargs.items():
         named[name], done.kwargs[name] = as_variables(tracer, x, seen, name)
     start = len(tracer.tape.ops)
-    done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
+    before = tracer.forward, tracer.last, tracer.bodies
+    tracer.forward, tracer.last, tracer.bodies = (
+        forward(done) if callable(forward) else forward,
+        False,
+        [],
+    )
+    try:
+        done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
+    finally:
+        tracer.forward, tracer.last, tracer.bodies = before
     if tracer.loops is not None:
         tracer.loops.pin(start, "its derivative is taken inside the function")
     seen.settle()
@@ -289,7 +300,7 @@ class InnerPullback:
     def pull(
         self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
     ) -> tuple[Any, ...]:
-        """All gradients, whatever is asked for: what nobody needs is taken off the tape later."""
+        """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
         if active.tracer is not self.tracer:
             raise TraceError("this pullback was made inside a traced function whose run has ended")
         if (
@@ -299,10 +310,9 @@ class InnerPullback:
             raise TraceError(
                 "this pullback was made inside a checkpointed function and is used outside of it; return it"
             )
+        ops = self.tracer.tape.ops[self.start : self.stop]
         with forgiving(self.tracer):
-            return record_sweep(
-                self.tracer, self.done, self.tracer.tape.ops[self.start : self.stop], seeds, numbers
-            )
+            return record_sweep(self.tracer, self.done, ops, seeds, numbers)
 
 
 intrinsic(InnerPullback.__call__)
@@ -317,7 +327,7 @@ def record_sweep(
 ) -> tuple[Any, ...]:
     """Run the reverse sweep on the active tape."""
     site = places.user_site()
-    trees = trees_of(done)
+    trees = trees_of(done, numbers)
     wrt = [op for tree in trees for op in sources(tree)]
     seeds = [(op, operand(d, [])) for op, d in seeds]
     machine = Recorded(tracer.tape, site)
@@ -337,32 +347,16 @@ def note_decisions(tracer: Tracer, machine: Any) -> None:
 
 def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
     """The derivative that a sweep on the active tape found, as the traced function gets to see it."""
-    value = leaf.value
-    whole = isinstance(value, (int, np.integer))
+    value = 0.0 if isinstance(leaf.value, (int, np.integer)) else leaf.value
     if not isinstance(d, Op):
-        return shaped(Leaf(None, 0.0) if whole else leaf, d)
+        plain = shaped(Leaf(None, value), d)
+        return known(tracer, plain, site) if isinstance(plain, np.ndarray) else plain
     box = box_of(tracer, d)
-    if whole or type(value) is float:
-        return box if type(d.value) is float else calls.call(tracer, site, float, (box,), {})
-    if (
-        isinstance(value, (np.ndarray, np.generic))
-        and getattr(d.value, "dtype", None) != value.dtype
-    ):
-        return calls.call(tracer, site, cast, (box, value.dtype), {})
+    if not alike(d.value, value):
+        box = calls.call(tracer, site, broadcast_like, (box, value), {})
+        if type(value) is float and type(box.value) is not float:
+            box = calls.call(tracer, site, float, (box,), {})
     return box
-
-
-def box_of(tracer: Tracer, op: Op) -> Box:
-    """A box for an op of a reverse sweep."""
-    if not isinstance(op.value, np.ndarray):
-        return Box(op.value, op)
-    copy = (
-        np.positive if op.value.ndim else np.copy
-    )  # of an array without axes the first makes a number
-    own = append(tracer.tape, copy, (op,), {}, copy(op.value), op.site)
-    memory = Memory(own.value)
-    memory.saved.append(own)
-    return ArrayBox(own.value, own, memory)
 
 
 def as_variables(

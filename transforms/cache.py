@@ -123,6 +123,7 @@ class Entry:
         self.dynamic: frozenset[Any] = frozenset()
         self.dynamic_names: list[str] = []
         self.unfit: str | None = None
+        self.whole = False  # whether the reverse sweep must be a part of the run (see ``pairs``)
         self.unrolled: dict[str, str] = {}  # why loops were left as they are, by their places
         self.given_up: str | None = None
         self.streak = 0

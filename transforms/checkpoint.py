@@ -10,7 +10,7 @@ escape    a value of the stretch that somebody outside could get hold of other t
 
 A stretch is recorded like any other before it is folded, so what the function reads by its closure, from objects or
 globals are operands of the segment like its arguments. Where folding could change what the program means (random
-numbers, prints, writes to what lies outside), the stretch stays as it is.
+numbers, prints, writes to what lies outside, rules that are not pure), the stretch stays as it is.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
 from ..tracer.loops import Carry
+from ..tracer.pairs import Pair
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import attributes, is_container
-from ..tracer.tape import GONE, Input, Op, Site, Tape, append, element, primal, substitute
+from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element, primal, substitute
 from ..tracer.tracebacks import entrance, fold
 from . import forward
 from .loops import LoopFunction
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
-from .skeleton import copy_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,8 +52,8 @@ def checkpoint(f: F) -> F:
     layer, for one more forward run. Values and gradients are the same, to the bit where they are traced.
 
     Operations are repeated, not the function: it is called once, and prints once. A call that draws random numbers,
-    prints, or writes to something outside keeps its values as if it were not checkpointed. A value that leaves the
-    function other than in its result and is used later raises `TraceError`.
+    prints, writes to something outside, or uses a rule that is not pure keeps its values as if it were not
+    checkpointed. A value that leaves the function other than in its result and is used later raises `TraceError`.
 
     >>> import math
     >>> from wengert import grad
@@ -119,7 +119,7 @@ class Stretch:
         """Sort the ops; says whether repeating those of the body later would give the same."""
         for op in self.tracer.tape.ops[self.start :]:
             inner = any(x in self.body for x in op.operands())
-            if op.kind == "effect":
+            if op.kind == "effect" or type(op.fn) is Pair:
                 return False
             if op.kind == "guard":
                 self.last.append(op)
@@ -143,10 +143,11 @@ class Stretch:
         fn = op.fn
         if fn is element:
             return op.args[0] not in self.first
+        rule = lookup(fn)
         if (
             type(fn) not in (Segment, LoopFunction)
             and not isinstance(fn, Carry)
-            and lookup(fn) is None
+            and (rule is None or rule.recorded)
             and not is_pure(fn)
         ):
             return False

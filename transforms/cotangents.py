@@ -138,3 +138,10 @@ def shaped(leaf: Leaf, d: Any) -> Any:
     if isinstance(value, complex):
         return complex(0 if d is None else d)
     return float(0.0 if d is None else np.real(d))
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two values are of one type, dtype and shape."""
+    return type(a) is type(b) and (
+        not isinstance(a, np.ndarray) or (a.dtype == b.dtype and a.shape == b.shape)
+    )

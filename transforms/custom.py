@@ -17,21 +17,29 @@ import numpy as np
 from ..rules.registry import RRULE, Rule, rules
 from ..tracer import places
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.pairs import pair_of, place_of
 from ..tracer.session import active, intrinsic
 from ..tracer.tracebacks import entrance
 
 
 @intrinsic
 @entrance
-def custom_rule(rule: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
+def custom_rule(
+    rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: bool = False
+) -> Callable[..., Any]:
     """Turn a function that returns its value and its pullback into a function that returns its value.
 
     The decorated function is written like a rule (see `rrule`): it returns ``(value, pullback)``, and the pullback maps
     the cotangent of the value to a tuple with one cotangent for each parameter, in order; ``None`` is a zero. What
-    comes back is called for its value everywhere, and is differentiated by that pullback alone: the body is not looked
-    into. It may be a method; then ``self`` is the first parameter, and its cotangent None.
+    comes back is called for its value everywhere, and is differentiated by that pullback alone: no derivative flows
+    through the body. It may be a method; then ``self`` is the first parameter, and its cotangent None.
 
-    The pullback is traced when it is needed, so second derivatives need no more than operations that have rules.
+    The function runs once a call, and its pullback once in each reverse sweep that comes there, in reverse order; both
+    share the variables of that call, and may draw random numbers, print, append or count. They are traced when a second
+    derivative is taken, which needs no more than operations that have rules. A function that does nothing but compute
+    from its arguments is pure: ``@custom_rule(pure=True)`` runs it once for arguments of the same types, and is as fast
+    as a rule of the package.
+
     Parameters with a default are options, which are plain values. What the function reads beside its arguments (by a
     closure, from ``self``) has no derivative: where that is a traced value, the call raises `TraceError`. A cotangent
     of another shape than its argument raises `CotangentError`.
@@ -48,6 +56,8 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
     >>> grad(log1pexp)(0.0), grad(grad(log1pexp))(0.0)
     (0.5, 0.25)
     """
+    if rule is None:
+        return functools.partial(custom_rule, pure=pure)
     if not isinstance(rule, types.FunctionType):
         raise TypeError(f"custom_rule decorates a function, not a {type(rule).__name__}")
     if active.tracer is not None:
@@ -57,7 +67,7 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
         )
 
     @functools.wraps(rule)
-    def function(*args: Any, **kwargs: Any) -> Any: return pair(rule, rule(*args, **kwargs))[0]  # fmt: skip
+    def function(*args: Any, **kwargs: Any) -> Any: return pair_of(rule, rule(*args, **kwargs))[0]  # fmt: skip
 
     code, made = rule.__code__, cast(types.FunctionType, function)
     # The place of the user's function, so that errors, tapes and `explain` show it; and a code object of its own.
@@ -68,31 +78,25 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
         co_firstlineno=code.co_firstlineno,
     )
     # No program and no expansion can know of a new function: nothing has to be forgotten, as after `register`.
-    dict.__setitem__(rules, function, Rule(RRULE, checked(rule)))
+    dict.__setitem__(
+        rules, function, Rule(RRULE, checked(rule) if pure else rule, pure=pure, custom=True)
+    )
     return function
 
 
-def place_of(rule: types.FunctionType) -> str:
-    return f"{rule.__name__} ({rule.__code__.co_filename}:{rule.__code__.co_firstlineno})"
-
-
-def pair(rule: types.FunctionType, made: Any) -> tuple[Any, Any]:
-    """What a rule returned, if it is a value and a pullback."""
-    if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
-        raise CotangentError(f"{place_of(rule)} is a custom rule and must return (value, pullback)")
-    return made
-
-
 def checked(rule: types.FunctionType) -> Callable[..., Any]:
-    """The rule, with a look at what it and its pullback return."""
+    """A pure rule, with a look at what it and its pullback return."""
 
     @functools.wraps(rule)
     def checking(*args, **kwargs):  # type: ignore[no-untyped-def]
-        value, pullback = pair(rule, rule(*args, **kwargs))
+        value, pullback = pair_of(rule, rule(*args, **kwargs))
 
         def checking_pullback(dy):  # type: ignore[no-untyped-def]
             cotangents = pullback(dy)
-            if not isinstance(cotangents, tuple) or len(cotangents) > len(args) + len(kwargs):
+            if not isinstance(cotangents, tuple) or (
+                len(cotangents) > len(args) + len(kwargs)
+                and len(cotangents) > rule.__code__.co_argcount
+            ):
                 raise CotangentError(
                     f"the pullback of {place_of(rule)} must return a tuple with one cotangent for each argument"
                 )

@@ -32,6 +32,8 @@ from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
 from .cache import Entry, entry_of, key_of, lock, settings, switch
 from .gather import is_element
+from .loops import LoopFunction
+from .pairs import Late
 from .programs import Miss, Program, Unfit
 from .roll import roll
 from .silence import put_first
@@ -143,6 +145,8 @@ class Caller:
         reads = Reads(entry.dynamic)
         value, done = self.traced(args, kwargs, reads, drawn)
         start = time.perf_counter()
+        # Loops so long that they are rolled while they run would be as long as they are.
+        long = any(type(op.fn) is LoopFunction for op in done.tape)
         try:
             self.roll(entry, done)
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
@@ -152,12 +156,15 @@ class Caller:
             program = entry.join(self.build(done))
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
+            entry.whole |= isinstance(why, Late) and not long
         except Exception as error:
             if settings.strict:
                 raise
             entry.unfit = f"an error of Wengert's own, please report it: {error!r}"
         else:
             program.seconds = time.perf_counter() - start
+            if entry.whole:
+                entry.unfit = None
             entry.add(program)
             self.attach(program)
         return value

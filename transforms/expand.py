@@ -31,6 +31,7 @@ from ..tracer import calls, places, protocols
 from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
+from ..tracer.foreign import is_draw
 from ..tracer.missing import no_rule
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
@@ -198,6 +199,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
             raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
         found.drawn = drawn
+        found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
@@ -207,11 +209,21 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     return found, leaves
 
 
+def is_asked(op: Op) -> bool:
+    """Whether an operation has a rule that is recorded, but has not run with it: the sweep must run it."""
+    rule = registry.lookup(op.fn)
+    return rule is not None and rule.function is not None and not rule.pure
+
+
 def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any:
     """The pullback of arithmetic on plain floats as one function ``pull(dz, op, cotangents)`` that accumulates too.
 
     It is kept in the op's signature until a rule changes.
     """
+    if is_asked(op):
+        from .pairs import direct_asked
+
+        return direct_asked(active_leaves)
     expansion, _ = expansion_of(op, active_leaves, dz)
     if expansion is None:  # no derivative, as of ``//``
         expansion = Expansion(constant_tape(op), [], [])
@@ -260,6 +272,7 @@ class Stage:
         own = rule is None or is_own(rule)
         self.tracer = Tracer(self.tape, reads=None if own else Reads())
         self.tracer.modules = MODULES
+        self.tracer.expanding = True
         self.inputs: list[Op] = []
         self.objects: list[Any] = []  # among the arguments
 
@@ -301,11 +314,26 @@ class Stage:
     def close(self, result: Any) -> bool:
         """End the tape with this result; says whether it holds for this run only."""
         self.tape.result = result
+        if self.tracer.reads is not None:
+            must_be_pure(self.op, self.tape)
         outside = {x: x.value for x in self.tape.inputs if x.role == "outside"}
         if outside:
             fix(self.tape, outside)
         read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
         return read or self.decided
+
+
+def must_be_pure(op: Op, tape: Tape) -> None:
+    """Raise where somebody's rule is not what it was declared to be."""
+    for x in tape.ops:
+        if x.kind == "effect" or (
+            x.kind == "call" and registry.lookup(x.fn) is None and is_draw(x.fn)
+        ):
+            what = "does something outside" if x.kind == "effect" else "asks for what changes"
+            raise TraceError(
+                f"{places.blame(op.site)}: the rule of {fn_name(op.fn)} is declared pure, but it {what} "
+                f"({fn_name(x.fn)}, {x.site}); leave out pure=True"
+            )
 
 
 def pulled_back(
@@ -362,10 +390,7 @@ def is_own(rule: registry.Rule) -> bool:
 
     Such a rule depends on nothing but its arguments, and takes None for the cotangent of an output that nobody uses.
     """
-    if rule.function is None:
-        return False
-    code = getattr(inspect.unwrap(rule.function), "__code__", None)
-    return code is not None and code.co_filename.startswith(places.OURS)
+    return rule.function is not None and registry.is_ours(rule.function)
 
 
 def rounds(op: Op, rule: registry.Rule) -> bool:

@@ -42,15 +42,40 @@ from .simplify import pruned, simplified
 class Pusher:
     """Carries tangents along ops, and puts what that takes on a tape."""
 
-    def __init__(self, tape: Tape, site: Site) -> None:
+    def __init__(self, tape: Tape, site: Site, fixed: bool = False) -> None:
         self.tape = tape
         self.site = site
+        self.fixed = fixed  # whether the tape is for these values of the variables alone
         self.tangents: dict[Op, Any] = {}
         self.momentary = ""  # the name of a function whose pushforward holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.gaps = False  # whether a part of a tangent is missing
         self.recorder = Recorded(tape, site)
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
+        self.still: set[Op] = set()  # what is known to have no tangent
+
+    def at(self, op: Op) -> Any:
+        """The tangent of an op while the run goes on, for a rule that runs with it (see ``tracer.directions``)."""
+        tangents, still = self.tangents, self.still
+        todo = [op]
+        with np.errstate(all="ignore"):
+            while todo:
+                x = todo[-1]
+                if x in tangents or x in still:
+                    todo.pop()
+                    continue
+                operands = x.operands() if x.kind == "call" else []
+                before = [y for y in operands if y not in tangents and y not in still]
+                if before:
+                    todo += before
+                    continue
+                moves = any(y in tangents for y in operands)
+                t = self.push(x) if moves and getattr(x.value, "dtype", None) != bool else None
+                if t is None:
+                    still.add(x)
+                else:
+                    tangents[x] = t
+        return self.known(op)
 
     def sweep(self, ops: Iterable[Op], seeds: list[tuple[Op, Any]], results: list[Op]) -> list[Any]:
         """The tangents of ``results``, given those of some variables (``seeds``); None is a zero."""
@@ -59,7 +84,7 @@ class Pusher:
         steps, _ = dependents(ops, list(tangents))
         with np.errstate(all="ignore"):
             for op in needed(steps, results):
-                t = self.push(op)
+                t = self.push(op) if op not in tangents else None
                 if t is not None:
                     tangents[op] = t
         return [self.known(op) for op in results]
@@ -85,10 +110,15 @@ class Pusher:
             if all(t is None or type(primal(t)) is float for t in given):
                 key = op.signature, tuple([t is None for t in given])
                 if key not in self.recipes:
-                    self.recipes[key] = recipe_of(pushforward_of(op, self.tangents)[0])
+                    found = None if is_asked_forward(op) else pushforward_of(op, self.tangents)[0]
+                    self.recipes[key] = recipe_of(found)
                 recipe = self.recipes[key]
                 if recipe is not None:
                     return self.follow(recipe, op, given)
+        if is_asked_forward(op):
+            from .pairs import push_asked
+
+            return push_asked(self, op)
         pushforward, inputs = pushforward_of(op, self.tangents)
         if pushforward is None:
             return None
@@ -125,6 +155,14 @@ def push_unfollowed(pusher: Pusher, op: Op) -> Any:
 
 
 OWN[Unfollowed] = push_unfollowed
+
+
+def is_asked_forward(op: Op) -> bool:
+    """Whether an operation has rules that must be run in the sweep, and no other: see `expand.is_asked`."""
+    rule = registry.lookup(op.fn)
+    if rule is None or rule.pure or rule.function is None:
+        return False
+    return rule.forward is None or not rule.pure_forward
 
 
 class Recipe(NamedTuple):

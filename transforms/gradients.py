@@ -16,16 +16,17 @@ import numpy as np
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
-from ..tracer.run import Run
-from ..tracer.session import active, intrinsic
+from ..tracer.run import Run, run
+from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, leaves
-from ..tracer.tape import Input, Tape, type_name
+from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
 from ..tracer.tracebacks import entrance
-from .api import Pullback, inner_pullback
+from .api import InnerPullback, Pullback, inner_pullback
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
 from .pickling import at_place, place_of
 from .programs import Builder, Program
+from .silence import silent
 
 
 class Gradient(Dispatcher):
@@ -73,6 +74,18 @@ class Gradient(Dispatcher):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         self.check_arguments(args)
+        # What a program has drawn for pullbacks as well is taken over by a run that has them in it.
+        if (reads is not None or drawn) and self.entry().whole:
+
+            def then(tracer: Tracer, done: Run, value: Any) -> Any:
+                ops = tracer.tape.ops
+                back = InnerPullback(done, tracer, 0, len(ops))
+                ops.append(Op(silent, (), None, NOWHERE, tracer.tape))
+                tracer.last = True
+                return self.answer(value, back, args)
+
+            done = run(self.f, args, kwargs, reads=reads, drawn=drawn, then=then)
+            return done.value, done
         done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
         return self.answer(done.value, Pullback(done), args), done
 
@@ -99,6 +112,9 @@ class Gradient(Dispatcher):
         return tree
 
     def build(self, done: Run) -> Program:
+        builder = Builder(done, self.__name__, self.entry().names)
+        if done.whole:
+            return builder.build([], [], "{value}")
         tree = self.differentiated(done)
         seeds = [
             (op, 1.0 if isinstance(op.value, float) else d)
@@ -111,7 +127,7 @@ class Gradient(Dispatcher):
         elif self.has_aux:
             answer = f"({gradients}, {{aux}})"
         numbers = [i % len(done.args) for i in self.numbers]
-        return Builder(done, self.__name__, self.entry().names).build(numbers, seeds, answer)
+        return builder.build(numbers, seeds, answer)
 
 
 def state_at(module: str, name: str) -> Any:

@@ -18,17 +18,19 @@ import numpy as np
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
+from ..tracer.record import box_of
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, append, primal
 from ..tracer.tracebacks import entrance
-from .api import box_of, inner_run, note_decisions
+from .api import forgiving, inner_run, note_decisions
 from .batch import Batch
 from .cotangents import refuse_sealed_between
 from .dispatch import written
 from .forward import Pusher
 from .gradients import check_argument, checked_argnums, grad, name_of
+from .pairs import Late
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Once, Pushed, Transform, Whole, check_sequences
@@ -65,7 +67,7 @@ class Jacobian(Transform):
         for i in numbers:
             if not -len(args) <= i < len(args):
                 raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
-        done, start, stop = inner_run(tracer, self.f, args, kwargs)
+        done, start, stop = inner_run(tracer, self.f, args, kwargs, self.mode == FORWARD)
         for i in numbers:
             check_argument(self.f, i, done.args[i], args[i])
         asked = [done.args[i] for i in numbers]
@@ -148,7 +150,11 @@ class Blocks:
             scratch.ops.append(dummy)
             assert leaf.op is not None
             seeds.append((leaf.op, dummy))
-        found, momentary = self.swept(scratch, seeds, wanted)
+        try:
+            with forgiving(self.tracer):
+                found, momentary = self.swept(scratch, seeds, wanted)
+        except Late:  # a pullback that must run in this run, once for each column
+            return self.one_by_one(seeds, wanted)
         if momentary:
             return self.one_by_one(seeds, wanted)
         scratch.result = found

@@ -19,7 +19,7 @@ from ..rules import registry
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, primal
 from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn
-from .expand import expansion_of, leaves_of, looked_at
+from .expand import expansion_of, is_asked, leaves_of, looked_at
 from .loop_source import is_cheap
 from .loops import STEPS, WHILE, Family, LoopFunction, Unrolled, Variant, example, is_smooth
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
@@ -77,6 +77,8 @@ class Body(Recorded):
         return made
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        if is_asked(op):
+            raise Unrolled(f"the rule of {op.fn} runs at each call ({op.site})")
         if isinstance(dz, Parts):
             dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, primal(dz))

@@ -32,7 +32,7 @@ from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
 from ..tracer.border import ATOMS, External
 from ..tracer.errstate import CHANGES, is_balanced
-from ..tracer.foreign import is_pure
+from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
@@ -51,6 +51,7 @@ from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import SAFE, STEADY, is_fresh, is_plain_product, is_steady, is_straight, is_whole
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
+from .pairs import settled
 from .reverse import Recorded, decisions, sweep
 from .silence import QUIET, restore, silent, usual, watched
 from .simplify import optimised, simplified
@@ -361,8 +362,16 @@ class Builder:
         """The tape with its reverse sweep, and the cotangents of ``wrt``."""
         forward = self.done.tape.ops
         tape = Tape(self.done.tape.name, self.done.tape.site)
-        tape.ops = [*forward, *[d for _, d in seeds if isinstance(d, Input)]]
         quiet = Op(silent, (), None, NOWHERE, tape)
+        turn = next((i for i, op in enumerate(forward) if op.fn is silent), None)
+        if turn is not None:  # the sweep is a part of the run
+            del forward[turn]
+            tape.ops = forward.copy()
+            if not any(map(may_warn, forward)):
+                return tape, {}, None
+            tape.ops.insert(turn, quiet)
+            return tape, {}, quiet
+        tape.ops = [*forward, *[d for _, d in seeds if isinstance(d, Input)]]
         tape.ops.append(quiet)
         start = len(tape.ops)
         machine = Recorded(tape, NOWHERE)
@@ -439,8 +448,10 @@ class Builder:
 
     def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
         """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
-        done, template = self.done, self.outcome.template
         argnums = list(argnums)
+        if not argnums:  # all derivatives have been taken in the run
+            settled(self.done)
+        done, template = self.done, self.outcome.template
         trees = [done.args[i] for i in argnums]
         wrt = [op for tree in trees for op in sources(tree)]
         tape, found, quiet, drawn = self.best(wrt, seeds)
@@ -1023,12 +1034,3 @@ def is_plain_effect(op: Op) -> bool:
             op.args[0], (type, types.ModuleType, types.FunctionType)
         )
     return op.fn is print or (bool(op.args) and isinstance(op.args[0], External))
-
-
-def is_draw(fn: Any) -> bool:
-    """Whether an impure function looks at nothing but a clock or the state of a random generator."""
-    owner = getattr(fn, "__self__", None)
-    module = getattr(fn, "__module__", None) or type(owner).__module__
-    return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
-        "numpy.random"
-    )

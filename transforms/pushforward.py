@@ -96,7 +96,8 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
             message = f"the rule of {name} failed with {type(error).__name__}: {error}"
             raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
         found.drawn = drawn
-        if drawn:
+        found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
+        if drawn and not found.momentary:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
         if not found.momentary:
@@ -108,7 +109,7 @@ def made(
     op: Op, rule: registry.Rule, leaves: list[Any], given: list[Any]
 ) -> tuple[Pushforward, set[int]]:
     """Trace a rule. Says also which integer leaves it looked at."""
-    if rule.forward is not None:
+    if rule.forward is not None and (rule.pure_forward or rule.function is None):
         found = by_frule(op, rule, leaves, given)
         if found is not None:
             return found

@@ -36,7 +36,7 @@ from ..tracer.tape import (
     substitute,
 )
 from .columns import Column, add_columns
-from .expand import Expansion, direct_pull, expansion_of, is_own, is_whole, rounds
+from .expand import Expansion, direct_pull, expansion_of, is_asked, is_own, is_whole, rounds
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -163,6 +163,12 @@ class Machine:
     def add(self, x: Any, y: Any) -> Any:
         raise NotImplementedError
 
+    def ask(self, op: Op, dz: Any, active: set[Op]) -> None:
+        """Pull by a rule that runs in the sweep."""
+        from .pairs import pull_asked
+
+        pull_asked(self, op, dz, active)
+
     def whole(self, op: Op, dz: Parts) -> tuple[Any, ...]:
         """The cotangent of a tuple. Where there is none of a part, the rules of others get zeros."""
         rule = lookup(op.fn)
@@ -229,6 +235,8 @@ class Numeric(Machine):
             pull = op.signature.pulls[pattern] or direct_pull(op, active, dz, pattern)
             pull(dz, op, self.cotangents)
             return
+        if is_asked(op):
+            return self.ask(op, dz, active)
         if isinstance(dz, Parts):
             dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, dz)
@@ -398,11 +406,14 @@ class Recorded(Machine):
             a, b = op.args
             key = op.signature, (a in active) + 2 * (b in active)
             if key not in self.recipes:
-                self.recipes[key] = recipe_of(expansion_of(op, active, primal(dz))[0])
+                found = None if is_asked(op) else expansion_of(op, active, primal(dz))[0]
+                self.recipes[key] = recipe_of(found)
             recipe = self.recipes[key]
             if recipe is not None:
                 self.follow(recipe, op, dz)
                 return
+        if is_asked(op):
+            return self.ask(op, dz, active)
         if isinstance(dz, Parts):
             dz = self.whole(op, dz)
         expansion, leaves = expansion_of(op, active, primal(dz))

@@ -959,6 +959,7 @@ def same_puts(one: Step | None, other: Step | None) -> bool:
 
 def is_known(fn: Any) -> bool:
     """Whether a callable gives the same result for the same arguments."""
-    return (
-        isinstance(fn, Carry) or fn is element or type(fn) is LoopFunction or lookup(fn) is not None
-    )
+    if isinstance(fn, Carry) or fn is element or type(fn) is LoopFunction:
+        return True
+    rule = lookup(fn)
+    return rule is not None and not rule.recorded

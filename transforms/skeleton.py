@@ -9,7 +9,7 @@ import numpy as np
 
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, mapped, rebuild
-from ..tracer.tape import FloatOp, Guard, Input, KeywordOp, Op, Tape, substitute
+from ..tracer.tape import Op, Tape, copy_of
 
 
 def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
@@ -36,19 +36,6 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
     result.result = tree_of(done.result)
     result.tape.result = rebuild(result.result, lambda x: x.value if x.op is None else x.op)
     return result, copies
-
-
-def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
-    """An op of the same kind on another tape, without a value."""
-    args = substitute(op.args, copies.__getitem__)
-    if type(op) is FloatOp:
-        return FloatOp(op.fn, args, None, op.site, tape, op.signature)
-    if isinstance(op, Input):
-        return Input(op.name, None, tape, op.role, op.place)
-    if isinstance(op, KeywordOp):
-        kwargs = substitute(op.kwargs, copies.__getitem__)
-        return type(op)(op.fn, args, kwargs, None, op.site, tape)
-    return (Guard if isinstance(op, Guard) else Op)(op.fn, args, None, op.site, tape)
 
 
 def stub(value: Any) -> Any:

@@ -128,9 +128,14 @@ class Pushed(Transform):
 
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         primals, tangents = args
-        done, start, stop = inner_run(tracer, self.f, tuple(primals), {})
-        seeds = tangent_seeds(tracer, done, tangents, self.title())
-        return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], seeds)
+        pusher = Pusher(tracer.tape, places.user_site())
+
+        def begin(done: Run) -> Pusher:
+            pusher.tangents.update(tangent_seeds(tracer, done, tangents, self.title()))
+            return pusher
+
+        done, start, stop = inner_run(tracer, self.f, tuple(primals), {}, begin)
+        return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], [], pusher)
 
 
 @intrinsic
@@ -188,12 +193,18 @@ def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
     return operand(t, [])
 
 
-def pushed(tracer: Tracer, done: Run, ops: list[Op], seeds: list[tuple[Op, Any]]) -> Any:
+def pushed(
+    tracer: Tracer,
+    done: Run,
+    ops: list[Op],
+    seeds: list[tuple[Op, Any]],
+    pusher: Pusher | None = None,
+) -> Any:
     """Run the forward sweep on the active tape; the tangent of the result."""
     site = places.user_site()
     refuse_sealed_between(done.tape, ops, [], done.result, [op for op, _ in seeds])
     wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
-    pusher = Pusher(tracer.tape, site)
+    pusher = Pusher(tracer.tape, site) if pusher is None else pusher
     found = dict(zip(wanted, pusher.sweep(ops, seeds, wanted), strict=True))
     note_decisions(tracer, pusher)
 
@@ -221,9 +232,9 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     """
     if active.tracer is not None:
         tracer = active.tracer
-        done, start, stop = inner_run(tracer, f, primals, {})
+        done, start, stop = inner_run(tracer, f, primals, {}, forward=True)
         return done.value, Linear(done, tracer.tape.ops[start:stop], Pushed(f).title(), tracer)
-    done = run(f, primals, {}, protect=True)
+    done = run(f, primals, {}, protect=True, forward=True)
     return done.value, Linear(done, done.tape.ops, Pushed(f).title())
 
 
@@ -270,7 +281,7 @@ class Linear:
 
     def swept(self, tape: Tape, seeds: list[tuple[Op, Any]]) -> tuple[list[Any], str]:
         """The tangents of the results, as values; and whose rule decided by the values of tangents."""
-        pusher = Pusher(tape, self.done.tape.site)
+        pusher = Pusher(tape, self.done.tape.site, fixed=True)
         found = pusher.sweep(self.ops, seeds, self.wanted())
         return [t.value if isinstance(t, Op) else t for t in found], pusher.momentary
 
@@ -279,7 +290,7 @@ class Linear:
         tape = Tape("f_jvp", self.done.tape.site)
         tape.ops = [Input(f"t{i}", t, tape) for i, (_, t) in enumerate(seeds)]
         inputs = list(tape.ops)
-        pusher = Pusher(tape, tape.site)
+        pusher = Pusher(tape, tape.site, fixed=True)
         given = [(op, t) for (op, _), t in zip(seeds, inputs, strict=True)]
         tape.result = pusher.sweep(self.ops, given, self.wanted())
         if pusher.momentary:

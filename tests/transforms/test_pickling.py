@@ -239,7 +239,7 @@ def squared():
     """A primitive that only this process knows, with its rule."""
     fn = lambda x: float(x) ** 2
 
-    @rrule(fn)
+    @rrule(fn, pure=True)
     def rule(x):
         def pullback(dz):
             return (dz * 2 * x,)
