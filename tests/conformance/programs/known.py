@@ -1,0 +1,91 @@
+"""Constructs that are left out of the programs for now, because the engine is known to be wrong there.
+
+A construct is named by its template, as it stands in `grammar.txt` or in `pieces`; a whole piece by `piece NAME`, a way
+of asking by `way NAME`. The menders of the engine take a line out when what it says no longer holds; `--all` puts
+everything in again.
+"""
+
+KNOWN: dict[str, str] = {
+    # objects and generators live until the run ends
+    "piece hooks": "objects made in the function live longer than in plain Python",
+    "def $new1(z):\n    try:\n        yield z\n        yield ${n z}\n    finally:\n        print('closed')\n"
+    "for $new_n2 in $new1($n):\n    $block\n    break": "a generator that is left is closed too late",
+    # effects
+    "piece partials": "a partial outside gets a new dict of keywords, calls or not",
+    "ordered.move_to_end('p')": "not carried out",
+    "model.__dict__.pop('area', None)": "runs __delattr__",
+    "model.__dict__.pop('ratio', None)": "runs __delattr__",
+    "items = [*items[:3], $n]": "a new list stored outside is written into the old one",
+    "table = {**table, 'p': $n}": "a new dict stored outside is written into the old one",
+    "nested['a'] = [$n, nested['a'][1]]": "a new list stored outside is written into the old one",
+    "left.xs = [$n, $n]": "a new list stored outside is written into the old one",
+    "thing.items = [$n, *$l]": "a new list stored outside is written into the old one",
+    "nested['a'][1]['b'] = ($n, $l)": "a new list stored outside is written into the old one",
+    "twins[0] = list(twins[0])": "a new list stored outside is written into the old one",
+    "table['lr'] = $n; table['p'] = table['lr']": "a store of the very object that is there is forgotten",
+    # rules of the user
+    "ruled($n)": "the body of a rule runs twice",
+    "ruled(float($n))": "the body of a rule runs twice",
+    "drawn(float($n))": "the body of a rule runs twice",
+    "ruled\ndrawn": "the body of a rule runs twice",
+    "ruled": "the body of a rule runs twice",
+    "drawn": "the body of a rule runs twice",
+    "for i in range($count):\n    $to = ruled(float($n))": "the body of a rule runs twice",
+    # Python's own meaning
+    "print(color, level, Name.A)": "str() of StrEnum and IntEnum",
+    "str(level)": "str() of IntEnum",
+    "f'{level}'": "format() of IntEnum",
+    "str(Name.A)": "str() of StrEnum",
+    "format(Name.A, '>4')": "format() of StrEnum",
+    "Vec.__contains__ = None": "is taken for no __contains__ at all",
+    "Quiet.__getitem__ = lambda self, i: self.z if i < 1 else next(iter([]))": "StopIteration in __getitem__",
+    "Strict.__getattribute__ = lambda self, name: $lit": "the engine itself calls it",
+    "Slotted.__getattr__ = lambda self, name: $lit": "the engine itself calls it",
+    "Vec.__len__ = lambda self: -1": "is not checked",
+    "Vec.__iadd__ = None": "is taken for no __iadd__ at all",
+    "Quiet.__isub__ = None": "is taken for no __isub__ at all",
+    "np.add(vector, weights, out=weights)": "another text of the error where the shapes do not fit",
+    "quiet -= $n": "with a NumPy scalar, __isub__ is passed over",
+    "np.add(vector, $n, out=vector)": "a view of it outside keeps no derivative",
+    "chain[1] = Scale($n)": "a new object stored outside is the old one in kept programs",
+    "$L.extend(z * $n for z in ($n, $lit))": "an iterator is consumed once only",
+    "table.update(p=$n, r=$n)": "arguments given by keyword are those of the traced run",
+    "$D.update(p=$n)": "arguments given by keyword are those of the traced run",
+    "$D.update({'r': $n}, q=$n)": "arguments given by keyword are those of the traced run",
+    "$D.update(x=$n, y=$lit)": "arguments given by keyword are those of the traced run",
+    "$D.update((z, $n) for z in 'pq')": "an iterator is consumed once only",
+    "$L.extend(map($f, [$n]))": "an iterator is consumed once only",
+    "$L[:1] = (z for z in [$n])": "an iterator is consumed once only",
+    "$L.sort(reverse=True)": "arguments given by keyword are those of the traced run",
+    "$L.sort(key=lambda z: ${n z})": "arguments given by keyword are those of the traced run",
+    "$L1.sort(key=lambda z: -z, reverse=$test)": "arguments given by keyword are those of the traced run",
+    "operator.delitem($L, 0)": "lost in kept programs",
+    "model.__dict__": "a stand-in of the engine's gets out",
+    "$name = heapq.heapreplace($L, $n)": "the error of what cannot be compared is another one",
+    "piece subclasses": "subclasses of list, dict and tuple",
+    "len(dir(dynamic)) * $n": "dir() does not see what the run has written",
+    "getattr(dynamic, 'z', $n)": "the context of an AttributeError",
+    "hasattr(dynamic, 'z')": "the context of an AttributeError",
+    "Lazy.__set__ = lambda self, instance, z: None": "a descriptor that becomes a data descriptor is not guarded",
+    "$V += $v": "another text of the error where the shapes do not fit",
+    "w *= $v": "another text of the error where the shapes do not fit",
+    "vec += $n": "with a NumPy scalar, __iadd__ is passed over",
+    "Color.RED._value_ = $lit": "is not guarded",
+    "Thing.k = property(lambda self: $lit, lambda self, z: None)": "vars() of an object with such an attribute",
+    # memory
+    "piece views": "what is written to one array outside has no derivative in others that share its memory",
+    "tail": "what is written to one array outside has no derivative in others that share its memory",
+    "tail[0]": "what is written to one array outside has no derivative in others that share its memory",
+    "tail.sum()": "what is written to one array outside has no derivative in others that share its memory",
+    "tail[:] = $n": "what is written to one array outside has no derivative in others that share its memory",
+    "tail += $n": "what is written to one array outside has no derivative in others that share its memory",
+    # structures
+    "way jvp": "of an argument that is an object or a list and is returned",
+    "Stack([$lit, $lit])": "no gradient for a subclass of list",
+    "Params(x=$lit)": "no gradient for a subclass of dict",
+    "Triple(($lit, $lit))": "no gradient for a subclass of tuple",
+    "(stack)": "no gradient for a subclass of list",
+    # text
+    "float(str($n))": "the gradient is zero",
+    "float(f'{$var}')": "the gradient is zero",
+}

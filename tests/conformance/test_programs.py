@@ -1,0 +1,44 @@
+"""Random programs of a wide grammar, and those of them that once differed (see the package `programs`)."""
+
+import gc
+import re
+from pathlib import Path
+
+import pytest
+from conformance.programs.batches import attempt, prepare
+from conformance.programs.oracle import judge
+from conformance.programs.plan import parsed
+
+PROGRAMS = 200
+TOGETHER = 20  # programs in one test
+FOUND = Path(__file__).with_name("found.txt")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared():
+    prepare()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, TOGETHER))
+def test_random_programs(first):
+    for seed in range(first, first + TOGETHER):
+        program, verdict = attempt(seed)
+        assert verdict.difference is None, f"seed {seed}: {verdict.difference}\n\n{program}"
+
+
+def blocks():
+    """The programs of `found.txt`, with their titles."""
+    for text in re.split(r"(?m)^#: ", FOUND.read_text())[1:]:
+        title, _, program = text.partition("\n")
+        title, _, why = title.partition(" [")
+        marks = [pytest.mark.xfail(reason=why.rstrip("]"), strict=True)] if why else []
+        yield pytest.param(program, id=title.replace(" ", "-"), marks=marks)
+
+
+@pytest.mark.parametrize("text", list(blocks()))
+def test_found(text):
+    program = parsed(text)
+    verdict = judge(program)
+    assert verdict.difference is None, f"{verdict.difference}\n\n{program}"
