@@ -20,12 +20,15 @@ from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, enter, enter_from, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .holders import held, hold
+from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, static
 from .record import effect, has_box, record
 from .session import Tracer, intrinsic
 from .structure import is_container
 from .tails import Tail
 from .tape import Site
+from .text import PRIVATE, TEXTS, bare
 
 PLAIN = frozenset(
     (
@@ -59,6 +62,7 @@ PLAIN = frozenset(
         np.dtype,
     )
 )
+DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for a traced value
 CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtins", "os", "string"))
 
 
@@ -207,7 +211,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     try:
         return look_up(tracer, site, obj, name)
     except AttributeError:
-        if type(obj) not in BOXES and type(obj) not in PLAIN:
+        if type(obj) not in PRIVATE and type(obj) not in PLAIN:
             noted(tracer, obj, name, MISSING, "absent")
         raise
 
@@ -219,8 +223,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         or (id(obj) in tracer.outside and hasattr(obj, "__dict__"))
     ):
         return namespace(tracer, obj)
-    if kind in BOXES:
-        return load_box(tracer, site, obj, name)
+    if kind in PRIVATE:
+        return load_text(obj, name) if kind in TEXTS else load_box(tracer, site, obj, name)
     if kind is Tail:
         return obj.append if obj.shadow is None else obj.shadow.append
     if kind in PLAIN:
@@ -235,8 +239,11 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         place = None
         if tracer.reads is not None and name not in ("__name__", "__file__"):
             place = noted(tracer, obj, name, value)
-        if type(value) in ATOMS and type(value) is not int:
+        sort = type(value)
+        if sort in ATOMS and sort not in DISGUISES:
             return enter(tracer, value, name, place)
+        if sort is str or sort is bytes:
+            return leaf(tracer, obj, name, value, True, place)
         if obj.__name__.partition(".")[0] in CONSTANT_MODULES and not (
             is_container(value) or hasattr(value, "__dict__")
         ):
@@ -303,6 +310,8 @@ def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> A
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
     value = getattr(obj, name)
+    if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
+        return follow(tracer, site, Reading(name), value, origin)
     place = noted(tracer, obj, name, value)
     if not in_own and found is not MISSING and not hasattr(type(found), "__get__"):
         if place is None and tracer.reads is not None:
@@ -343,10 +352,10 @@ def leaf(
     """An attribute's value as the traced function sees it."""
     outside = outside or place is not None
     kind = type(value)
-    if kind in BOXES:
+    if kind in PRIVATE:
         return value
     if kind in ATOMS:
-        seen_elsewhere = kind is int or kind is types.GeneratorType
+        seen_elsewhere = kind in DISGUISES or kind is types.GeneratorType
         entry = tracer.overlay.get((slot(obj), name)) if seen_elsewhere else None
         if entry is not None and entry[1] is value:
             return entry[2]
@@ -388,7 +397,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             f"{places.blame(site)}: {name} is set on an array that lies outside the traced function, or in the "
             f"memory of something else; make another array of it, by {INSTEAD[name]}"
         )
-    if kind in BOXES and not hasattr(type(obj.value), name):
+    if kind in PRIVATE and not hasattr(type(obj.value), name):
         setattr(obj.value, name, None)  # raises what plain Python raises
     if kind in BOXES:
         raise TraceError(
@@ -418,6 +427,11 @@ INSTEAD = {"shape": "reshape", "dtype": "view", "strides": "np.lib.stride_tricks
 
 def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
+    name = bare(name)
+    if tracer.texts.drawn and type(static(type(obj), name)) is types.GetSetDescriptorType:
+        if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
+            hold(tracer.texts, obj, origin)
+            value = bare(value)
     if lies_outside(tracer, obj):
         if type(obj) is types.FunctionType and name in REMAKES:
             value = remade(tracer, obj, name, value)
@@ -426,6 +440,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         if has_box(value):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
+        tracer.rebound = tracer.rebound or is_a(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
         effect(tracer, site, setattr, (obj, name, value), {})
@@ -473,6 +488,14 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     if tracer.reads is not None and lies_outside(tracer, obj):
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
     delattr(obj, name)
+
+
+def load_text(text: Any, name: str) -> Any:
+    """An attribute of text: that of the string, but a method is given the text."""
+    value = getattr(text.value, name)
+    if getattr(value, "__self__", None) is text.value:
+        return types.MethodType(getattr(type(text.value), name), text)
+    return value
 
 
 def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:

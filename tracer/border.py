@@ -18,7 +18,7 @@ import contextlib
 import functools
 import gc
 import types
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,6 +47,7 @@ from .structure import (
 )
 from .tails import Tail, grown, settle_tails
 from .tape import Input, Op
+from .text import PRIVATE, TEXTS, bare
 
 ATOMS = frozenset(
     (
@@ -72,6 +73,11 @@ ATOMS = frozenset(
     + (types.CodeType, types.GeneratorType, slice, property, staticmethod, classmethod)
 )
 
+
+try:
+    from string.templatelib import Template  # type: ignore[import-not-found, unused-ignore]  # 3.14
+except ImportError:
+    Template = None
 
 # ------------------------------------------------------------------------------------------------ entering
 
@@ -244,6 +250,8 @@ def admit(
     What a function among them has ``captured`` is let in as from ``outside``, when it is read, and has a tree as well.
     """
     kind = type(value)
+    if kind in TEXTS:  # of a run around this one
+        return value, FIXED
     if role in OUTSIDE:
         known: Any = tracer.arrays.get(id(value))
         if known is None:
@@ -529,6 +537,8 @@ def lower(
         return value.value
     if (kind in ATOMS and kind not in CARRIERS) or kind is Tail:
         return value
+    if kind in TEXTS:
+        return value.value
     memo = {} if memo is None else memo
     if id(value) in memo:
         return memo[id(value)][1]
@@ -540,7 +550,8 @@ def lower(
         lower_function(tracer, value, memo, final)
     elif kind in (types.MethodType, types.BuiltinFunctionType):
         if not isinstance(value.__self__, types.ModuleType):
-            lower(tracer, value.__self__, memo, final)
+            owner = lower(tracer, value.__self__, memo, final)
+            return getattr(owner, value.__name__) if type(value.__self__) in PRIVATE else value
     elif kind is slice:
         parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
         return slice(*parts)
@@ -557,9 +568,11 @@ def lower(
         args = [lower(tracer, x, memo, final) for x in (value.func, *value.args)]
         keywords = {k: lower(tracer, x, memo, final) for k, x in value.keywords.items()}
         value.__setstate__((args[0], tuple(args[1:]), keywords, value.__dict__))
+    elif kind is Template:
+        return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
         for key, x in list(vars(value).items()):
-            if type(x) in BOXES or is_container(x):
+            if type(x) in PRIVATE or is_container(x):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
                     setattr(value, key, plain)
@@ -568,6 +581,14 @@ def lower(
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
+
+
+def lower_part(tracer: Tracer, part: Any, memo: dict[int, Any], final: bool) -> Any:
+    """A part of a template string: a string, or an interpolation."""
+    if type(part) is str:
+        return part
+    value, spec = (lower(tracer, x, memo, final) for x in (part.value, part.format_spec))
+    return type(part)(value, part.expression, part.conversion, spec)
 
 
 # What stands, in variables of the traced function, for something of plain Python's; and how to get that.
@@ -592,7 +613,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     held += [x for item in held if is_container(item) for x in _items(item)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
-    if any(type(x) in BOXES for x in held):
+    if any(type(x) in PRIVATE for x in held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
             "cannot be turned into plain ones; keep a list of the values instead"
@@ -717,6 +738,8 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
         )
     for key, x in list(fn.__dict__.items()):
         fn.__dict__[key] = lower(tracer, x, memo, final)
+    for key in ("__name__", "__qualname__", "__doc__", "__module__"):
+        setattr(fn, key, bare(getattr(fn, key)))
     fn.__code__ = rewrite.original(fn.__code__)
 
 
@@ -725,6 +748,9 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     memo[id(instance)] = (instance, instance)
     if isinstance(instance, BaseException):
         lower_members(tracer, instance, memo, final)
+    own = getattr(instance, "__dict__", None)
+    if type(own) is dict:
+        rename_keys(tracer, own, memo)
     if final and isinstance(instance, COLLECTIONS):
         empty_of_boxes(tracer, instance, memo)
     if isinstance(instance, types.ModuleType | np.ndarray | np.generic | float | complex):
@@ -755,6 +781,9 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
 
 
 COLLECTIONS = (list, dict, set, deque)
+MEMBERS_OF_EXCEPTIONS = tuple(
+    "name obj value object reason code strerror filename filename2 path".split()
+)
 
 
 def items_of(held: Any) -> list[tuple[Any, Any]]:
@@ -771,6 +800,8 @@ def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
 
     While the run goes on it holds them, for there is no shadow of it: C code that looks at them raises.
     """
+    if isinstance(held, dict):
+        rename_keys(tracer, held, memo)
     before = tracer.contents.get(id(held), [])
     known = {id(x) for _, x in before}
     new = [(key, x) for key, x in items_of(held) if id(x) not in known or has_box(x)]
@@ -786,6 +817,16 @@ def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
     if isinstance(held, set):
         return not is_held({x for _, x in before}, {x for _, x in now})
     return not is_held([y for x in before for y in x], [y for x in now for y in x])
+
+
+def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> None:
+    """Put plain keys in the place of traced ones."""
+    items = list(dict.items(held))
+    if any(type(key) in PRIVATE for key, _ in items):
+        base: Any = OrderedDict if isinstance(held, OrderedDict) else dict
+        base.clear(held)
+        for key, x in items:
+            base.__setitem__(held, lower(tracer, key, memo, True), x)
 
 
 def _items(container: Any) -> Any:
@@ -880,6 +921,8 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     if kind in BOXES:
         number = is_differentiable(value.value) or isinstance(value.value, np.integer)
         return Leaf(current_op(value), value.value) if number else FIXED
+    if kind in TEXTS:
+        return FIXED
     if kind is types.GeneratorType or is_iterator(value):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet; "
@@ -910,7 +953,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             continue
         if base is None or type(key) is Own:
             x = seen_attribute(tracer, value, key.name if type(key) is Own else key, x)
-        elif type(key) in BOXES:
+        elif type(key) in PRIVATE:
             key = key.value
         parts[key] = result_tree(tracer, x, memo)
     if base is not None:

@@ -24,11 +24,14 @@ from .calls import call, handles
 from .depth import depth, recursion_limit
 from .errors import TraceError
 from .foreign import callback, opaque, structural
+from .holders import held, hold_all
+from .marks import behind, failed, follow, found, made
 from .reads import MISSING
 from .record import NUMBERS, effect, has_box, record
 from .session import Tracer, intrinsic
 from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
+from .text import TEXTS, bare
 
 
 @handles(isinstance)
@@ -96,10 +99,10 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 1:
         return type(plain_of(args[0]))
-    made = type(*args, **kwargs)
+    cls = type(bare(args[0]), *args[1:], **kwargs)
     if "__module__" not in args[2]:
-        made.__module__ = places.user_frame().f_globals.get("__name__", made.__module__)
-    return made
+        cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
+    return cls
 
 
 def unrepeatable(tracer: Tracer, site: Site, what: str) -> None:
@@ -129,7 +132,8 @@ def _of_object(fn: Any, how: Any) -> None:
 
 def _ascii(tracer: Tracer, site: Site, value: Any) -> str:
     text = protocols.representation(tracer, site, value)
-    return ascii(slots.double(type(value), {"__repr__": lambda _: text}))
+    shown = ascii(slots.double(type(value), {"__repr__": lambda _: bare(text)}))
+    return follow(tracer, site, ascii, shown, text.origin) if type(text) in TEXTS else shown
 
 
 for _fn, _how in (
@@ -173,6 +177,8 @@ def _number(cls: type) -> Any:
             if len(args) == 1 and number is not args[0]:
                 return number
             args = (number, *args[1:])
+        if tracer.texts.drawn and found(tracer, args, kwargs) is not None:
+            return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):
             return record(tracer, site, cls, args, kwargs)
         return escape.watched(cls, args, kwargs, site)
@@ -223,20 +229,22 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(getattr)
 def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     try:
-        return attributes.load(tracer, site, args[0], args[1])
-    except AttributeError:
+        return attributes.load(tracer, site, args[0], bare(args[1]))
+    except AttributeError as error:
         if len(args) == 3:
             return args[2]
+        failed(tracer, site, getattr, args[1:], error)
         raise
 
 
 @handles(object.__getattribute__)
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    obj, name = args
+    obj, name = args[0], bare(args[1])
     try:
         value = object.__getattribute__(obj, name)
-    except AttributeError:
+    except AttributeError as error:
         attributes.noted(tracer, obj, name, MISSING, "absent")
+        failed(tracer, site, getattr, args[1:], error)
         raise
     place = attributes.noted(tracer, obj, name, value, "own")
     return attributes.leaf(tracer, obj, name, value, id(obj) in tracer.outside, place)
@@ -245,7 +253,7 @@ def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> 
 @handles(hasattr)
 def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     try:
-        attributes.load(tracer, site, args[0], args[1])
+        attributes.load(tracer, site, args[0], bare(args[1]))
     except AttributeError:
         return False
     return True
@@ -253,12 +261,13 @@ def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 
 @handles(setattr)
 def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    attributes.store(tracer, site, *args)
+    obj, name, value = args
+    attributes.store(tracer, site, obj, bare(name), value)
 
 
 @handles(object.__setattr__)
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    obj, name, value = args
+    obj, name, value = args[0], bare(args[1]), args[2]
     if (
         type(getattr(type(obj), "__setattr__", None)) is types.FunctionType
         or id(obj) not in tracer.outside
@@ -276,7 +285,7 @@ def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 
 @handles(delattr)
 def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
-    attributes.delete(tracer, site, *args)
+    attributes.delete(tracer, site, *map(bare, args))
 
 
 @handles(vars)
@@ -340,11 +349,21 @@ def _setrecursionlimit(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> No
     depth.set(protocols.plain_key(args[0]))
 
 
+@handles(chr)
+def _chr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    character = structural(tracer, site, chr, args, kwargs)
+    origin = behind(tracer, site, args)
+    return character if origin is None else follow(tracer, site, chr, character, origin)
+
+
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, print, args, kwargs)
-    texts = [call(tracer, site, str, (x,), {}) if is_object(x) else lower(tracer, x) for x in args]
-    print(*texts, **{k: lower(tracer, x) for k, x in kwargs.items()})
+    texts = [call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args]
+    print(*[lower(tracer, x) for x in texts], **{k: lower(tracer, x) for k, x in kwargs.items()})
+    origin = behind(tracer, site, texts)
+    if origin is not None:
+        hold_all(tracer.texts, kwargs.get("file") or sys.stdout, origin)
 
 
 @handles(builtins.__build_class__)
@@ -358,7 +377,8 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = args[0]
     if type(array) not in BOXES:
-        return array.tolist()
+        before = len(tracer.texts.drawn)
+        return made(tracer, site, np.ndarray.tolist, args, kwargs, array.tolist(), before)
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, type(array.value).item, (array,), {})
     return [
@@ -642,8 +662,12 @@ def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(object.__reduce_ex__)
 def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     """What ``copy`` asks of an object: the state of an outside object must be what the traced function sees."""
-    result = object.__reduce_ex__(*args)
     obj = args[0]
+    if type(obj) in TEXTS:
+        return structural(tracer, site, object.__reduce_ex__, (bare(obj), *args[1:]), kwargs)
+    result = object.__reduce_ex__(*args)
+    if (origin := held(tracer, obj)) is not None:
+        result = follow(tracer, site, len, result, origin)  # the numbers in it are none of the text
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
         return result
     state = result[2]

@@ -22,6 +22,7 @@ from .closed import is_hidden, reached
 from .errors import TraceError
 from .escape import Detour, detours
 from .foreign import is_plain_value, unknown
+from .marks import found
 from .places import blame
 from .protocols import draw
 from .record import born, has_box, raised
@@ -56,7 +57,7 @@ def call_cached(
     """Call a function under ``lru_cache``."""
     body = fn.__wrapped__
     args, kwargs = tuple(map(counted, args)), {k: counted(x) for k, x in kwargs.items()}
-    boxed = has_box(args) or has_box(kwargs)
+    boxed = has_box(args) or has_box(kwargs) or found(tracer, args, kwargs) is not None
     inside = type(body) is types.FunctionType and rewrite.is_twin(body.__code__)
     if inside and not boxed:
         return fn(*args, **kwargs)

@@ -28,14 +28,16 @@ from . import natives, overrides, protocols, rewrite, slots
 from .arrays import write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured
-from .box import BOXES, ArrayBox
+from .box import ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import code_of
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
+from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
-from .places import blame, user_frame
+from .origins import dependent
+from .places import blame, is_library, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
@@ -44,6 +46,7 @@ from .slots import is_object, is_python
 from .slots import special as special_method
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
+from .text import PRIVATE, bare_all
 
 FunctionType = types.FunctionType
 
@@ -59,6 +62,8 @@ UNTRACED = frozenset(
 ABOUT_STRUCTURE = frozenset(
     "importlib warnings _py_warnings typing inspect enum abc types weakref annotationlib _weakrefset".split()
 )
+
+KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
 
 CREATORS = frozenset(
     ("namedtuple", "dataclass", "_process_class", "total_ordering", "make_dataclass")
@@ -120,7 +125,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     kind = type(fn)
     if kind is FunctionType:
         return call_function(tracer, site, fn, args, kwargs)
-    if kind in BOXES:
+    if kind in PRIVATE:
         fn.value(*args)  # raises what plain Python raises
     if kind is types.MethodType:
         if isinstance(fn.__self__, Intrinsic):
@@ -206,6 +211,10 @@ def primitive(
         map(is_numeric, args)
     ):
         return apply(tracer, site, fn, args, kwargs)
+    if tracer.texts.drawn and (origin := found(tracer, args, kwargs)) is not None:
+        if reads_text(fn, rule.kind) and dependent(tracer.texts, origin) is not None:
+            return opaque(tracer, site, fn, args, kwargs)
+        args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
     if fn in protocols.ROUNDING and args and is_object(args[0]) and not kwargs:
         result = protocols.rounded(tracer, site, fn, *args)
         if result is not MISSING:
@@ -259,6 +268,13 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def reads_text(fn: Any, kind: str) -> bool:
+    """Whether a primitive may make numbers of text; of a user's own function its rule says what they depend on."""
+    if kind in (registry.QUERY, registry.CALLER):
+        return False
+    return type(fn) is not FunctionType or is_library(code_of(fn).co_filename)
 
 
 def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -353,8 +369,10 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
         if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
             return debugger.stop(tracer, site, fn, args, kwargs)
-        if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
+        if root in KEEPERS:
             return as_caller(fn, args, kwargs)
+        if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
+            return as_caller(fn, tuple(map(bare_all, args)), bare_all(kwargs))
         return opaque(tracer, site, fn, args, kwargs)
     return twin_of(tracer, fn, args[0] if args else None)(*args, **kwargs)
 

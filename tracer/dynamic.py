@@ -24,10 +24,12 @@ from .border import lower, remember
 from .calls import handles
 from .errors import TraceError
 from .escape import watched
+from .marks import found, refuse
 from .protocols import plain_of
 from .scopes import Execution, Variables, scope_of, seen_globals
 from .session import Tracer
 from .tape import Site
+from .text import bare
 
 FUTURE = functools.reduce(
     operator.or_,
@@ -52,7 +54,7 @@ def execute(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         raise under_another_name(site, f"{fn.__name__}()")
     if not isinstance(own, dict | None) or not is_mapping(plain_of(variables)):
         fn("0", plain_of(own), plain_of(variables))  # raises what plain Python raises
-    code = code_of(site, fn, source)
+    code = code_of(tracer, site, fn, source)
     if code is None:
         return fn(plain_of(source))  # raises what plain Python raises
     if (closure is not None or code.co_freevars) and not (
@@ -126,20 +128,25 @@ def under_another_name(site: Site, what: str) -> TraceError:
     )
 
 
-def code_of(site: Site, fn: Any, source: Any) -> CodeType | None:
+def code_of(tracer: Tracer, site: Site, fn: Any, source: Any) -> CodeType | None:
     """The code object of a source, or None if it is neither that nor text."""
     if isinstance(source, CodeType):
         return rewrite.original(source)
     if not isinstance(source, (str, bytes, bytearray, memoryview)):
         return None
-    must_not_be_drawn(site, source)
-    if fn is eval and isinstance(source, (str, bytes)):
-        source = source.lstrip(" \t" if isinstance(source, str) else b" \t")
-    return compile(source, "<string>", MODES[fn], inherited(), dont_inherit=True)
+    text: Any = bare(source)
+    if fn is eval and isinstance(text, (str, bytes)):
+        blanks: Any = " \t" if isinstance(text, str) else b" \t"
+        text = text.lstrip(blanks)
+    code = compile(text, "<string>", MODES[fn], inherited(), dont_inherit=True)
+    must_not_be_drawn(tracer, site, fn, source, code)
+    return code
 
 
-def must_not_be_drawn(site: Site, text: Any) -> None:
-    """The place where text is refused that was drawn from a traced number: its derivative would be lost."""
+def must_not_be_drawn(tracer: Tracer, site: Site, fn: Any, source: Any, code: Any) -> None:
+    """Refuse code made of text that was drawn from a traced value: the numbers in it would lose their derivative."""
+    if (origin := found(tracer, source)) is not None:
+        refuse(tracer, site, fn, code, origin)
 
 
 def inherited() -> int:
@@ -205,22 +212,23 @@ def local_variables(tracer: Tracer, variables: Any) -> Any:
 
 @handles(compile)
 def _compile(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    asked = bind(compile, args, kwargs)
     args, kwargs = (
         [lower(tracer, x) for x in args],
         {k: lower(tracer, x) for k, x in kwargs.items()},
     )
     given = bind(compile, args, kwargs)
-    if given is None:
+    if asked is None or given is None:
         return compile(*args, **kwargs)  # raises what plain Python raises
     source, options = given.arguments["source"], given.arguments
-    if isinstance(source, (str, bytes, bytearray, memoryview)):
-        must_not_be_drawn(site, source)
-    elif tracer.reads is not None:
+    if tracer.reads is not None and not isinstance(source, (str, bytes, bytearray, memoryview)):
         tracer.reads.problem(f"a {type(source).__name__} is compiled", site)
     if not options.get("dont_inherit", False):
         options["flags"] = options.get("flags", 0) | inherited()
         options["dont_inherit"] = True
-    return watched(compile, given.args, given.kwargs, site)
+    code = watched(compile, given.args, given.kwargs, site)
+    must_not_be_drawn(tracer, site, compile, asked.arguments["source"], code)
+    return code
 
 
 @handles(FunctionType)

@@ -33,6 +33,7 @@ from .places import OURS, blame
 from .reads import HEAP_TYPE
 from .session import Tracer, active
 from .tape import Site
+from .text import PRIVATE, TEXTS
 
 HARMLESS = (
     frozenset(
@@ -55,7 +56,7 @@ HARMLESS = (
         + (types.BuiltinFunctionType, types.MethodDescriptorType, types.ModuleType)
         + (types.GeneratorType,)
     )
-    | BOXES
+    | PRIVATE
 )
 OPENED = frozenset((tuple, list, set, frozenset, dict))
 
@@ -81,6 +82,8 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
     escaped: list[Any] = []
 
     def look(frame: Any, event: str, arg: Any) -> None:
+        if type(arg) in TEXTS:  # the C function is given it
+            tracer.texts.drawn.append(arg.origin)
         if event != "call" or escaped:
             return
         code = frame.f_code

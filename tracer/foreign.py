@@ -26,8 +26,24 @@ from .box import BOXES, ArrayBox, Box
 from .errors import NoRuleError, TraceError
 from .escape import watched
 from .handed import Handed
+from .holders import gives_nothing, is_known
+from .marks import (
+    behind,
+    failed,
+    follow,
+    found,
+    is_bearer,
+    is_text,
+    keep,
+    made,
+    passed,
+    refuse,
+    run,
+    traced,
+)
 from .missing import no_rule
 from .operators import is_integer
+from .origins import Origin, joined
 from .places import blame
 from .protocols import (
     can_be_iterated,
@@ -43,6 +59,7 @@ from .session import Tracer
 from .slots import is_object, plain_of
 from .structure import is_container
 from .tape import Guard, Site, fn_name
+from .text import PRIVATE, STRINGS
 
 STRUCTURAL_TYPES = (
     (
@@ -168,9 +185,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         if (
             (fn is sorted or fn is set or fn is frozenset or name == "join")
             and args
-            and can_be_iterated(args[0])
+            and can_be_iterated(args[-1])
         ):  # whose items are to be seen before they are compared
-            args = (list(args[0]), *args[1:])
+            args = (*args[:-1], list(args[-1]))
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
         if known and (fn in CONSUMERS or fn in LOOKERS):
@@ -178,7 +195,21 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                 tracer.reads.looked_into(x, site)
     if id(owner) in tracer.originals and fn.__name__ in WRITERS:
         return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
+    if makes_text(fn):
+        return run(tracer, site, fn, args, kwargs)
     return watched(fn, args, kwargs, site)
+
+
+def makes_text(fn: Any) -> bool:
+    """Whether a structural callable makes text, or reads it: others hand on what they are given."""
+    if hashable(fn) and fn in TEXTUAL:
+        return True
+    owner = getattr(fn, "__self__", None)
+    cls = owner if isinstance(owner, type) else getattr(fn, "__objclass__", type(owner))
+    return cls in STRINGS or getattr(fn, "__name__", "") in ("__str__", "__repr__", "__format__")
+
+
+TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat, operator.iconcat))
 
 
 TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
@@ -234,41 +265,74 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
 
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
+    given = args
     if type(fn).__module__ == "_json":  # the encoder, which makes strings of numbers
         args = drawn(tracer, args)
     if type(fn) is np.ufunc and fn.signature is None and calls.has_out(fn, args, kwargs):
         return calls.call_with_out(tracer, site, fn, args, kwargs)
+    asked = (fn, given, kwargs)
+    texts = len(tracer.texts.drawn)
+    origin = found(tracer, asked) if texts else None
+    passing: list[Origin] = []  # of text that the function is, or will be, given one by one
+    if type(fn) is not calls.FunctionType and any(map(is_generator, args)):
+        args = tuple([passed(x, passing) if is_generator(x) else x for x in args])
+        stream = Origin(None, "", passing)
+        origin = stream if origin is None else joined([origin, stream])
     if not (has_box(args) or has_box(kwargs)):
-        plain_args = [lower(tracer, x) if is_container(x) else x for x in args]
+        if origin is not None:
+            args = tuple([told(tracer, site, fn, x, origin) for x in args])
+        plain_args = [handed_over(tracer, x) for x in args]
+        options = {k: handed_over(tracer, x) for k, x in kwargs.items()}
         pure = is_pure(fn)
         start = len(tracer.tape.ops)
         with Handed(tracer, site, fn, args, kwargs, []) as handed:
-            value = again(tracer, site, fn, plain_args, kwargs, pure)
+            value = again(tracer, site, fn, plain_args, options, pure, asked)
             handed.written((), {})
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
-        result = born(tracer, site, fn, tuple(plain_args), kwargs, value, pure)
+        result = born(tracer, site, fn, tuple(plain_args), options, value, pure)
         if tracer.reads is not None and not pure:
-            unknown(tracer, site, fn, plain_args, kwargs, value, start)
-        return handed.tied(result)
+            unknown(tracer, site, fn, plain_args, options, value, start)
+        meanwhile = tracer.texts.drawn[texts:]
+        if meanwhile or origin is not None:
+            keep(
+                tracer,
+                fn,
+                given,
+                kwargs,
+                value,
+                joined([*meanwhile, *([origin] if origin else ())]),
+            )
+        result = handed.tied(result)
+        if origin is not None:
+            result = follow(tracer, site, fn, result, origin)
+        return made(tracer, site, fn, given, kwargs, result, texts)
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
     with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
-        plain = {k: lower(tracer, x) for k, x in kwargs.items()}
+        before = [] if origin is None else [box.value.tobytes() for box in arrays]
+        plain = {k: handed_over(tracer, x) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
-        value = again(tracer, site, fn, [lower(tracer, x) for x in args], plain, is_pure(fn))
+        plain_args = [handed_over(tracer, x) for x in args]
+        value = again(tracer, site, fn, plain_args, plain, is_pure(fn), asked)
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         shown = None if value is None else shown_in(arrays, value, site)
         if shown is not None:
             if tracer.reads is not None:
                 tracer.reads.problem(f"{fn_name(fn)} makes a view of an array", site)
             return shown
+        for box, was in zip(arrays, before, strict=False):
+            if origin is not None and box.value.tobytes() != was:  # by what stands in the text
+                refuse(tracer, site, fn, box, origin)
         handed.written(operands, options, targets)
         handed.keep(operands, options, (getattr(fn, "__self__", None), *args, *kwargs.values()))
 
-    def made(x: Any) -> Any:
+    def changed(x: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
 
-    refresh(tracer, args, made)
+    refresh(tracer, args, changed)
+    value = traced(tracer, site, fn, value, origin, texts)
+    if gives_nothing(fn, value) and (source := behind(tracer, site, *asked)) is not None:
+        keep(tracer, fn, given, kwargs, value, source)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if value is None:
         keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
@@ -278,18 +342,25 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 if tracer.reads is not None:
                     tracer.reads.problem(f"{fn_name(fn)} changes an object", site)
                 return None
-            if type(keeper).__module__ not in ("_io", "io"):
+            to_file = type(keeper) in BOXES and fn.__name__ in ("tofile", "dump")
+            if not to_file and type(keeper).__module__ not in ("_io", "io"):
                 raise TraceError(
                     f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
                     "cannot follow it; keep it in a list or an object"
                 )
         effect(tracer, site, fn, args, kwargs)
         return None
-    if isinstance(value, str):
-        draw_all(tracer, [x for x in (*args, *kwargs.values()) if type(x) is Box])
-        if tracer.reads is not None and not is_pure(fn):
-            tracer.reads.problem(f"{fn_name(fn)} makes a string of traced values", site)
+    if type(value) is int and is_known(fn):  # a count
+        draw_all(tracer, [x for x in boxes if type(x) is Box])
+        if tracer.reads is not None:
+            tracer.reads.problem(f"{fn_name(fn)} counts what it makes of traced values", site)
         return value
+    if is_text(value):
+        simple = [x for x in boxes if type(x) is Box]
+        draw_all(tracer, simple)
+        if tracer.reads is not None and not (is_pure(fn) and len(simple) == len(boxes)):
+            tracer.reads.problem(f"{fn_name(fn)} makes a string of traced values", site)
+        return made(tracer, site, fn, given, kwargs, value, texts)
     if followed(value):
         result = record_opaque(tracer, site, fn, operands, options, value, arrays)
         if tracer.reads is not None and not is_pure(fn):
@@ -310,6 +381,29 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
+
+
+def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
+    """An argument for C code that has text: a function is to know that what it is called with is made of it."""
+    if type(value) not in (types.FunctionType, types.MethodType) or isinstance(fn, type):
+        return value
+
+    def call_back(*args: Any, **kwargs: Any) -> Any:
+        args = tuple([follow(tracer, site, fn, x, origin) for x in args])
+        return calls.call(tracer, site, value, args, kwargs)
+
+    return call_back
+
+
+def handed_over(tracer: Tracer, value: Any) -> Any:
+    """An argument for C code."""
+    if is_container(value) or type(value) in PRIVATE:
+        return lower(tracer, value)
+    return lower(tracer, value) if tracer.texts.drawn and is_bearer(tracer, value) else value
+
+
+def is_generator(value: Any) -> bool:
+    return type(value) is types.GeneratorType
 
 
 def shown_in(arrays: list[ArrayBox], value: Any, site: Site) -> ArrayBox | None:
@@ -357,7 +451,9 @@ def is_draw(fn: Any) -> bool:
     )
 
 
-def again(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: bool) -> Any:
+def again(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: bool, asked: Any
+) -> Any:
     """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
     if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
         return tracer.drawn.pop(0)[1]
@@ -365,6 +461,7 @@ def again(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: boo
         return watched(fn, args, kwargs, site)
     except Exception as error:
         raised(tracer, site, error)
+        failed(tracer, site, fn, asked, error)
         raise
 
 

@@ -20,17 +20,22 @@ from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .depth import depth
 from .escape import watched
+from .origins import joined
 from .reads import MISSING, Place, Reads
-from .record import decide, effect, raised
+from .record import effect, raised
 from .session import Tracer, active
 from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import FloatOp, Op, Signature, Site
+from .text import PRIVATE, STRINGS, TEXTS, wrapped
 
 Hook = Callable[..., Any]
 UNORDERED = frozenset((dict, set, frozenset))
 CONTAINERS = UNORDERED | {list, tuple}
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
+DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for what is traced
+CONSTANT = ATOMS - {MethodType} - DISGUISES
+UNFORMATTED = ATOMS | PRIVATE | {float, complex}  # what C code formats as the traced function would
 
 
 def binary(site: Site, op: Any) -> Hook:
@@ -38,6 +43,7 @@ def binary(site: Site, op: Any) -> Hook:
         return subscript(site)
 
     functional = operators.INPLACE.get(op, op)
+    makes_text = functional is operator.mod
     two = Signature.of(functional, Op, Op)
     by_float, by_int = Signature.of(functional, Op, float), Signature.of(functional, Op, int)
     float_by, int_by = Signature.of(functional, float, Op), Signature.of(functional, int, Op)
@@ -67,7 +73,7 @@ def binary(site: Site, op: Any) -> Hook:
             args = (left, source)
             signature = float_by if kind is float else int_by
             plain = type(b) is float
-        elif kind in PLAIN and other in PLAIN and not (kind is str and op is operator.mod):
+        elif kind in PLAIN and other in PLAIN and not (makes_text and kind in STRINGS):
             if kind in CONTAINERS and op is not functional:
                 return protocols.write_container(active.tracer, site, op, left, (right,), {})
             return (
@@ -203,7 +209,7 @@ def call_ex(site: Site) -> Hook:
             return fn(*args, **(kwargs or {}))
         if not protocols.can_be_iterated(args):
             fn(*plain_of(args))  # raises what plain Python raises
-        args = tuple(protocols.iterable(tracer, site, args))
+        args = tuple(protocols.iterable(tracer, site, looked_into(tracer, site, args)))
         return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
 
     return hook
@@ -285,7 +291,11 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             return value
         reads = tracer.reads
         kind = type(value)
-        atom = (kind in ATOMS and kind is not MethodType) or value.__class__ is type
+        atom = (
+            kind in CONSTANT
+            or (kind in DISGUISES and not tracer.rebound)
+            or value.__class__ is type
+        )
         if atom and (
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):
@@ -430,6 +440,7 @@ def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, val
         return value
     plain = lower(tracer, value)
     tracer.overlay[id(scope), name] = (scope, plain, value)
+    tracer.rebound = True
     if tracer.reads is not None:
         tracer.reads.wrote(id(scope), name)
     effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
@@ -508,14 +519,21 @@ def iter(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return builtins.iter(obj)
-        if tracer.reads is not None and not protocols.is_asked(obj):
-            tracer.reads.looked_into(obj, site)
-        iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
+        iterator = builtins.iter(
+            protocols.iterate_object(tracer, site, looked_into(tracer, site, obj))
+        )
         if type(iterator) is GeneratorType:
             depth.check()
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook
+
+
+def looked_into(tracer: Tracer, site: Site, items: Any) -> Any:
+    """What is about to be iterated over: note it, where no method in Python is asked for the items."""
+    if tracer.reads is not None and not protocols.is_asked(items):
+        tracer.reads.looked_into(items, site)
+    return items
 
 
 def loop(site: Site, loop: Loop) -> Hook:
@@ -604,7 +622,9 @@ def unpack(site: Site) -> Hook:
         tracer = active.tracer
         if kind is tuple or kind is list or tracer is None:
             return x
-        return x.value if kind is Box else protocols.iterate_object(tracer, site, x)
+        if kind is Box:
+            return x.value
+        return protocols.iterate_object(tracer, site, looked_into(tracer, site, x))
 
     return hook
 
@@ -615,7 +635,9 @@ def spread(site: Site) -> Hook:
         tracer = active.tracer
         if kind is tuple or kind is list or tracer is None:
             return x
-        return x.value if kind is Box else protocols.iterable(tracer, site, x)
+        if kind is Box:
+            return x.value
+        return protocols.iterable(tracer, site, looked_into(tracer, site, x))
 
     return hook
 
@@ -683,14 +705,29 @@ def put(site: Site) -> Hook:
     return hook
 
 
-def format(site: Site) -> Hook:
+def format(site: Site, to_ascii: bool) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
-        if tracer is None or type(value) in PLAIN:
+        if tracer is None or (
+            type(value) in UNFORMATTED and not (to_ascii and type(value) in TEXTS)
+        ):
             return value
-        if type(value) in BOXES:
-            decide(tracer, value.op, value.value) if type(value) is Box else None
-            return value.value
-        return stand_ins.Formatted(tracer, site, value) if is_object(value) else value
+        return stand_ins.Formatted(tracer, site, value, ascii if to_ascii else repr)
 
     return hook
+
+
+def build_string(site: Site, count: int) -> Hook:
+    def hook(*parts: Any) -> Any:
+        parts = (parts[-1], *parts[:-1])
+        whole = "".join(parts)
+        if TEXTS.isdisjoint(map(type, parts)) or active.tracer is None:
+            return whole
+        return wrapped(whole, joined([x.origin for x in parts if type(x) in TEXTS]))
+
+    def of_two(right: Any, left: Any) -> Any:
+        if type(left) in TEXTS or type(right) in TEXTS:
+            return hook(right, left)
+        return left + right
+
+    return of_two if count == 2 else hook

@@ -30,6 +30,7 @@ from .cycles import Loop
 from .session import Tracer
 from .source import INFIX, PREFIX
 from .tape import NOWHERE, Op
+from .text import TEXTS
 
 FRESH = frozenset((zip, enumerate, reversed))
 FOLLOWED = frozenset((range, list, tuple, *FRESH))  # whose items are followed
@@ -548,6 +549,8 @@ class Carrying:
             return x
         if x is None or kind is bool or kind is str:
             self.state.append(x)
+        elif kind in TEXTS:
+            self.state.append(x.value)
         else:
             self.state.append(kind)
             self.rigid = f"it carries a {kind.__name__} from one iteration to the next"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import escape, overrides, seals
+from . import escape, marks, overrides, seals
 from .arrays import write_all
 from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
@@ -40,6 +40,7 @@ from .slots import (
     special,
 )
 from .tape import Site
+from .text import PRIVATE, STRINGS
 
 INPLACE = {
     getattr(operator, f"i{name}"): getattr(operator, plain)
@@ -63,7 +64,7 @@ UNARY = {
     abs: "__abs__",
 }  # fmt: skip
 
-SEQUENCES = frozenset((list, tuple, deque, str, bytes))
+SEQUENCES = frozenset((list, tuple, deque)) | STRINGS
 EXACT = frozenset((int, float, complex, bool))
 
 
@@ -128,7 +129,7 @@ def in_place(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
 def has_python_slot(value: Any, names: tuple[str, str]) -> bool:
     """Whether CPython would look for special methods in Python to operate on a value."""
     kind = type(value)
-    if not flags_of(kind) & HEAP_TYPE or kind in BOXES:
+    if not flags_of(kind) & HEAP_TYPE or kind in PRIVATE:
         return False
     return is_python(special(value, names[0])) or is_python(special(value, names[1]))
 
@@ -238,7 +239,7 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
         return overrides.by_numpy(tracer, site, op, left, right, reflected)
     protocols.looked_at(tracer, site, value, other)
     if type(value) not in BOXES and type(other) not in BOXES:
-        return escape.watched(found, (value, other), {}, site)
+        return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):
         return calls.opaque(tracer, site, op, (left, right), {})
     result = escape.watched(found, (plain_of(value), plain_of(other)), {}, site)
@@ -293,7 +294,7 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
         if shown is operator.iadd and "__iadd__" in vars(base):
             items = protocols.iterable(tracer, site, right)
             return protocols.write_container(tracer, site, base.__iadd__, left, (items,), {})
-        return escape.watched(base.__add__, (left, plain_of(right)), {}, site)
+        return marks.operate(tracer, site, base.__add__, (left, right), (left, plain_of(right)))
     if op is not operator.mul:
         return NotImplemented
     protocols.looked_at(tracer, site, left, right)
@@ -308,7 +309,7 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
             count = plain_of(protocols.position(tracer, site, count))
             if shown is operator.imul and sequence is left and "__imul__" in vars(base):
                 return protocols.write_container(tracer, site, base.__imul__, left, (count,), {})
-            return base.__mul__(sequence, count)
+            return marks.operate(tracer, site, base.__mul__, (sequence, count))
     return NotImplemented
 
 
@@ -403,9 +404,9 @@ def native(
         return update(tracer, site, op, left, args[1])
     if tracer.readable and (found := seals.seals_of(tracer, args)):
         return seals.through(tracer, site, found, native, site, op, args, kwargs)
-    if type(left) in (str, bytes):
+    if type(left) in STRINGS:
         rest = [protocols.drawn(tracer, x) for x in args[1:]]
-        return escape.watched(op, (left, *rest), {}, site)
+        return marks.operate(tracer, site, op, args, (left, *rest))
     if op in INPLACE:
         return immutable(tracer, site, op, args)
     if op is not operator.mul and any(isinstance(plain_of(x), np.generic) for x in args):
@@ -416,12 +417,12 @@ def native(
         and any(type(x) in SEQUENCES for x in args)
         and not any(type(x) is ArrayBox for x in args)
     ):
-        args = tuple(
+        operands = tuple(
             [protocols.draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args]
         )
-        return escape.watched(op, args, {}, site)
+        return marks.operate(tracer, site, op, args, operands)
     if not any(type(x) in BOXES for x in args):
-        return escape.watched(op, args, {}, site)
+        return marks.operate(tracer, site, op, args)
     if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
         args = tuple([as_array(tracer, site, x) for x in args])
     return record(tracer, site, op, args, kwargs)

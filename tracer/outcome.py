@@ -23,6 +23,7 @@ from .reads import Place
 from .session import Tracer
 from .tails import Tail
 from .tape import Input, Op
+from .text import TEXTS, bare
 
 
 class Made:
@@ -121,6 +122,8 @@ class Reader:
             return value.op
         if kind is ArrayBox:
             return self.array(value)
+        if kind in TEXTS:
+            return value.value
         if is_traced_array(value):
             self.problem("an array is returned of which nobody knows where it comes from")
             return None
@@ -152,7 +155,7 @@ class Reader:
         if base is dict:
             if any(type(key) in BOXES for key in value):
                 self.problem("the result is a dict with traced keys")
-            return {key: self.template(x) for key, x in value.items()}
+            return {bare(key): self.template(x) for key, x in value.items()}
         return kind(self.template(x) for x in value)
 
     def made(self, value: Any, kind: type, base: Any) -> Made:
@@ -165,7 +168,7 @@ class Reader:
                 name = key.name if type(key) is frames.Own else key
                 parts[key] = self.template(seen_attribute(self.tracer, value, name, x))
             else:
-                parts[key] = self.template(x)
+                parts[bare(key)] = self.template(x)
         return Made(kind, parts, self.template(frames.option_of(value)))
 
     def array(self, box: ArrayBox) -> Any:

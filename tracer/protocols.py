@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.python_builtins import pick
-from . import escape, seals
+from . import escape, marks, seals
 from .arrays import is_traced_array, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, External, enter, is_iterator, lower, siblings
@@ -47,6 +47,8 @@ from .slots import (
 )
 from .structure import is_container
 from .tape import Site
+from .text import bare
+from .text import drawn as drawn_text
 
 
 def method_of(value: Any, name: str) -> Any:
@@ -124,7 +126,7 @@ def operate_index(box: Box, index: int) -> Any:
 
 
 def draw(box: Box, how: Callable[[Any], Any]) -> Any:
-    """Take a plain value out of a box, and note what the program saw."""
+    """Take a plain value out of a box, and note what the program saw. A string is marked."""
     value = how(box.value)
     tracer = active.tracer
     if tracer is not None:
@@ -132,8 +134,10 @@ def draw(box: Box, how: Callable[[Any], Any]) -> Any:
         if isinstance(box.value, np.ndarray) and how is not bool:
             if tracer.reads is not None:
                 tracer.reads.problem("the elements of an array become a string", op.site)
-            return value
-        decide(tracer, op, box.value if how is not bool else value)
+        else:
+            decide(tracer, op, box.value if how is not bool else value)
+        if type(value) is str:
+            return drawn_text(tracer, op, value, user_site())
     return value
 
 
@@ -175,7 +179,7 @@ def answer(
 ) -> Any:
     """What a special method answers, where CPython takes nothing but a plain ``wanted``: that, or CPython's error."""
     result = plain_key(invoke(tracer, site, found, value, *args))
-    return result if type(result) is wanted else verdict(value, name, result, how)
+    return result if kind_of(result) is wanted else verdict(value, name, result, how)
 
 
 def truth(tracer: Tracer, site: Site, value: Any) -> bool:
@@ -317,7 +321,7 @@ def representation(tracer: Tracer, site: Site, value: Any) -> Any:
     found = python_special(value, "__repr__")
     if found is MISSING:
         looked_at(tracer, site, value)
-        return escape.watched(repr, (value,), {}, site)
+        return marks.run(tracer, site, repr, (value,), {})
     return answer(tracer, site, value, found, "__repr__", str, repr)
 
 
@@ -330,7 +334,7 @@ def text(tracer: Tracer, site: Site, value: Any) -> Any:
         if found is object.__str__:
             return representation(tracer, site, value)
     looked_at(tracer, site, value)
-    return escape.watched(str, (value,), {}, site)
+    return marks.run(tracer, site, str, (value,), {})
 
 
 def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
@@ -342,7 +346,7 @@ def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
         if found is object.__format__:
             return format(blank(value), spec) if spec else text(tracer, site, value)
     looked_at(tracer, site, value)
-    return escape.watched(format, (value, spec), {}, site)
+    return marks.run(tracer, site, format, (value, spec), {})
 
 
 # ------------------------------------------------------------------------------------------- iteration
@@ -351,14 +355,14 @@ def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
 def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
     """``iter(value)``: the very iterator that an object gives."""
     if not is_object(value):
-        return iter(value)
+        return marks.iterator(tracer, value)
     found = special(value, "__iter__")
     if found is MISSING:
         if python_special(value, "__getitem__") is not MISSING and not isinstance(value, dict):
             return iter(stand_ins.sequence(tracer, site, value))
         return iter(value)
     if not is_python(found):
-        return iter(value)
+        return marks.iterator(tracer, value)
     if found is None:
         return iter(double(kind_of(value), {"__iter__": None}))
     iterator = invoke(tracer, site, found, value)
@@ -369,13 +373,11 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
-    if id(value) in tracer.readable and not is_asked(value):
+    if is_asked(value):
+        return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
+    if id(value) in tracer.readable:
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
-    return (
-        stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
-        if is_asked(value)
-        else value
-    )
+    return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
 
 def can_be_iterated(value: Any) -> bool:
@@ -394,14 +396,16 @@ def is_asked(value: Any) -> bool:
 
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
-    return stand_ins.iterable(tracer, site, value) if is_asked(value) else value
+    if is_asked(value):
+        return stand_ins.iterable(tracer, site, value)
+    return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
 
 def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     """``next(iterator)``."""
     found = python_special(iterator, "__next__")
     if found is MISSING:
-        return next(plain_of(iterator))
+        return marks.read(tracer, site, next, iterator, next(plain_of(iterator)))
     return invoke(tracer, site, found, iterator)
 
 
@@ -494,7 +498,8 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         item = look_up(tracer, site, container, key)
     else:
         key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
-        item = escape.watched(operator.getitem, (container, key), {}, site)
+        item = escape.watched(operator.getitem, (container, bare(key)), {}, site)
+        item = marks.read(tracer, site, operator.getitem, container, item)
     if id(container) in tracer.readable:
         return seals.behind(tracer, item, "an item", tracer.readable[id(container)])
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
@@ -544,7 +549,10 @@ def uniform(items: Any) -> bool:
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
     """``container[key] = value``."""
+    origin = marks.found(tracer, value) if tracer.texts.drawn else None
     if type(container) is ArrayBox:
+        if origin is not None:  # NumPy makes numbers of it
+            value = calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         arrays: list[ArrayBox] = []
         index = operand(indices(tracer, site, key), arrays)
         save(arrays)
@@ -582,6 +590,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
         container[lower(tracer, key)] = lower(tracer, value)
+        if origin is not None:
+            marks.hold_all(tracer.texts, container, origin)
 
 
 def drawn_slice(key: Any) -> Any:

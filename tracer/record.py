@@ -29,8 +29,10 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native
 from .loops import is_fixed
+from .marks import failed, follow, is_text
 from .session import Tracer
 from .tape import Effect, Guard, Op, Site, append, element, primal
+from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
 
@@ -61,7 +63,7 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
         if hasattr(value, "_make"):
             return value._make(parts)
         return tuple(parts) if isinstance(value, tuple) else parts
-    return value
+    return value.value if kind in TEXTS else value
 
 
 NESTED = (tuple, list, dict, deque)
@@ -111,6 +113,7 @@ def record(
         value = fn(*primal(operands), **primal(options))
     except Exception as error:
         raised(tracer, site, error)
+        failed(tracer, site, fn, (args, kwargs), error)
         raise
     return finish(tracer, site, fn, operands, options, value, arrays)
 
@@ -175,8 +178,10 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
                 decide(tracer, piece, None)
             parts.append(None if part is None else box(tracer, piece, arrays))
         return rebuilt(value, parts)
-    if isinstance(value, (str, np.dtype)) or not any(True for _ in op.operands()):
+    if isinstance(value, np.dtype) or not any(True for _ in op.operands()):
         return value
+    if is_text(value):
+        return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     from .places import blame
 
     raise TraceError(

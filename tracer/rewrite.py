@@ -63,7 +63,8 @@ The hooks
     match_keys(site)               h(keys, subject) -> tuple or None
     match_kind(site, name)         h(subject) -> True or False; MATCH_SEQUENCE, MATCH_MAPPING
     match_length(site)             h(subject) -> int
-    format(site)                   h(value) -> value, which an f-string converts and formats next
+    format(site, to_ascii)         h(value) -> value, which an f-string converts, by ``!a`` if ``to_ascii``, and formats
+    build_string(site, n)          h(x2, .., xn, x1) -> the string that the pieces of an f-string make
     loop(site, loop)               h(*values) -> values, as a tuple unless it is one; an iteration begins: the values of
                                    the variables that the loop carries, and then of those that it looks at; it gives
                                    the former back
@@ -688,13 +689,19 @@ class Rewriter:
         self.emit(COPY, 1)
         self.apply(self.hooks.match_length(self.site()), 1)
 
-    def formatted(self, spec: bool) -> None:
+    def formatted(self, spec: bool, to_ascii: bool = False) -> None:
         """Show the value to the hook; where there is a specification, it lies above the value."""
         if spec:
             self.emit(SWAP, 2)
-        self.apply(self.hooks.format(self.site()), 1)
+        self.apply(self.hooks.format(self.site(), to_ascii), 1)
         if spec:
             self.emit(SWAP, 2)
+
+    def build_string(self, instr: Instr) -> None:
+        if instr.arg == 0:
+            self.keep(instr)
+        else:
+            self.apply(self.hooks.build_string(self.site(), instr.arg), instr.arg)
 
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)

@@ -158,6 +158,8 @@ def run(
         uncover()
         surroundings.leave()
         active.tracer = before
+        if before is None:
+            tracer.texts.holders.clear()
     return done
 
 

@@ -112,11 +112,13 @@ def scope_of(tracer: Tracer, seen: dict[str, Any]) -> dict[str, Any]:
     """The globals that code runs with which is given ``seen`` for them."""
     if isinstance(seen, attributes.Namespace):
         own = vars(seen.owner)
+        tracer.rebound = True
         if not isinstance(seen.owner, attributes.MODULES):
             tracer.scopes.setdefault(id(own), Owned(own, seen, seen.owner))
         return own
     known = tracer.originals.get(id(seen))
     if known is not None:
+        tracer.rebound = True
         tracer.scopes.setdefault(id(known[1]), Shadowed(known[1], seen))
         lower(tracer, seen)
         return known[1]

@@ -207,21 +207,17 @@ def as_array(tracer: Tracer, array: Any, seal: Sealed) -> Any:
 
 
 class Unfollowed:
-    """Gives its first argument, into which the others went as well, nobody knows how."""
+    """Gives its first argument, into which the others went as well, nobody knows how.
 
-    def __init__(self, name: str, place: str) -> None:
+    ``reason`` is what to tell who asks for a derivative by the others.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
         self.__name__ = name
-        self.place = place
+        self.reason = reason
 
     def __call__(self, x: Any, *others: Any) -> Any:
         return x
-
-    def why(self) -> str:
-        """What to tell who asks for a derivative by the others."""
-        return (
-            f"{self.place}: what {self.__name__} gives depends on traced values that it was given before, or that lie "
-            "in its memory, and cannot be followed; keep them in a list, a dict or an array"
-        )
 
 
 class Held:
@@ -298,7 +294,11 @@ def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
     fn: Any = tied
     others = tokens(tracer, seal)
     if isinstance(seal, Held):
-        fn = Unfollowed(seal.name, places.blame(site))
+        fn = Unfollowed(
+            seal.name,
+            f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or that "
+            "lie in its memory, and cannot be followed; keep them in a list, a dict or an array",
+        )
     if not others:
         return box
     op = append(tracer.tape, fn, (box.op, *others), {}, box.value, site)

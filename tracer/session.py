@@ -23,6 +23,7 @@ from .box import ArrayBox, Box
 from .errors import Refusal
 from .intrinsic import intrinsic as intrinsic
 from .intrinsic import intrinsics as intrinsics
+from .origins import Texts
 from .reads import Place, Reads
 from .tape import Input, Op, Tape
 
@@ -56,6 +57,7 @@ class Tracer:
         self.overlay: dict[
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced
+        self.rebound = False  # whether the run has set a global
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.contents: dict[
             int, list[tuple[Any, Any]]
@@ -104,10 +106,13 @@ class Tracer:
         self.executing: list[Any] = []  # what `exec` and `eval` are running, as Executions
         self.variables: Any = None  # the site of a call that may look at its caller's: those
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
+        outer = active.tracer  # text of the run around this one may be used in it
+        self.texts: Texts = Texts() if outer is None else outer.texts
         self.expanding = (
             False  # whether it traces a rule, for all calls with arguments of its types
         )
         self.bodies: list[Any] = []  # primitives whose recorded rules are running
+        self.pulling = 0  # how many functions of recorded rules a sweep is running
         self.pairs: list[Any] = []  # what such rules have returned in this run (see ``pairs``)
         # Whether tangents are wanted of what is computed now, and what knows them, if anything does
         self.forward: Any = False

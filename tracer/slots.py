@@ -14,10 +14,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .box import BOXES
 from .reads import HEAP_TYPE, MISSING, static
 from .session import Tracer, active
 from .tape import Site
+from .text import PRIVATE
 
 FunctionType = types.FunctionType
 NATIVE_METHODS = frozenset(
@@ -28,19 +28,19 @@ flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has 
 
 
 def plain_of(value: Any) -> Any:
-    """The value in a box, or the value itself."""
-    return value.value if type(value) in BOXES else value
+    """The value in a box, the string of text, or the value itself."""
+    return value.value if type(value) in PRIVATE else value
 
 
 def kind_of(value: Any) -> type:
     """The type that the program believes a value to have."""
-    return type(value.value) if type(value) in BOXES else type(value)
+    return type(value.value) if type(value) in PRIVATE else type(value)
 
 
 def is_object(value: Any) -> bool:
     """Whether the class of a value was made by a class statement, and may have methods in Python."""
     kind = type(value)
-    return bool(flags_of(kind) & HEAP_TYPE) and kind not in BOXES
+    return bool(flags_of(kind) & HEAP_TYPE) and kind not in PRIVATE
 
 
 def is_subtype(kind: type, base: type) -> bool:
@@ -61,7 +61,7 @@ def native_base(kind: type) -> type:
 def special(value: Any, name: str) -> Any:
     """What the class of a value holds under the name of a special method, or MISSING."""
     kind = type(value)
-    if kind in BOXES:
+    if kind in PRIVATE:
         kind = type(value.value)
     found = static(kind, name)
     if flags_of(kind) & HEAP_TYPE and (tracer := active.tracer) is not None:
@@ -79,7 +79,7 @@ def is_python(found: Any) -> bool:
 def python_special(value: Any, name: str) -> Any:
     """The special method of a value's class, or MISSING where there is none that is not written in C."""
     kind = type(value)
-    if not flags_of(kind) & HEAP_TYPE or kind in BOXES:
+    if not flags_of(kind) & HEAP_TYPE or kind in PRIVATE:
         return MISSING
     found = special(value, name)
     return found if type(found) is FunctionType or is_python(found) else MISSING

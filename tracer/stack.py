@@ -13,6 +13,8 @@ from typing import Any
 
 from .border import lower
 from .calls import handles
+from .holders import hold
+from .marks import behind
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of
 from .session import Tracer
@@ -115,6 +117,7 @@ WARN = ("message", "category", "stacklevel", "source")
 def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     """``warnings.warn`` names a line by counting frames, of which some are ours."""
     looked_at(tracer, site, "warnings.warn")
+    origin = behind(tracer, site, args, kwargs)
     given = {k: lower(tracer, x) for k, x in (dict(zip(WARN, args, strict=False)) | kwargs).items()}
     message, category = given.get("message"), given.get("category")
     skipped = given.get("skip_file_prefixes", ())
@@ -130,6 +133,9 @@ def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
         or not (isinstance(skipped, tuple) and all(isinstance(x, str) for x in skipped))
     ):
         warnings.warn(*args, **kwargs)  # type: ignore[misc]  # raises what plain Python raises
+    if origin is not None:  # whoever records the warning has it
+        message = message if isinstance(message, Warning) else category(message)
+        hold(tracer.texts, message, origin)
     level = operator.index(given.get("stacklevel", 1))
     frame: FrameType | None = user_frame()
     for _ in range(max(level, 2 if skipped else 1) - 1):

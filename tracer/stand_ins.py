@@ -170,21 +170,28 @@ def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
 
 
 class Formatted(StandIn):
-    """An object in an f-string."""
+    """A value in an f-string: its text is made as a call in traced code makes it; ``show`` is ``repr`` or ``ascii``."""
 
-    __slots__ = ()
+    __slots__ = ("show",)
+
+    def __init__(self, tracer: Tracer, site: Site, value: Any, show: Any) -> None:
+        super().__init__(tracer, site, value)
+        self.show = show
+
+    def text(self, fn: Any, *args: Any) -> Any:
+        return calls.call(self.tracer, self.site, fn, (self.value, *args), {})
 
     @intrinsic
     def __format__(self, spec: str) -> Any:
-        return protocols.formatted(self.tracer, self.site, self.value, spec)
+        return self.text(format, spec)
 
     @intrinsic
     def __str__(self) -> Any:
-        return protocols.text(self.tracer, self.site, self.value)
+        return self.text(str)
 
     @intrinsic
     def __repr__(self) -> Any:
-        return protocols.representation(self.tracer, self.site, self.value)
+        return self.text(self.show)
 
 
 class Context(StandIn):

@@ -150,7 +150,7 @@ OWN: dict[type, Any] = {}
 def push_unfollowed(pusher: Pusher, op: Op) -> Any:
     """Nobody knows the derivative by the values behind a thing that C code reads."""
     if any(pusher.tangents.get(x) is not None for x in op.args[1:]):
-        raise NoRuleError(op.fn.why())
+        raise NoRuleError(op.fn.reason)
     return pusher.tangents.get(op.args[0])
 
 

@@ -148,7 +148,11 @@ class Traced(Plain):
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         tracer = self.tracer
         start = len(tracer.tape.ops)
-        result = calls.call(tracer, self.op.site, function, args, kwargs)
+        tracer.pulling += 1
+        try:
+            result = calls.call(tracer, self.op.site, function, args, kwargs)
+        finally:
+            tracer.pulling -= 1
         if tracer.expanding:
             must_be_repeatable(tracer.tape.ops[start:], function, self.op)
         return result

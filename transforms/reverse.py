@@ -121,7 +121,7 @@ OWN: dict[type, Any] = {}
 def pull_unfollowed(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
     """Nobody knows the derivative by the values behind a thing that C code reads."""
     if not active.isdisjoint(op.args[1:]):
-        raise NoRuleError(op.fn.why())
+        raise NoRuleError(op.fn.reason)
     if isinstance(op.args[0], Op):
         machine.accumulate(op.args[0], dz)
 

@@ -19,6 +19,7 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
+from ..tracer.text import TEXTS, bare
 from ..tracer.tracebacks import entrance
 
 ATOMS = (type(None), bool, str, bytes, range, type)
@@ -38,7 +39,8 @@ def stop_gradient(x: Any) -> Any:
 
     ``x`` is a number, an array, or a structure of them: lists, tuples, dicts, deques, dataclasses and other objects.
     Arrays, containers and objects are copied, so that what is written to the one later does not reach the other.
-    Strings, None and the like, and functions and classes, are returned as they are.
+    Strings, None and the like, and functions and classes, are returned as they are; a string that was drawn from a
+    traced value is a constant then, which may become a number again.
 
     >>> from wengert import grad
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
@@ -46,6 +48,8 @@ def stop_gradient(x: Any) -> Any:
     """
     if active.tracer is None:
         return stopped(x)
+    if type(x) in TEXTS:
+        return x.value
     fn = held if type(x) in BOXES else stopped
     return calls.call(active.tracer, places.user_site(), fn, (x,), {})
 
@@ -53,7 +57,7 @@ def stop_gradient(x: Any) -> Any:
 def stopped(x: Any) -> Any:
     """`stop_gradient` of a structure; inside a traced function it is traced like any other function."""
     if isinstance(x, ATOMS) or isinstance(x, CALLABLE):
-        return x
+        return bare(x)
     if isinstance(x, (int, float, complex, np.generic, np.ndarray)):
         return held(x)
     if is_namedtuple(type(x)):

@@ -23,8 +23,17 @@ import weakref
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_plain, assert_same, check, inner, numeric_grad
-from wengert import EscapeError, WengertError, grad, pullback, trace, value_and_grad
+from helpers import (
+    assert_close,
+    assert_plain,
+    assert_same,
+    check,
+    check_raises,
+    derivative,
+    inner,
+    numeric_grad,
+)
+from wengert import EscapeError, WengertError, grad, jit, pullback, trace, value_and_grad
 
 RATE = 2.0
 COUNT = 3
@@ -1015,3 +1024,90 @@ def test_a_collection_of_another_class_is_not_handed_to_c_code_with_traced_value
 
     with pytest.raises(EscapeError, match=r"test_border\.py:\d+, in f"):
         pullback(f, 3.0)
+
+
+class Doubled:
+    def __init__(self, x):
+        self.x = x
+
+    def __iter__(self):
+        yield self.x * 2
+        yield self.x * 3
+
+
+class Counting:
+    """An iterator in Python."""
+
+    def __init__(self, x):
+        self.x, self.left = x, 3
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return self.x * self.left
+
+
+class Indexed:
+    def __init__(self, x):
+        self.x = x
+
+    def __getitem__(self, i):
+        if i > 1:
+            raise IndexError
+        return self.x * (i + 2)
+
+
+@pytest.mark.parametrize("kind", [Doubled, Counting, Indexed])
+def test_unpacking_an_object_runs_its_methods(kind):
+    def in_order(p):
+        a, b, *rest = p
+        return a * b + sum(rest)
+
+    def displays(p):
+        return len({*p}) * max(*p, *kind(p.x)) + sum([1.0, *p]) + len((0, *p))
+
+    for f in (in_order, displays):
+        expected = derivative(lambda t: f(kind(2.5 + t)))
+        for on in (True, True, True, False):
+            with jit(on):
+                value, gradient = value_and_grad(f)(kind(2.5))
+            assert value == f(kind(2.5))
+            assert gradient["x"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("wrong", [2.5, None, [1.0], {1.0: 2.0}, "abc"], ids=repr)
+def test_unpacking_what_does_not_fit(wrong):
+    def f(x):
+        a, b = wrong if not isinstance(wrong, float) else x
+        return x
+
+    def g(x):
+        return x if [1.0, *(wrong if not isinstance(wrong, float) else x)] else x
+
+    check_raises(f, 2.5)
+    if wrong is None or isinstance(wrong, float):
+        check_raises(g, 2.5)
+
+
+counted = 0
+
+
+@pytest.mark.parametrize("way", ["statement", "module"])
+def test_an_integer_that_becomes_a_global(way):
+    def f(n):
+        global counted
+        counted = n
+        return counted * 2.0 + counted
+
+    def g(n):
+        sys.modules[__name__].counted = n
+        return sys.modules[__name__].counted * 2.0 + counted
+
+    for on in (True, True, True, False):
+        with jit(on):
+            assert value_and_grad({"statement": f, "module": g}[way])(3) == (9.0, 3.0)
+    assert type(counted) is int

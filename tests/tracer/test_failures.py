@@ -631,7 +631,7 @@ def test_json_takes_traced_numbers_as_str_does(options):
     def f(x, table):
         data = {"b": [x, 2 * x, (x, None)], "a": table, "n": 1}
         texts.append(json.dumps(data, **options) + json.dumps(x, **options))
-        return x * x if json.loads(texts[-1][: -len("1.25")])["b"][1] == 2.5 else x
+        return x * x if "2.5" in texts[-1] else x
 
     arguments = 1.25, {"k": [0.5, {"l": 3.5}]}
     f(*arguments)

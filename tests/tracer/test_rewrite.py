@@ -240,9 +240,13 @@ class Transparent:
         self.note("put", site)
         return lambda value, key, container: container.__setitem__(key, value)
 
-    def format(self, site):
-        self.note("format", site)
+    def format(self, site, to_ascii):
+        self.note("format", site, to_ascii)
         return lambda value: value
+
+    def build_string(self, site, count):
+        self.note("build_string", site, count)
+        return lambda *parts: "".join((parts[-1], *parts[:-1]))
 
 
 def match_class(cls, names, count, subject):
@@ -1731,8 +1735,9 @@ def test_arguments_of_the_hooks():
         ("unary", 13, (operator.neg,), (2.0,)),
         ("unary", 14, (operator.invert,), (7,)),
         ("iter", 15, (), (xs,)),
-        ("format", 17, (), (2.0,)),
-        ("format", 17, (), (2.0,)),
+        ("format", 17, (False,), (2.0,)),
+        ("format", 17, (False,), (2.0,)),
+        ("build_string", 17, (2,), ("2.0", "2.00")),
         ("truth", 18, (), (2.0,)),
         ("getattr", 19, ("scaled",), (v,)),
         ("call", 19, (), (v.scaled, 2.0)),

@@ -47,7 +47,7 @@ def call_function_ex(rewriter: Any, instr: Instr) -> None:
 
 def format_value(rewriter: Any, instr: Instr) -> None:
     """FORMAT_VALUE converts and formats in one; bit 4: a specification lies above the value."""
-    rewriter.formatted(spec=bool(instr.arg & 4))
+    rewriter.formatted(spec=bool(instr.arg & 4), to_ascii=instr.arg & 3 == 3)
     rewriter.keep(instr)
 
 
@@ -108,6 +108,7 @@ HANDLED: dict[str, Handler] = {
     "MATCH_MAPPING": "match_kind",
     "GET_LEN": "get_len",
     "FORMAT_VALUE": format_value,
+    "BUILD_STRING": "build_string",
 }
 
 HARMLESS = frozenset(
@@ -115,7 +116,7 @@ HARMLESS = frozenset(
     NOP CACHE RESUME EXTENDED_ARG POP_TOP COPY SWAP
     LOAD_CONST LOAD_FAST STORE_FAST DELETE_FAST
     MAKE_CELL COPY_FREE_VARS LOAD_CLOSURE LOAD_DEREF STORE_DEREF DELETE_DEREF LOAD_CLASSDEREF
-    BUILD_CONST_KEY_MAP BUILD_LIST BUILD_SLICE BUILD_STRING BUILD_TUPLE
+    BUILD_CONST_KEY_MAP BUILD_LIST BUILD_SLICE BUILD_TUPLE
     LIST_APPEND LIST_TO_TUPLE
     CALL MAKE_FUNCTION SETUP_ANNOTATIONS
     FOR_ITER JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT

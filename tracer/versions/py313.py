@@ -22,7 +22,7 @@ def compare_op(rewriter: Any, instr: Instr) -> None:
 
 def convert_value(rewriter: Any, instr: Instr) -> None:
     """``!r``, ``!s`` and ``!a`` come before the specification, if there is one."""
-    rewriter.formatted(spec=False)
+    rewriter.formatted(spec=False, to_ascii=instr.arg == 3)
     rewriter.keep(instr)
 
 

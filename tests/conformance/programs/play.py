@@ -118,7 +118,9 @@ def surroundings(clean: bool = False) -> Iterator[None]:
 
 def put_back(module: types.ModuleType, members: dict[str, Any]) -> None:
     for name in set(vars(module)) - set(members):
-        if not isinstance(getattr(module, name), types.ModuleType):  # one that was imported meanwhile
+        if not isinstance(
+            getattr(module, name), types.ModuleType
+        ):  # one that was imported meanwhile
             delattr(module, name)
     for name, value in members.items():
         if vars(module).get(name) is not value:

@@ -1,0 +1,122 @@
+"""Holders: objects of C code that were made of text, or were given some to keep.
+
+Words
+-----
+holder   a match, a buffer, a reader, an array of strings …: what is read from it is text as well.
+known    of a function: numbers that it gives are counts, positions and the like, and not read off the text.
+naming   of a function: text is the name of a file or the like to it.
+looking  of a function: it looks at text that it is given, and keeps none.
+
+A holder is known by its identity, as long as it lives.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import re
+import struct
+import types
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..rules import registry
+from .origins import Origin, Texts, joined, kind_of_rule
+from .structure import is_container
+from .text import PRIVATE
+
+KNOWN = frozenset(
+    "__len__ __hash__ __sizeof__ __length_hint__ __contains__ find rfind index rindex count hash len id getsizeof "
+    "getrefcount start end span regs lastindex pos endpos groups tell seek write writelines writerow writerows "
+    "truncate fileno flush send sendto sendall readinto readinto1 nbytes itemsize ndim size shape strides flags "
+    "digest_size block_size line_num errno winerror lineno colno end_lineno offset end_offset str_len".split()
+)
+# Methods that keep what they are given, though they return something.
+KEEPING = frozenset(
+    "set put put_nowait execute executemany executescript feed setdefault add send".split()
+)
+NAMING = frozenset(("posix", "nt", "_socket", "_imp", "_posixsubprocess", "fcntl"))
+OPENING = frozenset((open, io.open_code, io.FileIO))
+LOOKING = (re.Pattern, re.Match, struct.Struct)
+# Python functions that are run as they are, and make numbers of text.
+READING = frozenset("re ast tokenize locale pickle codecs pprint encodings".split())
+
+# What holds no text, whatever it is.
+SILENT = frozenset(
+    (str, bytes, int, bool, float, complex, type(None), type, types.FunctionType, types.ModuleType)
+    + (range, np.ufunc, np.dtype, type(Ellipsis), type(NotImplemented), property)
+    + (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
+)
+
+
+def hold(texts: Texts, value: Any, origin: Origin) -> None:
+    """Remember that an object holds text."""
+    key, holders = id(value), texts.holders
+    known = holders.get(key)
+    if known is not None:
+        holders[key] = (known[0], joined([origin, known[1]]))
+        return
+    try:
+        reference: Any = weakref.ref(value, lambda _: holders.pop(key, None))
+    except TypeError:  # then it lives as long as the run goes on
+        reference = value
+    holders[key] = (reference, origin)
+
+
+def hold_all(texts: Texts, value: Any, origin: Origin) -> None:
+    """An object holds text, and so does what it writes to: a csv.writer has the method of a file."""
+    hold(texts, value, origin)
+    if isinstance(value, memoryview):
+        hold(texts, value.obj, origin)
+        return
+    for x in gc.get_referents(value):
+        target = x.__self__ if type(x) is types.BuiltinFunctionType else x
+        if isinstance(target, (io.IOBase, bytearray)):
+            hold(texts, target, origin)
+
+
+def held(tracer: Any, value: Any) -> Origin | None:
+    """The origin of the text that an object holds."""
+    holders = tracer.texts.holders
+    known = holders.get(id(value))
+    if known is None and holders and isinstance(value, memoryview):
+        known = holders.get(id(value.obj))
+    return None if known is None else known[1]
+
+
+def may_hold(value: Any) -> bool:
+    """Whether an object may keep what a C function was given beside it."""
+    kind = type(value)
+    if kind in SILENT or kind in PRIVATE or is_container(value):
+        return False
+    if isinstance(value, (type, types.BuiltinFunctionType, np.generic, *LOOKING)):
+        return False
+    return not (kind is np.ndarray and value.dtype.kind in "fibuc")
+
+
+def is_known(fn: Any) -> bool:
+    if type(fn) is types.FunctionType:
+        from .calls import UNTRACED
+
+        return (fn.__module__ or "").partition(".")[0] in UNTRACED - READING
+    name = getattr(fn, "__name__", "")
+    owner = getattr(fn, "__self__", None)
+    if owner is not None and not isinstance(owner, (type, types.ModuleType)):
+        fn = getattr(type(owner), name, fn)
+    if name in KNOWN:
+        return True
+    return not isinstance(fn, type) and kind_of_rule(fn) in (registry.NONDIFF, registry.QUERY)
+
+
+def is_naming(fn: Any) -> bool:
+    if getattr(fn, "__module__", None) in NAMING:
+        return fn.__name__ != "fspath" and not fn.__name__.startswith("_")
+    return isinstance(fn, (types.BuiltinFunctionType, type)) and fn in OPENING
+
+
+def gives_nothing(fn: Any, value: Any) -> bool:
+    """Whether a function has done what it was called for, and only says that, or how much of it."""
+    name = getattr(fn, "__name__", "")
+    return value is None or name in KNOWN or name in KEEPING

@@ -1,0 +1,367 @@
+"""Marks: what C code makes of text is text again, and no number.
+
+Words
+-----
+text     a string, or bytes, drawn from a traced value, or made of such text (see ``text``).
+mark     the origin that text, and what holds text, has (see ``origins``, ``holders``).
+behind   a value: what can be reached from it, by items and attributes.
+bearer   an object with text in its attributes.
+
+Instrumented code only moves text about. Strings are read and made by C code, which is given the plain strings; what it
+gives back is marked here: a string is text, an object holds some (see ``holders``), and a number is refused, unless it
+is known to be a count, a position or the like. Python code that takes strings apart ends in such a call.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import io
+import numbers
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import escape
+from .arrays import current
+from .box import BOXES, ArrayBox, Box
+from .errors import TraceError
+from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
+from .origins import Origin, Texts, dependent, dependents, joined
+from .places import blame
+from .structure import attributes, is_container, is_namedtuple
+from .tape import Site, append, fn_name
+from .text import PRIVATE, TEXTS, bare, wrapped
+
+QUIET = SILENT | BOXES
+BOUND = frozenset((types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType))
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+FORMATTING = frozenset(("mod", "imod", "__mod__", "__rmod__"))
+MOST = 10_000  # objects to look into for text
+MOST_REACHED = 300  # and for files
+
+
+# ---------------------------------------------------------------------------------------------- finding
+
+
+def found(tracer: Any, *values: Any) -> Origin | None:
+    """The origin of the text in values and in containers of them; None where there is none."""
+    if not tracer.texts.drawn or all(map(is_quiet, values)):
+        return None
+    origins, _ = search(tracer, values, deep=False)
+    return joined(origins) if origins else None
+
+
+def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
+    """The origin of text that C code makes of values: of the numbers and the text in them, and in objects."""
+    origins, boxes = search(tracer, values, deep=True)
+    if boxes:
+        place = blame(site)
+        origins += [Origin(current(x) if type(x) is ArrayBox else x.op, place) for x in boxes]
+        tracer.texts.drawn.append(origins[-1])
+    return joined(origins) if origins else None
+
+
+def is_bearer(tracer: Any, value: Any) -> bool:
+    """Whether an object that the run has made has text, and no traced numbers, in its attributes."""
+    kind = type(value)
+    if kind in SILENT or kind.__dictoffset__ == 0 or id(value) in tracer.outside:
+        return False
+    origins, boxes = search(tracer, value, deep=True)
+    return bool(origins) and not boxes
+
+
+def is_quiet(value: Any) -> bool:
+    """Whether a value, or a tuple or dict of values, is seen at a glance not to hold text."""
+    kind = type(value)
+    if kind is tuple:
+        return QUIET.issuperset(map(type, value))
+    if kind is dict:
+        return QUIET.issuperset(map(type, value)) and QUIET.issuperset(map(type, value.values()))
+    return kind in QUIET
+
+
+def search(tracer: Any, value: Any, deep: bool) -> tuple[list[Origin], list[Any]]:
+    """The origins of the text behind a value, and the boxes; objects are looked into where the search is deep."""
+    origins: list[Origin] = []
+    boxes: list[Any] = []
+    seen: dict[int, Any] = {}
+    todo = [value]
+    while todo and len(seen) < MOST:
+        x = todo.pop()
+        kind = type(x)
+        if kind in TEXTS:
+            origins.append(x.origin)
+        elif kind in BOXES:
+            boxes.append(x)
+        elif kind not in SILENT and id(x) not in seen:
+            seen[id(x)] = x
+            if (origin := held(tracer, x)) is not None:
+                origins.append(origin)
+            todo += reversed(list(inside(tracer, x, kind, deep)))
+    return origins, boxes
+
+
+def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
+    """What to look for text in, one step behind a value."""
+    if isinstance(value, dict):
+        return (*dict.keys(value), *dict.values(value))
+    if isinstance(value, (list, tuple, set, frozenset, deque, *VIEWS)):
+        return value
+    if kind in BOUND:
+        return () if isinstance(value.__self__, (types.ModuleType, type)) else (value.__self__,)
+    if kind is functools.partial:
+        return (value.func, value.args, value.keywords)
+    if kind is slice:
+        return (value.start, value.stop, value.step)
+    if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+        return gc.get_referents(value)
+    if not deep or isinstance(value, (type, np.ndarray, np.generic)):
+        return ()
+    parts = [value.args] if isinstance(value, BaseException) else []
+    for name, x in attributes(value).items():
+        entry = tracer.overlay.get((id(value), name))
+        parts.append(x if entry is None or entry[1] is not x else entry[2])
+    return parts
+
+
+# -------------------------------------------------------------------------------------------- following
+
+
+def made(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, before: int) -> Any:
+    """What the traced function sees of a value that C code made of arguments, some of which may be text.
+
+    ``before`` is how many texts had been drawn when it began: it may have drawn some itself.
+    """
+    texts = tracer.texts
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        without_text(texts, value)
+    if not texts.drawn and not is_text(value):
+        return value
+    asked = (fn, args, kwargs)
+    origin = behind(tracer, site, *asked) if is_text(value) else found(tracer, *asked)
+    return traced(tracer, site, fn, value, origin, before)
+
+
+def run(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Call a C function that makes text of what it is given, or reads it."""
+    before = len(tracer.texts.drawn)
+    value = escape.watched(fn, args, kwargs, site)
+    return made(tracer, site, fn, args, kwargs, value, before)
+
+
+def traced(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin | None, before: int) -> Any:
+    """A value made of text of this origin, and of what was drawn since ``before``.
+
+    A number that a callback has drawn text on the way to is not made of it.
+    """
+    meanwhile = tracer.texts.drawn[before:]
+    if meanwhile and is_text(value):
+        origin = joined(meanwhile if origin is None else [origin, *meanwhile])
+    return value if origin is None else follow(tracer, site, fn, value, origin)
+
+
+def follow(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
+    """What ``fn`` made of text: text again, a holder, or a number, which is refused."""
+    kind = type(value)
+    if is_naming(fn):
+        return value
+    if kind is str or kind is bytes:
+        return wrapped(value, origin)
+    if is_number(value):
+        return value if is_known(fn) else number(tracer, site, fn, value, origin)
+    if kind in SILENT or kind in PRIVATE or kind in BOUND or isinstance(value, (type, np.bool_)):
+        return value
+    if is_reading(fn, value):
+        return follow(tracer, site, fn, value[0], origin), value[1]
+    mark = functools.partial(follow, tracer, site, fn, origin=origin)
+    if isinstance(value, (tuple, frozenset)):
+        parts = [mark(x) for x in value]
+        if all(a is b for a, b in zip(parts, value, strict=True)):
+            return value
+        return kind._make(parts) if is_namedtuple(kind) else kind(parts)  # type: ignore[attr-defined,call-arg]
+    if is_container(value):  # which may be the shadow of somebody's own
+        if isinstance(value, dict):
+            pairs = [(mark(k), mark(x)) for k, x in value.items()]
+            value.clear()
+            value.update(pairs)
+        else:
+            parts = [mark(x) for x in value]
+            value.clear()
+            value.update(parts) if isinstance(value, set) else value.extend(parts)
+        return value
+    if not (type(fn) is types.FunctionType and is_known(fn)):
+        hold(tracer.texts, value, origin)
+    return value
+
+
+def is_reading(fn: Any, value: Any) -> bool:
+    """Whether a value is what the ``json`` scanner has read, and the position up to which."""
+    if type(value) is not tuple or len(value) != 2 or type(value[1]) is not int:
+        return False
+    return getattr(fn, "__module__", None) == "_json"
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a string or bytes, or a container of nothing else."""
+    if isinstance(value, (str, bytes)):
+        return True
+    if isinstance(value, dict):
+        return is_text([*dict.values(value)])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return len(value) > 0 and all(x is None or is_text(x) for x in value)
+    return isinstance(value, np.ndarray) and value.dtype.kind in "SU"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, or an array of numbers; what is true or false is none."""
+    value = value.value if type(value) in BOXES else value
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "iufcV"
+    return isinstance(value, numbers.Number)
+
+
+def number(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
+    """A number that ``fn`` read off text: refused, if that was drawn from a value that has a derivative.
+
+    What a rule computes is not differentiated with the program, so there it is refused only where somebody asks for the
+    derivative of that.
+    """
+    if type(value) in BOXES and type(value.op.fn) is Unfollowed:  # which was seen to already
+        return value
+    parts = list(dependents(tracer.texts, origin))
+    in_rule = tracer.bodies or tracer.pulling or tracer.expanding
+    if parts and in_rule and isinstance(value, PLAIN_NUMBERS):
+        ops = [one.op for one in parts if one.op is not None]
+        if all(op.tape is tracer.tape for op in ops):
+            lost = Unfollowed(fn_name(fn), reason(site, fn, value, parts[0]))
+            return Box(value, append(tracer.tape, lost, (value, *ops), {}, value, site))
+    refuse(tracer, site, fn, value, origin)
+    return value
+
+
+PLAIN_NUMBERS = (int, float, complex, np.number)
+
+
+def refuse(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> None:
+    """Raise where text of a value that has a derivative has become a number."""
+    one = dependent(tracer.texts, origin)
+    if one is not None:
+        raise TraceError(reason(site, fn, value, one))
+
+
+def reason(site: Site, fn: Any, value: Any, origin: Origin) -> str:
+    kind = type(value.value if type(value) in BOXES else value).__name__
+    return (
+        f"{blame(site)}: {fn_name(fn)} makes a {kind} of text that was drawn from a traced value "
+        f"({origin.place}), so its gradient would be lost. Compute with the value itself in the place of its text; "
+        "if it is meant to be a constant, draw the text from wengert.stop_gradient of it"
+    )
+
+
+def without_text(texts: Texts, array: Any) -> None:
+    """Put strings in the place of text in an array of objects, which holds it from now on."""
+    marked = [(i, x) for i, x in np.ndenumerate(array) if type(x) in TEXTS]
+    for i, x in marked:
+        array[i] = x.value
+    if marked:
+        hold(texts, array, joined([x.origin for _, x in marked]))
+
+
+class Reading:
+    """Stands for the function that reads an attribute of a holder."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+
+# --------------------------------------------------------------------------------------------- C code
+
+
+def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origin) -> None:
+    """A C function was given text, or numbers to make text of: what it may have put it into holds it."""
+    if isinstance(fn, type) or is_naming(fn):
+        return
+    owner = getattr(fn, "__self__", None)
+    if owner is None and args and hasattr(fn, "__objclass__"):
+        owner, args = args[0], args[1:]
+    if not (gives_nothing(fn, value) or value is owner):
+        return
+    given = (owner, *args, *kwargs.values())
+    in_python = type(fn) is types.FunctionType and is_known(fn)
+    for x in files(tracer, fn, given) if in_python else given:
+        if may_hold(x):
+            hold_all(tracer.texts, x, origin)
+
+
+def files(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> list[Any]:
+    """What a Python function that is not traced may write to: files behind its arguments, such as a logger's."""
+    reached = {id(given): given, 0: fn.__globals__.get("root")}  # the logger of ``logging`` itself
+    todo = list(reached.values())
+    while todo and len(reached) < MOST_REACHED:
+        x = todo.pop(0)
+        if type(x) not in SILENT and type(x) not in PRIVATE:
+            new = [y for y in inside(tracer, x, type(x), True) if id(y) not in reached]
+            reached |= {id(y): y for y in new}
+            todo += new
+    return [x for x in reached.values() if isinstance(x, io.IOBase)]
+
+
+def failed(tracer: Any, site: Site, fn: Any, asked: Any, error: BaseException) -> None:
+    """A C function raised an exception, whose message may tell of text and numbers that it was given."""
+    if not is_naming(fn) and (origin := behind(tracer, site, asked)) is not None:
+        hold(tracer.texts, error, origin)
+
+
+def read(tracer: Any, site: Site, fn: Any, source: Any, value: Any) -> Any:
+    """What was read from an object, which may be a holder."""
+    origin = held(tracer, source) if tracer.texts.holders else None
+    return value if origin is None else follow(tracer, site, fn, value, origin)
+
+
+def iterator(tracer: Any, value: Any) -> Any:
+    """``iter(value)``: the iterator of a holder is one."""
+    found = iter(value)
+    origin = held(tracer, value) if found is not value else None
+    if origin is not None:
+        hold(tracer.texts, found, origin)
+    return found
+
+
+def iterated(tracer: Any, site: Site, value: Any) -> Any:
+    """What to iterate over in the place of a value: the items of a holder are marked."""
+    origin = held(tracer, value)
+    return value if origin is None else (follow(tracer, site, iter, x, origin) for x in value)
+
+
+def passed(values: Iterator[Any], parts: list[Origin]) -> Iterator[Any]:
+    """A generator for C code, which sees strings in the place of text; the origins become ``parts`` of another."""
+    for x in values:
+        if type(x) in TEXTS:
+            parts.append(x.origin)
+        yield bare(x)
+
+
+def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: Any = None) -> Any:
+    """An operator on strings, bytes and what else C code knows, of which some may be text.
+
+    ``operands`` are what C code is given in the place of the arguments.
+    """
+    before = len(tracer.texts.drawn)
+    formats = op.__name__ in FORMATTING and isinstance(args[0], (str, bytes))
+    origin = behind(tracer, site, *args) if formats else found(tracer, *args)
+    value = escape.watched(op, [bare(x) for x in operands or args], {}, site)
+    if is_container(value):  # of the very items of lists and tuples
+        return value
+    value = traced(tracer, site, op, value, origin, before)
+    if origin is not None and value is args[0] and may_hold(value):  # written to in place
+        hold_all(tracer.texts, value, origin)
+    return value
+
+
+from .seals import Unfollowed  # noqa: E402  (which needs what is above)

@@ -1,0 +1,134 @@
+"""Text: strings and bytes that were drawn from traced values, and what was made of them.
+
+Text is followed by where it comes from, not by what it says. It may be printed, compared, stored and handed to
+anybody; what is refused is to turn it back into a number, whose gradient would be lost (see ``marks``).
+
+A `Text` is to a string what a box is to a number: instrumented code, and C code that calls back, see its type as
+``str``, and the outside sees the string itself, its ``value``. Operations run on strings, and what they make is marked
+again. A mark cannot be kept by identity, for CPython shares short strings among all who use them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .box import BOXES
+from .intrinsic import intrinsic
+from .origins import Origin, joined
+from .places import blame, user_site
+from .tape import Op, Site
+
+
+class Text(str):
+    """A string with its origin. Its methods are for C code, and for opcodes without hooks."""
+
+    __slots__ = ("origin", "value")
+    value: str
+    origin: Origin
+
+    def __new__(cls, value: str, origin: Origin) -> Text:
+        self = super().__new__(cls, value)
+        self.value, self.origin = value, origin
+        return self
+
+    def __iter__(self) -> Iterator[Text]:  # type: ignore[override]
+        return (Text(x, self.origin) for x in self.value)
+
+
+class Data(bytes):
+    """Bytes with their origin."""
+
+    value: bytes
+    origin: Origin
+
+    def __new__(cls, value: bytes, origin: Origin) -> Data:
+        self = super().__new__(cls, value)
+        self.value, self.origin = value, origin
+        return self
+
+    def __iter__(self) -> Iterator[int]:
+        return (self[i] for i in range(len(self.value)))  # which are numbers, and refused
+
+
+TEXTS = frozenset((Text, Data))
+PRIVATE = BOXES | TEXTS  # what the outside never sees
+STRINGS = TEXTS | {str, bytes}
+
+GIVING_WAY = frozenset(("__add__", "__mul__", "__mod__"))  # to what the other operand can do
+SHOWN = frozenset(("__str__", "__repr__", "__format__"))
+
+
+def _marked(base: Any, name: str) -> Callable[..., Any]:
+    """A method of strings or bytes whose results are marked."""
+    plain = getattr(base, name)
+
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any) -> Any:
+        try:
+            value = plain(self.value, *args)
+        except TypeError:
+            if name in GIVING_WAY:
+                return NotImplemented
+            raise
+        tracer = session.active.tracer
+        if tracer is None or value is NotImplemented:
+            return value
+        if name in SHOWN:
+            tracer.texts.drawn.append(self.origin)
+        origin = joined([self.origin, *(x.origin for x in args if type(x) in TEXTS)])
+        return marks.follow(tracer, user_site(), plain, value, origin)
+
+    return method
+
+
+def _added(base: Any) -> Callable[..., Any]:
+    """``other + text``, where the other is no text."""
+
+    def method(self: Any, other: Any) -> Any:
+        return wrapped(other + self.value, self.origin) if type(other) is base else NotImplemented
+
+    return method
+
+
+for _cls, _base in ((Text, str), (Data, bytes)):
+    for _name in ("__getitem__", *GIVING_WAY, *SHOWN):
+        setattr(_cls, _name, _marked(_base, _name))
+    setattr(_cls, "__radd__", _added(_base))  # noqa: B010  (mypy takes the plain form for an error)
+    # What error messages say of a string.
+    _cls.__name__, _cls.__qualname__, _cls.__module__ = _base.__name__, _base.__name__, "builtins"
+
+
+def drawn(tracer: Any, op: Op, value: Any, site: Site) -> Any:
+    """Text that is drawn from an op."""
+    origin = Origin(op, blame(site))
+    tracer.texts.drawn.append(origin)
+    return wrapped(value, origin)
+
+
+def wrapped(value: Any, origin: Origin) -> Any:
+    """A string or bytes with an origin."""
+    return Text(value, origin) if type(value) is str else Data(value, origin)
+
+
+@intrinsic
+def bare(value: Any) -> Any:
+    """The string or the bytes of text; any other value itself."""
+    return value.value if type(value) in TEXTS else value
+
+
+def bare_all(value: Any) -> Any:
+    """A value without text in it: lists, tuples and dicts that hold some are copied."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        parts = [bare_all(x) for x in value]
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else kind(parts)
+    if kind is dict:
+        pairs = [(bare_all(k), bare_all(x)) for k, x in value.items()]
+        same = all(a is k and b is x for (a, b), (k, x) in zip(pairs, value.items(), strict=True))
+        return value if same else dict(pairs)
+    return bare(value)
+
+
+from . import marks, session  # noqa: E402  (they need this module)
