@@ -53,7 +53,8 @@ class Pattern:
             _, height, width = size
             rows = major[:, None, None] * height + np.arange(height)[:, None]
             columns = indices[:, None, None] * width + np.arange(width)
-            return (*np.broadcast_arrays(rows, columns), True)
+            rows, columns = np.broadcast_arrays(rows, columns)
+            return rows, columns, True
         return (major, indices, True) if self.form == "csr" else (indices, major, True)
 
 

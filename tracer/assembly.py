@@ -103,7 +103,7 @@ class Assembler:
         for found in self.concrete:
             assert isinstance(found, ConcreteInstr)
             if found.name != CACHE:
-                location = found.location
+                location: Any = found.location
                 position = positions.get(location)
                 if position is None:
                     position = positions[location] = position_of(location)

@@ -358,10 +358,11 @@ def admit_container(
     if role not in OUTSIDE:
         tracer.admitting[id(value)] = copy
     if tracer.reads is not None and place is not None and kind in (deque, defaultdict):
-        option = "maxlen" if kind is deque else "default_factory"
-        tracer.reads.note(place, "attribute", option, getattr(value, option))
+        which = "maxlen" if kind is deque else "default_factory"
+        tracer.reads.note(place, "attribute", which, getattr(value, which))
     try:
-        for key, x in enumerate(now) if kind in (list, deque) else now.items():
+        items: Any = enumerate(now) if kind in (list, deque) else now.items()
+        for key, x in items:
             inside, parts[key] = admit(
                 tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal
             )
@@ -609,7 +610,7 @@ CARRIERS = frozenset(
 
 def refuse_carrier(tracer: Tracer, value: Any) -> None:
     """Raise if something that cannot be opened would carry a box to the outside."""
-    held = gc.get_referents(value)
+    held = frames.referents(value)
     held += [x for item in held if is_container(item) for x in _items(item)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
@@ -1004,7 +1005,7 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
     elif kind is types.FunctionType:
         held = [value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__]
     elif kind is types.CellType or not is_structure(value):
-        held = gc.get_referents(value)
+        held = frames.referents(value)
     elif frames.native(kind) is not None:
         held = [y for x in frames.parts_of(value).items() for y in x]
     else:

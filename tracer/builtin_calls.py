@@ -467,7 +467,8 @@ def _as_strided(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return found
 
 
-for _method in (mmap.mmap.close, memoryview.release):
+_methods: tuple[Any, ...] = (mmap.mmap.close, memoryview.release)
+for _method in _methods:
 
     def _close(tracer: Tracer, site: Site, args: Any, kwargs: Any, method: Any = _method) -> Any:
         """The memory goes, in which arrays of the run may lie: what they held is kept elsewhere."""

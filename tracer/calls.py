@@ -182,8 +182,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return get_attributes(tracer, site, fn, *args)
     if kind is operator.itemgetter:
         keys = fn.__reduce__()[1]
-        found = tuple([get_item(tracer, site, args[0], key) for key in keys])
-        return found if len(keys) > 1 else found[0]
+        items = tuple([get_item(tracer, site, args[0], key) for key in keys])
+        return items if len(keys) > 1 else items[0]
     if is_structural(fn):
         return structural(tracer, site, fn, args, kwargs)
     return opaque(tracer, site, fn, args, kwargs)

@@ -68,7 +68,7 @@ def stop(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> None:
         if header is not None:
             debugger.message(header)
     if not isinstance(debugger, InTwins):
-        debugger.__class__ = in_twins(type(debugger))
+        debugger.__class__ = in_twins(type(debugger))  # type: ignore[arg-type]
     debugger.set_trace(frame or user_frame(), **kwargs)
 
 

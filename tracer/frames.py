@@ -14,6 +14,7 @@ what is followed in one place is followed everywhere.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -117,6 +118,16 @@ def parts_of(value: Any) -> dict[Any, Any]:
         if is_namespace(value):
             parts[NAMESPACE] = value
     return parts
+
+
+def referents(value: Any) -> list[Any]:
+    """What an object written in C refers to. A tuple of its own may have empty places, which nobody may look at
+    (``zip_longest`` makes them): it is opened here, by the collector's walk.
+    """
+    found: list[Any] = []
+    for x in gc.get_referents(value):
+        found += gc.get_referents(x) if type(x) is tuple else (x,)
+    return found
 
 
 def is_namespace(value: Any) -> bool:

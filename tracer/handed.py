@@ -213,4 +213,4 @@ def address(x: Any) -> int | None:
     try:
         return ctypes.cast(x, ctypes.c_void_p).value  # type: ignore[arg-type]
     except ctypes.ArgumentError:
-        return ctypes.addressof(x)
+        return ctypes.addressof(x)  # type: ignore[arg-type]

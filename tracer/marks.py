@@ -15,7 +15,6 @@ is known to be a count, a position or the like. Python code that takes strings a
 from __future__ import annotations
 
 import functools
-import gc
 import io
 import numbers
 import types
@@ -29,6 +28,7 @@ from . import escape
 from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .frames import referents
 from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
 from .origins import Origin, Texts, dependent, dependents, joined
 from .places import blame
@@ -118,7 +118,7 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
     if kind is slice:
         return (value.start, value.stop, value.step)
     if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
-        return gc.get_referents(value)
+        return referents(value)
     if not deep or isinstance(value, (type, np.ndarray, np.generic)):
         return ()
     parts = [value.args] if isinstance(value, BaseException) else []

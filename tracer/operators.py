@@ -27,7 +27,9 @@ from .reads import HEAP_TYPE, MISSING
 from .record import record
 from .session import Tracer
 from .slots import (
+    FunctionType,
     blank,
+    bound,
     flags_of,
     invoke,
     is_object,
@@ -365,7 +367,13 @@ def compare_slot(tracer: Tracer, site: Site, name: str, value: Any, other: Any) 
     """What the class of a value makes of a comparison with another: a result, or NotImplemented."""
     found = special(value, name)
     if is_python(found):
-        return invoke(tracer, site, found, value, other)
+        if type(found) is FunctionType:
+            return invoke(tracer, site, found, value, other)
+        try:
+            method = bound(tracer, site, found, value)
+        except Exception:  # which CPython takes for a method that is not there
+            return NotImplemented
+        return calls.call(tracer, site, method, (other,), {})
     if found.__objclass__ is not object:
         return native_slot(tracer, site, found, value, other)
     if name == "__eq__":
@@ -408,7 +416,12 @@ def native(
         rest = [protocols.drawn(tracer, x) for x in args[1:]]
         return marks.operate(tracer, site, op, args, (left, *rest))
     if op in INPLACE:
-        return immutable(tracer, site, op, args)
+        if type(left) in BOXES or special(left, INPLACE_NAMES[op]) is MISSING:
+            return immutable(tracer, site, op, args)
+        if isinstance(left, COLLECTIONS):
+            return protocols.write_container(tracer, site, op, left, (args[1],), {})
+        if tracer.reads is not None:
+            tracer.reads.problem(f"a {type(left).__name__} is changed in place", site)
     if op is not operator.mul and any(isinstance(plain_of(x), np.generic) for x in args):
         # NumPy's scalars make arrays of lists and tuples; only ``*`` is Python's repetition.
         args = tuple([as_array(tracer, site, x) for x in args])

@@ -339,6 +339,8 @@ def text(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
     """``format(value, spec)``."""
+    if not isinstance(spec, str):
+        format("", plain_of(spec))  # raises what plain Python raises
     if is_object(value):
         found = special(value, "__format__")
         if is_python(found):

@@ -19,6 +19,7 @@ from . import calls
 from .box import BOXES
 from .foreign import is_structural
 from .protocols import hashable
+from .reads import static
 from .seals import as_array, is_iterator, seals_of, through
 from .session import Tracer
 from .slots import python_special
@@ -42,7 +43,7 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
             own = args[:1] if hasattr(fn, "__objclass__") else (owner,)
             return [] if is_iterator(owner) else seals_of(tracer, own)
         elif isinstance(fn, type):
-            if type(fn.__init__) is types.FunctionType:
+            if type(static(fn, "__init__")) is types.FunctionType:
                 return []
         elif type(python_special(fn, "__call__")) is types.FunctionType:
             return []

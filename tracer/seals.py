@@ -32,9 +32,10 @@ from .session import Tracer
 from .structure import Leaf, Sealed, Tree, sources
 from .tape import Input, Op, Site, append
 
+TABLES: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 VIEWS = {
     type(view): name
-    for table in ({}, OrderedDict())
+    for table in TABLES
     for name in ("keys", "values", "items")
     for view in (getattr(table, name)(),)
 }
@@ -170,7 +171,7 @@ def drawn(tracer: Tracer, items: Any, name: str, seal: Sealed) -> Iterator[Any]:
         yield behind(tracer, x, name, seal)
 
 
-def behind(tracer: Tracer, value: Any, name: str, seal: Sealed) -> Any:
+def behind(tracer: Tracer, value: Any, name: str, seal: Sealed | Held) -> Any:
     """Something that was read from a sealed thing, as the traced function sees it."""
     if type(value) in BOXES:
         return value
@@ -191,14 +192,15 @@ def seals_of(tracer: Tracer, values: Any, depth: int = 3) -> list[Sealed]:
 
 def as_array(tracer: Tracer, array: Any, seal: Sealed) -> Any:
     """All of a sealed array of another class, as a plain one, by which there is a derivative."""
-    found = tracer.converted.get(id(array))
+    found: Any = tracer.converted.get(id(array))
     if found is None and isinstance(seal, Held):
         return None
     if found is None:
         plain = np.asarray(array)
         if not is_traced_array(plain) or plain.dtype.kind not in "fc":
             return None
-        found = tracer.converted[id(array)] = tracer.input(seal.name, plain, "argument")
+        found = tracer.input(seal.name, plain, "argument")
+        tracer.converted[id(array)] = found
         if seal.leaf is None and isinstance(tracer.sealed.get(id(array), (None, None))[1], Sealed):
             seal.leaf = Leaf(found.op, plain)
         else:
@@ -275,7 +277,7 @@ def through(tracer: Tracer, site: Site, seals: list[Sealed], how: Any, *what: An
     return result
 
 
-def tied_to(tracer: Tracer, site: Site, seal: Sealed, result: Any) -> Any:
+def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any:
     """A result, into which something behind the seal went."""
     kind = type(result)
     if result is NotImplemented:

@@ -162,10 +162,10 @@ def untraced() -> Iterator[None]:
         active.tracer = before
 
 
-def remember(refusal: Refusal) -> None:
+def remember(refusal: errors.WengertError) -> None:
     """Note the first refusal of the run that is active."""
     tracer = active.tracer
-    if tracer is not None and tracer.refusal is None:
+    if tracer is not None and tracer.refusal is None and isinstance(refusal, Refusal):
         tracer.refusal = refusal
 
 

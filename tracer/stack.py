@@ -106,7 +106,8 @@ def _print_stack(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(traceback.walk_stack)
 def _walk_stack(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     looked_at(tracer, site, "the stack")
-    (frame,) = (*args, *kwargs.values())
+    given: tuple[Any, ...] = (*args, *kwargs.values())
+    (frame,) = given
     return users(frame or user_frame())
 
 
@@ -148,7 +149,7 @@ def _warn(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
         category,
         "sys" if frame is None else frame.f_code.co_filename,
         1 if frame is None else frame.f_lineno,
-        scope.get("__name__") or "<string>",
+        str(scope.get("__name__") or "<string>"),
         scope.setdefault("__warningregistry__", {}),
         source=given.get("source"),
     )

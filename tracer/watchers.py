@@ -47,10 +47,10 @@ def bare(watcher: Any) -> Any:
 
 def uncover() -> None:
     """A run has ended: watchers that it has set see everything from now on."""
-    if type(watcher := sys.gettrace()) is Shield:
-        sys.settrace(watcher.watcher)
-    if type(watcher := sys.getprofile()) is Shield:
-        sys.setprofile(watcher.watcher)
+    if type(tracing := sys.gettrace()) is Shield:
+        sys.settrace(tracing.watcher)
+    if type(profiling := sys.getprofile()) is Shield:
+        sys.setprofile(profiling.watcher)
 
 
 class Suspended:
@@ -60,8 +60,9 @@ class Suspended:
 
     def __init__(self, look: Callable[..., Any]) -> None:
         self.look = look
-        self.before = before = sys.getprofile()
-        self.told = before.told if type(before) is Suspended else before
+        self.before: Any = sys.getprofile()
+        before = self.before
+        self.told: Any = before.told if type(before) is Suspended else before
 
     def __call__(self, frame: Any, event: str, arg: Any) -> None:
         if callable(self.told):

@@ -64,37 +64,12 @@ REFUSALS = {
 
 # What is refused or differs in the quick files, by cause.
 KNOWN = {
-    "eval and exec": """
-        test_contextlib.ContextManagerTestCase.test_contextmanager_except_pep479
-        test_scope.ScopeTests.testClassAndGlobal
-        test_scope.ScopeTests.testEvalExecFreeVars
-        test_scope.ScopeTests.testEvalFreeVars
-        test_scope.ScopeTests.testGlobalInParallelNestedFunctions
-        test_scope.ScopeTests.testScopeOfGlobalStmt
-        test_scope.ScopeTests.testUnboundLocal_AugAssign""",
-    "locals() and vars() of a class body": """
-        test_scope.ScopeTests.testClassNamespaceOverridesClosure
-        test_scope.ScopeTests.testLocalsClass""",
     "asynchronous functions": """
         test_generators.GeneratorTest.test_ag_frame_f_back
         test_generators.GeneratorTest.test_cr_frame_f_back""",
-    "comparisons that come back NotImplemented, and which method is asked first": """
-        test_compare.ComparisonFullTest.test_numbers
-        test_compare.ComparisonSimpleTest.test_ne_high_priority
-        test_compare.ComparisonSimpleTest.test_ne_low_priority
-        test_dataclasses.TestCase.test_compare_subclasses
-        test_dataclasses.TestOrdering.test_functools_total_ordering""",
     "attributes of inner functions behind functools.wraps": """
         test_contextlib.ContextManagerTestCase.test_contextmanager_attribs""",
-    "frames of the tracer among those of the program": """
-        test_contextlib.ContextManagerTestCase.test_contextmanager_traceback
-        test_contextlib.TestExitStack.test_exit_exception_traceback
-        test_generators.GeneratorStackTraceTest.test_send_with_yield_from
-        test_generators.GeneratorStackTraceTest.test_throw_with_yield_from""",
-    "format() of an object without a specification": """
-        test_fractions.FractionTest.test_invalid_formats@3.12""",
     "what a function makes lives until the run ends": """
-        test_list.ListTest.test_free_after_iterating@3.13+
         test_scope.ScopeTests.testLeaks""",
     "pickled iterators over containers": """
         test_list.ListTest.test_iterator_pickle
@@ -105,9 +80,6 @@ KNOWN = {
         test_operator.*OperatorPickleTestCase.test_attrgetter
         test_operator.*OperatorPickleTestCase.test_itemgetter
         test_operator.*OperatorPickleTestCase.test_methodcaller""",
-    "class patterns with faulty __match_args__": """
-        test_patma.TestTypeErrors.test_got_multiple_subpatterns_for_attribute_[01]
-        test_patma.TestTypeErrors.test_match_args_must_be_a_tuple_[12]""",
 }
 
 

@@ -96,9 +96,31 @@ CELLS = """
             assert abs(slope - (f(x + 1e-5) - f(x - 1e-5)) / 2e-5) < 1e-6 * max(1.0, abs(slope)), f
     """
 
+# The tuple that zip_longest keeps its iterators in has empty places when some have come to an end.
+EMPTY_PLACES = """
+    import itertools
+    from wengert import TraceError, pullback
 
-@pytest.mark.parametrize("program", [BFGS, CELLS], ids=["bfgs", "cells"])
-def test_comprehensions_whose_variables_are_shared(program):
+    def rows(x, left):
+        rows = itertools.zip_longest([x], [x, x, x])
+        next(rows), next(rows)
+        if left:
+            return rows
+        raise ValueError(x)
+
+    for left, error in ((False, ValueError), (True, TraceError)):
+        try:
+            pullback(rows, 2.0, left)
+        except error:
+            continue
+        raise AssertionError
+    """
+
+
+@pytest.mark.parametrize(
+    "program", [BFGS, CELLS, EMPTY_PLACES], ids=["bfgs", "cells", "empty_places"]
+)
+def test_programs_end_well(program):
     ended = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program)],
         capture_output=True,
