@@ -19,11 +19,12 @@ from . import calls, places, protocols, scopes
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, enter, enter_from, lower
 from .box import BOXES, ArrayBox, Box
+from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
 from .marks import Reading, follow, found
-from .reads import HEAP_TYPE, MISSING, Place, static
-from .record import effect, has_box, record
+from .reads import HEAP_TYPE, MISSING, Place, Reads, static
+from .record import has_box, record
 from .session import Tracer, intrinsic
 from .structure import is_container
 from .tails import Tail
@@ -133,13 +134,8 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
     if id(obj) in tracer.outside:
         return None
     if type(obj) is super:
-        bound: Any = obj
-        mro = bound.__self_class__.__mro__
-        for cls in mro[mro.index(bound.__thisclass__) + 1 :]:
-            if name in cls.__dict__:
-                return reads.note(reads.constant(cls), "static", name, cls.__dict__[name])
-        return None
-    if step == "own" or name in (getattr(obj, "__dict__", None) or ()):
+        return noted_above(reads, obj, name)
+    if step == "own" or name in (dict_of(obj) or ()):
         return None
     found = static(type(obj), name)
     if found is MISSING or type(obj).__flags__ & HEAP_TYPE:
@@ -147,11 +143,23 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
     return None
 
 
+def noted_above(reads: Reads, bound: Any, name: str) -> Place | None:
+    """Note what ``super()`` finds, and that the classes before it have nothing under the name."""
+    kind: Any = bound.__self_class__
+    reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
+    for cls in kind.__mro__[kind.__mro__.index(bound.__thisclass__) + 1 :]:
+        if name in cls.__dict__:
+            return reads.note(reads.constant(cls), "static", name, cls.__dict__[name])
+        if cls.__flags__ & HEAP_TYPE:
+            reads.note(reads.constant(cls), "own", name, MISSING)
+    return None
+
+
 def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
     noted(tracer, obj, None, tuple(vars(obj)), "names")
     seen = {
-        k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "own"))
+        k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
         for k, v in vars(obj).items()
     }
     return types.MappingProxyType(seen) if is_a(obj, type) else Namespace(tracer, obj, seen)
@@ -174,7 +182,7 @@ class Namespace(dict[str, Any]):
     @intrinsic
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
-        delete(self.tracer, places.user_site(), self.owner, name)
+        remove(self.tracer, places.user_site(), self.owner, name)
 
     @intrinsic
     def update(self, *args: Any, **kwargs: Any) -> None:
@@ -186,6 +194,23 @@ class Namespace(dict[str, Any]):
         held = namespace(self.tracer, self.owner)
         super().clear()
         super().update(held)
+
+    @intrinsic
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    @intrinsic
+    def clear(self) -> None:
+        for name in list(self):
+            del self[name]
+
+    @intrinsic
+    def popitem(self) -> Any:
+        name, value = super().popitem()
+        self[name] = value
+        del self[name]
+        return name, value
 
     @intrinsic
     def setdefault(self, name: str, value: Any = None) -> Any:
@@ -218,10 +243,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 
 def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     kind = type(obj)
-    if name == "__dict__" and (
-        is_a(obj, (type, types.ModuleType))
-        or (id(obj) in tracer.outside and hasattr(obj, "__dict__"))
-    ):
+    if name == "__dict__" and lies_outside(tracer, obj) and hasattr(obj, "__dict__"):
         return namespace(tracer, obj)
     if kind in PRIVATE:
         return load_text(obj, name) if kind in TEXTS else load_box(tracer, site, obj, name)
@@ -237,7 +259,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         own = tracer.modules.get(id(obj))
         value = own[name] if own is not None and name in own else getattr(obj, name)
         place = None
-        if tracer.reads is not None and name not in ("__name__", "__file__"):
+        if tracer.reads is not None:
             place = noted(tracer, obj, name, value)
         sort = type(value)
         if sort in ATOMS and sort not in DISGUISES:
@@ -252,40 +274,119 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             return value
         return leaf(tracer, obj, name, value, True, place)
     if is_a(obj, type):
-        value = getattr(obj, name)
-        return leaf(tracer, owner_of(obj, name), name, value, True, noted(tracer, obj, name, value))
+        return load_of_class(tracer, site, obj, kind, name)
+    if kind is super:
+        return load_above(tracer, site, obj, name)
     return load_instance(tracer, site, obj, kind, name)
 
 
+def load_of_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -> Any:
+    """An attribute of a class, whose own class may have a say."""
+    if meta is not type:
+        note_member(tracer, meta, "__getattribute__")
+        found = note_member(tracer, meta, name)
+        custom: Any = meta.__getattribute__
+        if type(custom) is types.FunctionType:
+            return calls.call(tracer, site, custom, (cls, name), {})
+        if type(found) is property and type(found.fget) is types.FunctionType:
+            return calls.call(tracer, site, found.fget, (cls,), {})
+        custom = static(meta, "__getattr__")
+        if found is static(cls, name) is MISSING and type(custom) is types.FunctionType:
+            noted(tracer, cls, name, MISSING, "static")
+            note_member(tracer, meta, "__getattr__")
+            return calls.call(tracer, site, custom, (cls, name), {})
+    value = getattr(cls, name)
+    return leaf(tracer, owner_of(cls, name), name, value, True, noted(tracer, cls, name, value))
+
+
+def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
+    """``super().name``."""
+    kind: Any = bound.__self_class__
+    mro = kind.__mro__[kind.__mro__.index(bound.__thisclass__) + 1 :]
+    cls = next((cls for cls in mro if name in cls.__dict__), None)
+    if cls is None:
+        return getattr(bound, name)
+    found, obj = cls.__dict__[name], bound.__self__
+    place = noted(tracer, bound, name, found)
+    getter = getattr(type(found), "__get__", None)
+    if getter is None:
+        return leaf(tracer, cls, name, found, True, place)
+    note_descriptor(tracer, found)
+    if type(found) is property and type(found.fget) is types.FunctionType and obj is not kind:
+        return calls.call(tracer, site, found.fget, (obj,), {})
+    if type(getter) is types.FunctionType:
+        enter_member(tracer, name, found)
+        return calls.call(tracer, site, getter, (found, None if obj is kind else obj, kind), {})
+    value = getattr(bound, name)
+    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return leaf(
+            tracer, obj, name, value, id(obj) in tracer.outside, noted(tracer, obj, name, value)
+        )
+    return value
+
+
+def note_member(tracer: Tracer, cls: type, name: str) -> Any:
+    """What a class holds under a name, if that can be set; and that all that is read depends on it."""
+    found = static(cls, name)
+    reads = tracer.reads
+    if reads is not None and cls.__flags__ & HEAP_TYPE:
+        if (slot(owner_of(cls, name)), name) not in reads.written:
+            reads.note(reads.constant(cls), "static", name, found)
+    return found
+
+
+def note_fixed(tracer: Tracer, cls: type, name: str) -> None:
+    """Note what a class holds under a name, which must be the very same."""
+    found = note_member(tracer, cls, name)
+    if tracer.reads is not None:
+        tracer.reads.pin(found)
+
+
+def note_descriptor(tracer: Tracer, found: Any) -> None:
+    """Note what decides whether something that a class holds is a descriptor, and of which kind."""
+    if tracer.reads is not None and type(found).__flags__ & HEAP_TYPE:
+        for name in ("__get__", "__set__", "__delete__"):
+            note_member(tracer, type(found), name)
+
+
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
+    """An attribute of an object: what its class finds; where that is nothing, what its ``__getattr__`` gives."""
     try:
         return load_found(tracer, site, obj, kind, name)
     except AttributeError:
+        note_member(tracer, kind, "__getattr__")
         fallback = getattr(kind, "__getattr__", None)
         if type(fallback) is not types.FunctionType:
             raise
-    noted(tracer, kind, "__getattr__", fallback, "static")
     return calls.call(tracer, site, fallback, (obj, name), {})
 
 
 def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
-    """``obj.name`` without ``__getattr__``."""
+    """``obj.name`` without ``__getattr__``, by the method of its class that finds attributes."""
     custom = kind.__getattribute__
+    if tracer.reads is not None:
+        note_member(tracer, kind, "__getattribute__")
     if type(custom) is types.FunctionType:
-        noted(tracer, kind, "__getattribute__", custom, "static")
         return calls.call(tracer, site, custom, (obj, name), {})
+    return find(tracer, site, obj, name)
+
+
+def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
+    """What ``object.__getattribute__`` finds."""
+    kind = type(obj)
     found = static(kind, name)
-    own = getattr(obj, "__dict__", None)
+    own = dict_of(obj)
     in_own = type(own) is dict and name in own
     outside = id(obj) in tracer.outside
+    sort = type(found)
+    if sort is types.FunctionType and not in_own:
+        noted(tracer, obj, name, found, "method")
+        return types.MethodType(found, obj)
+    if tracer.reads is not None:
+        note_member(tracer, kind, name)
+        note_descriptor(tracer, found)
     if found is not MISSING:
-        sort = type(found)
-        if sort is types.FunctionType and not in_own:
-            if tracer.reads is not None:
-                noted(tracer, obj, name, found, "method")
-            return types.MethodType(found, obj)
-        if tracer.reads is not None and not in_own:
-            noted(tracer, kind, name, found, "static")
+        getter = getattr(sort, "__get__", None)
         if sort is property:
             if type(found.fget) is types.FunctionType:
                 return calls.call(tracer, site, found.fget, (obj,), {})
@@ -294,22 +395,20 @@ def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> A
             value = calls.call(tracer, site, found.func, (obj,), {})
             write(tracer, site, obj, name, value)
             return value
-        else:
-            getter = getattr(sort, "__get__", None)
-            if type(getter) is types.FunctionType and (not in_own or hasattr(sort, "__set__")):
-                if tracer.reads is not None:
-                    noted(tracer, sort, "__get__", getter, "static")
-                    noted(tracer, sort, "__set__", static(sort, "__set__"), "static")
-                    noted(tracer, obj, name, MISSING, "own") if not in_own else None
-                return calls.call(tracer, site, getter, (found, obj, kind), {})
-    elif not in_own and type(getattr(kind, "__getattr__", None)) is types.FunctionType:
+        elif type(getter) is types.FunctionType and (not in_own or is_data_descriptor(sort)):
+            if not in_own and not is_data_descriptor(sort):
+                noted(tracer, obj, name, MISSING, "own")
+            enter_member(tracer, name, found)
+            return calls.call(tracer, site, getter, (found, obj, kind), {})
+    elif not in_own and has_ways_of_its_own(kind):
         try:
             value = object.__getattribute__(obj, name)
         except AttributeError:
             noted(tracer, obj, name, MISSING, "unset")
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
-    value = getattr(obj, name)
+    custom = type(kind.__getattribute__) is types.FunctionType
+    value = object.__getattribute__(obj, name) if custom else getattr(obj, name)
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         return follow(tracer, site, Reading(name), value, origin)
     place = noted(tracer, obj, name, value)
@@ -318,6 +417,29 @@ def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> A
             place = noted(tracer, kind, name, value)
         return leaf(tracer, owner_of(kind, name), name, value, True, place)
     return leaf(tracer, obj, name, value, outside or type(obj) is types.FunctionType, place)
+
+
+def dict_of(obj: Any) -> Any:
+    """The ``__dict__`` of an object, or None; no code of its class is asked."""
+    try:
+        return object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return None
+
+
+def has_ways_of_its_own(kind: type) -> bool:
+    """Whether a class has code of the user's that is asked for attributes that are not there, or for all of them."""
+    functions = kind.__getattribute__, getattr(kind, "__getattr__", None)
+    return any(type(x) is types.FunctionType for x in functions)
+
+
+def is_data_descriptor(sort: type) -> bool:
+    return hasattr(sort, "__set__") or hasattr(sort, "__delete__")
+
+
+def enter_member(tracer: Tracer, name: str, found: Any) -> None:
+    """What a class holds lies outside: its descriptors keep plain values."""
+    enter(tracer, found, name, None if tracer.reads is None else tracer.reads.of(found))
 
 
 # The attributes of a function that its twin has not got from it.
@@ -403,20 +525,25 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         raise TraceError(
             f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
         )
+    if name == "__dict__" and type(value) is Namespace and value.owner is obj:
+        return  # ``obj.__dict__ |= …`` stores what it has changed
     if not is_a(obj, (type, types.ModuleType)):
         custom = kind.__setattr__
-        if tracer.reads is not None and kind.__flags__ & HEAP_TYPE:
-            noted(tracer, kind, "__setattr__", static(kind, "__setattr__"), "static")
-            noted(tracer, kind, name, static(kind, name), "static")
+        if tracer.reads is not None:
+            note_member(tracer, kind, "__setattr__")
         if type(custom) is types.FunctionType:
             calls.call(tracer, site, custom, (obj, name, value), {})
             return
         found = static(kind, name)
+        if tracer.reads is not None:
+            note_member(tracer, kind, name)
+            note_descriptor(tracer, found)
         if type(found) is property and type(found.fset) is types.FunctionType:
             calls.call(tracer, site, found.fset, (obj, value), {})
             return
         setter = getattr(type(found), "__set__", None)
         if type(setter) is types.FunctionType:
+            enter_member(tracer, name, found)
             calls.call(tracer, site, setter, (found, obj, value), {})
             return
     write(tracer, site, obj, name, value)
@@ -481,13 +608,27 @@ def put(obj: Any, name: str, value: Any) -> None:
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     custom = getattr(type(obj), "__delattr__", None)
-    if type(custom) is types.FunctionType and not is_a(obj, type):
-        calls.call(tracer, site, custom, (obj, name), {})
-        return
+    if not is_a(obj, (type, types.ModuleType)):
+        note_member(tracer, type(obj), "__delattr__")
+        note_descriptor(tracer, note_member(tracer, type(obj), name))
+        if type(custom) is types.FunctionType:
+            calls.call(tracer, site, custom, (obj, name), {})
+            return
+    removed(tracer, site, obj, name)
+    delattr(obj, name)
+
+
+def remove(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
+    """``del obj.__dict__[name]``: the class is not asked."""
+    removed(tracer, site, obj, name)
+    del dict_of(obj)[name]
+
+
+def removed(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
+    """Note that an attribute is about to go."""
     tracer.overlay.pop((slot(obj), name), None)
     if tracer.reads is not None and lies_outside(tracer, obj):
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
-    delattr(obj, name)
 
 
 def load_text(text: Any, name: str) -> Any:

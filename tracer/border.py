@@ -46,7 +46,7 @@ from .structure import (
     sources,
 )
 from .tails import Tail, grown, settle_tails
-from .tape import Input, Op
+from .tape import External, Input, Op
 from .text import PRIVATE, TEXTS, bare
 
 ATOMS = frozenset(
@@ -87,7 +87,7 @@ def enter(
     value: Any,
     name: str,
     place: Place | None = None,
-    seal: Sealed | None = None,
+    seal: Any = None,
 ) -> Any:
     """Let a value from outside into the trace: from a place, if it is known, and from behind a seal if there is one."""
     kind = type(value)
@@ -441,6 +441,8 @@ def remember(
     tracer.names[id(shadow)] = name
     if now is not None:
         tracer.before[id(shadow)] = now
+        if tracer.reads is not None:
+            tracer.found[id(shadow)] = now
     return shadow
 
 
@@ -566,9 +568,12 @@ def lower(
         refuse_carrier(tracer, value)
     elif kind is functools.partial:
         memo[id(value)] = (value, value)
-        args = [lower(tracer, x, memo, final) for x in (value.func, *value.args)]
-        keywords = {k: lower(tracer, x, memo, final) for k, x in value.keywords.items()}
-        value.__setstate__((args[0], tuple(args[1:]), keywords, value.__dict__))
+        held = [value.func, *value.args, *value.keywords.values()]
+        plain = [lower(tracer, x, memo, final) for x in held]
+        if any(a is not b for a, b in zip(held, plain, strict=True)):
+            count = 1 + len(value.args)
+            keywords = dict(zip(value.keywords, plain[count:], strict=True))
+            value.__setstate__((plain[0], tuple(plain[1:count]), keywords, value.__dict__))
     elif kind is Template:
         return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
@@ -611,7 +616,7 @@ CARRIERS = frozenset(
 def refuse_carrier(tracer: Tracer, value: Any) -> None:
     """Raise if something that cannot be opened would carry a box to the outside."""
     held = frames.referents(value)
-    held += [x for item in held if is_container(item) for x in _items(item)]
+    held += [x for item in held if is_container(item) for x in gc.get_referents(item)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
     if any(type(x) in PRIVATE for x in held):
@@ -639,7 +644,7 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     elif final:
         original = value
     else:
-        original = _empty_like(value)
+        original = empty_like(value)
         remember(tracer, original, value)
     memo[id(value)] = (value, original)
     if kind is defaultdict:
@@ -648,7 +653,7 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     return original
 
 
-def _empty_like(value: Any) -> Any:
+def empty_like(value: Any) -> Any:
     if type(value) is defaultdict:
         return defaultdict(value.default_factory)
     return deque(maxlen=value.maxlen) if type(value) is deque else type(value)()
@@ -857,7 +862,6 @@ def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
-    unchanged: set[int] = set()
     effects = {
         id(op.args[0].value)
         for op in tracer.tape.ops
@@ -868,9 +872,7 @@ def settle(tracer: Tracer) -> None:
         if isinstance(original, (tuple, frozenset)) or original is shadow:
             continue
         memo[id(shadow)] = (shadow, original)
-        if not sync(tracer, original, shadow, memo, True):
-            unchanged.add(id(original))
-        else:
+        if sync(tracer, original, shadow, memo, True):
             for sibling in siblings(tracer, shadow):
                 if sync(tracer, original, sibling, memo, True):
                     raise TraceError(
@@ -885,7 +887,6 @@ def settle(tracer: Tracer) -> None:
         if isinstance(held, COLLECTIONS) and empty_of_boxes(tracer, held, memo):
             if tracer.reads is not None:
                 tracer.reads.problem(f"a {type(held).__name__} is changed")
-    forget_effects(tracer, unchanged - tracer.changed)
     for cell, shadow in list(tracer.cells.values()):
         try:
             plain = lower(tracer, shadow.cell_contents, memo, True)
@@ -1018,30 +1019,6 @@ PLAIN_KINDS = (
     (int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype)
     + (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
 )  # fmt: skip
-
-
-def forget_effects(tracer: Tracer, unchanged: set[int]) -> None:
-    """Drop the effects on containers that were left as they had been found, in one pass over the tape."""
-
-    def idle(op: Op) -> bool:
-        outside = op.args[0] if op.kind == "effect" and op.args else None
-        return type(outside) is External and id(outside.value) in unchanged
-
-    if unchanged and any(map(idle, tracer.tape.ops)):
-        if tracer.loops is not None:
-            tracer.loops.moved([idle(op) for op in tracer.tape.ops])
-        tracer.tape.ops[:] = [op for op in tracer.tape.ops if not idle(op)]
-
-
-class External:
-    """Stands on the tape for something outside, by its name."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 def current_op(box: Box) -> Any:

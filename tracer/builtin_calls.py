@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import abc
 import builtins
+import collections
 import functools
 import itertools
 import mmap
@@ -22,12 +23,13 @@ from .border import lower
 from .box import BOXES, ArrayBox
 from .calls import call, handles
 from .depth import depth, recursion_limit
+from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
 from .holders import held, hold_all
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
-from .record import NUMBERS, effect, has_box, record
+from .record import NUMBERS, has_box, record
 from .session import Tracer, intrinsic
 from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
@@ -92,6 +94,7 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 
 @handles(callable)
 def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
+    slots.special(args[0], "__call__")  # which is looked at
     return callable(plain_of(args[0]))
 
 
@@ -181,6 +184,10 @@ def _number(cls: type) -> Any:
             return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):
             return record(tracer, site, cls, args, kwargs)
+        if tracer.reads is not None:
+            for x in args:
+                tracer.reads.looked_into(x, site)
+                protocols.note_digits(tracer, site, x)
         return escape.watched(cls, args, kwargs, site)
 
     return handler
@@ -241,13 +248,11 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj, name = args[0], bare(args[1])
     try:
-        value = object.__getattribute__(obj, name)
+        return attributes.find(tracer, site, obj, name)
     except AttributeError as error:
         attributes.noted(tracer, obj, name, MISSING, "absent")
         failed(tracer, site, getattr, args[1:], error)
         raise
-    place = attributes.noted(tracer, obj, name, value, "own")
-    return attributes.leaf(tracer, obj, name, value, id(obj) in tracer.outside, place)
 
 
 @handles(hasattr)
@@ -310,7 +315,10 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
     if not args:
         return sorted(dynamic.of_caller(tracer, site, "dir()"))
-    return dir(plain_of(args[0]))
+    found = python_special(args[0], "__dir__")
+    if found is MISSING:
+        return dir(plain_of(args[0]))
+    return sorted(protocols.iterate_object(tracer, site, invoke(tracer, site, found, args[0])))
 
 
 @handles(super)
@@ -358,10 +366,12 @@ def _chr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    args = tuple([call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args])
+    for x in args:
+        protocols.note_digits(tracer, site, x) if type(x) is int else None
     effect(tracer, site, print, args, kwargs)
-    texts = [call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args]
-    print(*[lower(tracer, x) for x in texts], **{k: lower(tracer, x) for k, x in kwargs.items()})
-    origin = behind(tracer, site, texts)
+    print(*[lower(tracer, x) for x in args], **{k: lower(tracer, x) for k, x in kwargs.items()})
+    origin = behind(tracer, site, args)
     if origin is not None:
         hold_all(tracer.texts, kwargs.get("file") or sys.stdout, origin)
 
@@ -610,9 +620,32 @@ def _operator_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
     return protocols.get_item(tracer, site, *args)
 
 
+def _of_base(base: Any) -> Any:
+    def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        if len(args) == 2 and python_special(args[0], "__getitem__") is MISSING:
+            return protocols.get_item(tracer, site, *args)
+        return structural(tracer, site, base.__getitem__, args, kwargs)
+
+    return handler
+
+
+for _base in (list, dict):
+    handles(_base.__getitem__)(_of_base(_base))
+
+
 @handles(operator.setitem)
 def _operator_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     protocols.set_item(tracer, site, *args)
+
+
+@handles(operator.delitem)
+def _operator_delitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    protocols.delete_item(tracer, site, *args)
+
+
+@handles(collections.defaultdict.__missing__)
+def _missing(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return protocols.make_missing(tracer, site, *args)
 
 
 def _operator(op: Any) -> Any:

@@ -12,6 +12,7 @@ protocol     a Python-level special method, which CPython would run behind our b
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import math
 import operator
@@ -55,12 +56,12 @@ ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_
 # Their own business, with no numbers in it: their Python functions are run as they are.
 UNTRACED = frozenset(
     "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
-    "_py_warnings weakref annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
+    "_py_warnings annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
     "pytest _pytest subprocess socket tqdm matplotlib pdb bdb cmd".split()
 )
 
 ABOUT_STRUCTURE = frozenset(
-    "importlib warnings _py_warnings typing inspect enum abc types weakref annotationlib _weakrefset".split()
+    "importlib warnings _py_warnings typing inspect enum abc types annotationlib _weakrefset".split()
 )
 
 KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
@@ -158,6 +159,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             type(fn.__self__) is types.MemberDescriptorType
             and args
             and fn.__name__ in ("__get__", "__set__")
+            and static(type(args[0]), fn.__self__.__name__) is fn.__self__
         ):
             how = special[getattr if fn.__name__ == "__get__" else setattr]
             return how(
@@ -353,28 +355,108 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         return fn(*args, **kwargs)
     known = tracer.twins.get(id(fn))
     if known is not None:
-        if C_STACK and not kwargs and 0 < len(args) < 4:
-            return call_directly(known[1], args)
-        return known[1](*args, **kwargs)
-    if (fn.__module__, fn.__qualname__) in ELSEWHERE:
+        twin = known[1]
+    elif (fn.__module__, fn.__qualname__) in ELSEWHERE:
         raise elsewhere(site, fn.__qualname__)
-    if (fn.__module__, fn.__qualname__) in AS_IS:
+    elif (fn.__module__, fn.__qualname__) in AS_IS:
         return fn(*args, **kwargs)
+    elif is_untraced(fn):
+        return call_untraced(tracer, site, fn, args, kwargs)
+    else:
+        twin = twin_of(tracer, fn, args[0] if args else None)
+    if tracer.reads is not None:
+        tracer.reads.calls += 1
+    try:
+        if C_STACK and not kwargs and 0 < len(args) < 4:
+            return call_directly(twin, args)
+        return twin(*args, **kwargs)
+    except TypeError as error:
+        if not has_begun(error, twin):
+            raised(tracer, site, error)  # by the signature, of which nothing else is known
+        raise
+
+
+def has_begun(error: BaseException, twin: Any) -> bool:
+    """Whether a function was running when an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not twin.__code__:
+        trace = trace.tb_next
+    return trace is not None
+
+
+def is_untraced(fn: Any) -> bool:
+    """Whether a function is run as it is: but what members of an Enum are asked for is read from them."""
     root = root_of(fn)
-    if root in UNTRACED or fn.__name__ in CREATORS:
-        if (
-            fn.__name__ in ("namedtuple", "make_dataclass")
-            and "module" in inspect.signature(fn).parameters
-        ):
-            kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
-        if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
-            return debugger.stop(tracer, site, fn, args, kwargs)
-        if root in KEEPERS:
+    if root == "enum" and fn.__qualname__.partition(".")[0] in ("property", "Enum", "Flag"):
+        return False
+    return root in UNTRACED or fn.__name__ in CREATORS
+
+
+def root_of(fn: Any) -> str:
+    """The package that a function comes from."""
+    return (fn.__module__ or "").partition(".")[0]
+
+
+def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Run a Python function as it is."""
+    if (
+        fn.__name__ in ("namedtuple", "make_dataclass")
+        and "module" in inspect.signature(fn).parameters
+    ):
+        kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
+    if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
+        return debugger.stop(tracer, site, fn, args, kwargs)
+    if root_of(fn) in KEEPERS:
+        return as_caller(fn, args, kwargs)
+    if root_of(fn) in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
+        args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
+        if tracer.reads is None:
             return as_caller(fn, args, kwargs)
-        if root in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
-            return as_caller(fn, tuple(map(bare_all, args)), bare_all(kwargs))
-        return opaque(tracer, site, fn, args, kwargs)
-    return twin_of(tracer, fn, args[0] if args else None)(*args, **kwargs)
+        return note_untraced(tracer, site, fn, args, kwargs)
+    return opaque(tracer, site, fn, args, kwargs)
+
+
+# What looks at nothing, of the packages whose other functions look at more than their arguments, or change something.
+BLIND = frozenset(("cast", "overload", "assert_never", "assert_type", "final"))
+
+
+def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Run a function about modules, classes or functions; what it looks at is noted as far as it is known."""
+    reads, root = tracer.reads, root_of(fn)
+    assert reads is not None
+    if fn is importlib.import_module and len(args) == 1 and not kwargs:
+        reads.importing += 1
+        module = fn(*args)
+        reads.importing -= 1
+        reads.note(reads.constant(sys.modules), "global", args[0], module)
+        return module
+    if root == "inspect":
+        for x in (*args, *kwargs.values()):
+            note_signature(tracer, site, getattr(x, "__func__", x))
+    elif root in ("importlib", "warnings", "_py_warnings", "typing", "annotationlib"):
+        if fn.__qualname__ not in BLIND:
+            reads.problem(f"{root}.{fn.__qualname__} is called", site)
+    return as_caller(fn, args, kwargs)
+
+
+def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
+    """Note all that a signature is made of."""
+    reads = tracer.reads
+    assert reads is not None
+    if type(fn) is not FunctionType:
+        reads.looked_into(fn, site)
+    elif not rewrite.is_twin(fn.__code__):
+        place = function_place(tracer, fn)
+        assert place is not None
+        reads.note(place, "names", None, tuple(vars(fn)))
+        for name, x in vars(fn).items():
+            reads.note(place, "attribute", name, x).pinned = True
+        for name in ("__defaults__", "__kwdefaults__"):
+            x = getattr(fn, name)
+            if x is not None:
+                twin_of(tracer, fn)  # which notes them
+            else:
+                reads.note(place, "attribute", name, None)
 
 
 def elsewhere(site: Site, name: str) -> TraceError:
@@ -405,15 +487,6 @@ def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:
             return twin(x, y, z)
 
 
-def root_of(fn: Any) -> str:
-    return (fn.__module__ or "").partition(".")[0]
-
-
-def is_untraced(fn: Any) -> bool:
-    """Whether a Python function belongs to a library that is run as it is."""
-    return root_of(fn) in UNTRACED
-
-
 def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     """The instrumented copy of a Python function, made once in a run."""
     known = tracer.twins.get(id(fn))
@@ -434,6 +507,8 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         except rewrite.UnsupportedCode as error:
             raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
         place = function_place(tracer, fn, owner)
+        if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
+            hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
         cells = tuple(
             shadow_cell(tracer, c, n, i, place, fn)
             for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
@@ -512,7 +587,7 @@ def shadow_cell(
     if known is not None:
         read(tracer, owner, "closure", index, cell)  # shared, as it must be at the next call
         if tracer.tails and not is_blind(code, name):
-            look_at(tracer, known[1], name)
+            look_at(tracer, *known, name)
         note_captured(tracer, fn, name, known[1])
         return known[1]
     shadow = types.CellType()
@@ -526,13 +601,12 @@ def shadow_cell(
         return shadow
     inner = read(tracer, place, "cell", name, value)
     tail = tail_of(tracer, name, value) if is_blind(code, name) else None
-    shadow.cell_contents = (
-        enter_from(tracer, fn, name, value, name, inner) if tail is None else tail
-    )
+    held = enter_from(tracer, fn, name, value, name, inner) if tail is None else tail
+    shadow.cell_contents = tracer.cells_held[id(cell)] = held
     return shadow
 
 
-def look_at(tracer: Tracer, shadow: Any, name: str) -> None:
+def look_at(tracer: Tracer, cell: Any, shadow: Any, name: str) -> None:
     """A cell is shared with a function that does more with its list than to append to it."""
     try:
         tail = shadow.cell_contents
@@ -541,6 +615,7 @@ def look_at(tracer: Tracer, shadow: Any, name: str) -> None:
     if type(tail) is Tail:
         place = None if tracer.reads is None else tracer.reads.of(tail.original)
         shadow.cell_contents = enter(tracer, tail.original, name, place)
+        tracer.cells_held[id(cell)] = shadow.cell_contents
 
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

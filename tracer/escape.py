@@ -29,8 +29,8 @@ import numpy as np
 from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
-from .places import OURS, blame
-from .reads import HEAP_TYPE
+from .places import LIBRARY, OURS, blame
+from .reads import HEAP_TYPE, static
 from .session import Tracer, active
 from .tape import Site
 from .text import PRIVATE, TEXTS
@@ -204,11 +204,30 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
             ]
             known = tracer.specials[id(cls)] = (cls, members, detours)
             if tracer.reads is not None:
-                for name, x in members.items():
-                    if type(x) is types.FunctionType:
-                        tracer.reads.note(tracer.reads.constant(cls), "static", name, x)
+                note_specials(tracer, cls, members)
         found += known[2]
     return found
+
+
+# What C code may ask the class of an object for.
+SPECIAL = (
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __bool__ __len__ __iter__ __next__ __getitem__ __contains__ "
+    "__index__ __int__ __float__ __complex__ __str__ __repr__ __format__ __bytes__ __call__ __length_hint__ "
+    "__reversed__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __copy__ __deepcopy__ __array__ __buffer__"
+).split()
+
+
+def note_specials(tracer: Tracer, cls: type, members: dict[str, Any]) -> None:
+    """Note what C code may find in a class, and what it may miss."""
+    reads = tracer.reads
+    assert reads is not None
+    for name, x in members.items():
+        if type(x) is types.FunctionType:
+            reads.note(reads.constant(cls), "static", name, x)
+    if cls.__flags__ & HEAP_TYPE:
+        for name in SPECIAL:
+            if name not in members:
+                reads.note(reads.constant(cls), "static", name, static(cls, name))
 
 
 def same_members(cls: type, members: dict[str, Any]) -> bool:
@@ -314,9 +333,12 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
     """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is."""
     from .calls import twin_of
 
+    users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
+
     def run(*args: Any, **kwargs: Any) -> Any:
         tracer = active.tracer
         if tracer is not None:
+            tracer.called_back += users
             twin = twin_of(tracer, method)
             visits = tracer.visits.get(id(method))
             if visits and not visits[-1].ran:

@@ -23,6 +23,7 @@ from ..rules import registry
 from .arrays import is_traced_array, window
 from .border import draw_all, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
+from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import watched
 from .handed import Handed
@@ -52,14 +53,16 @@ from .protocols import (
     is_number,
     iterable,
     iterate_object,
-    write_container,
+    note_digits,
+    plain_key,
 )
-from .record import append, born, effect, finish, has_box, operand, raised, record
+from .record import append, born, finish, has_box, operand, raised, record
 from .session import Tracer
 from .slots import is_object, plain_of
 from .structure import is_container
 from .tape import Guard, Site, fn_name
 from .text import PRIVATE, STRINGS
+from .writers import is_home, lies_outside, write_container, writes_to
 
 STRUCTURAL_TYPES = (
     (
@@ -190,11 +193,19 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             args = (*args[:-1], list(args[-1]))
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
+        if owner is None and args and hasattr(fn, "__objclass__"):
+            tracer.reads.looked_into(args[0], site)
         if known and (fn in CONSUMERS or fn in LOOKERS):
             for x in args:
                 tracer.reads.looked_into(x, site)
-    if id(owner) in tracer.originals and fn.__name__ in WRITERS:
-        return write_container(tracer, site, getattr(type(owner), fn.__name__), owner, args, kwargs)
+                if type(x) is int and fn is not hash:
+                    note_digits(tracer, site, x)
+    if args and isinstance(owner, dict) and type(args[0]) in BOXES:
+        args = (plain_key(args[0]), *args[1:])
+    if known and (owner is None or is_home(owner) or lies_outside(tracer, owner)):
+        target = writes_to(fn, args, kwargs)
+        if target is not None and lies_outside(tracer, target[1]):
+            return write_container(tracer, site, *target)
     if makes_text(fn):
         return run(tracer, site, fn, args, kwargs)
     return watched(fn, args, kwargs, site)
@@ -224,12 +235,6 @@ def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
 
 LOOKERS = frozenset(
     (str, repr, ascii, format, hash, len, next, iter, min, max, sorted, bytes, slice)
-)
-
-
-WRITERS = frozenset(
-    "append appendleft extend extendleft insert pop popleft popitem remove clear sort reverse update setdefault add "
-    "discard rotate move_to_end difference_update intersection_update symmetric_difference_update".split()
 )
 
 
@@ -268,6 +273,12 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     given = args
     if type(fn).__module__ == "_json":  # the encoder, which makes strings of numbers
         args = drawn(tracer, args)
+    if tracer.reads is not None:
+        seen = (*args, *kwargs.values())
+        if is_pure(fn):
+            tracer.reads.look_into(seen, site)
+        elif may_change(fn) and any(map(holds_mutable, seen)):
+            tracer.reads.problem(f"{fn_name(fn)} may change a container", site)
     if type(fn) is np.ufunc and fn.signature is None and calls.has_out(fn, args, kwargs):
         return calls.call_with_out(tracer, site, fn, args, kwargs)
     asked = (fn, given, kwargs)
@@ -406,6 +417,25 @@ def is_generator(value: Any) -> bool:
     return type(value) is types.GeneratorType
 
 
+# Functions in C that leave containers as they are, by the first part of their module's name.
+LOOKING = frozenset("_json _pickle _struct _io time random _random numpy logging".split())
+
+
+def may_change(fn: Any) -> bool:
+    """Whether a callable may change a container that it is given: one in C of which nothing is known."""
+    if type(fn) is calls.FunctionType or isinstance(fn, type) or is_pure(fn):
+        return False
+    owner = getattr(fn, "__self__", None)
+    module = getattr(fn, "__module__", None) or type(owner if owner is not None else fn).__module__
+    return module.partition(".")[0] not in LOOKING or getattr(fn, "__name__", "") == "shuffle"
+
+
+def holds_mutable(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(holds_mutable, value))
+    return is_container(value) and type(value) is not frozenset
+
+
 def shown_in(arrays: list[ArrayBox], value: Any, site: Site) -> ArrayBox | None:
     """The box of an array that lies in the memory of one of those that were given: it shows what these hold."""
     if not is_traced_array(value) or value.base is None:
@@ -425,6 +455,14 @@ PURE_TYPES = (
     | frozenset(t for t in vars(np).values() if isinstance(t, type) and issubclass(t, np.generic))
 )
 NUMPY_CORE = tuple(vars(m) for m in (np, np.linalg, np.fft))
+# NumPy's functions that look at files, memory or settings, or change something.
+NUMPY_IMPURE = frozenset(
+    (
+        "array2string array_repr array_str copyto fill_diagonal frombuffer fromfile from_dlpack geterr "
+        "get_printoptions info load loadtxt may_share_memory place put put_along_axis putmask save savetxt savez "
+        "savez_compressed shares_memory show_config show_runtime"
+    ).split()
+)
 
 
 def is_pure(fn: Any) -> bool:
@@ -439,7 +477,7 @@ def is_pure(fn: Any) -> bool:
     if getattr(fn, "__objclass__", None) in PURE_TYPES:
         return True
     name = getattr(fn, "__name__", "")
-    return any(space.get(name) is fn for space in NUMPY_CORE)
+    return name not in NUMPY_IMPURE and any(space.get(name) is fn for space in NUMPY_CORE)
 
 
 def is_draw(fn: Any) -> bool:
@@ -532,7 +570,7 @@ def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
                 if list(now) != list(shadow) or any(now[k] is not shadow[k] for k in now):
                     shadow.clear()
                     shadow.update(now)
-                    tracer.before[id(shadow)] = dict(original)
+                    changed(tracer, shadow, dict(original))
             else:
                 new = [traced[id(x)] if id(x) in traced else made(x) for x in original]
                 if len(new) != len(shadow) or any(
@@ -540,8 +578,15 @@ def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
                 ):
                     shadow.clear()
                     shadow.extend(new)
-                    tracer.before[id(shadow)] = list(original)
+                    changed(tracer, shadow, list(original))
         refresh(tracer, elements, made)
+
+
+def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
+    """A C function has changed the container behind a shadow."""
+    tracer.before[id(shadow)] = now
+    if tracer.reads is not None:
+        tracer.reads.problem(f"C code changes a {type(shadow).__name__}")
 
 
 def plain_element(tracer: Tracer, value: Any) -> Any:

@@ -10,24 +10,27 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dis import opmap
 from types import GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
-from .border import ATOMS, External, enter, lower, siblings
+from .border import ATOMS, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .depth import depth
+from .effects import effect
 from .escape import watched
 from .origins import joined
 from .reads import MISSING, Place, Reads
-from .record import effect, raised
+from .record import raised
 from .session import Tracer, active
 from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
-from .tape import FloatOp, Op, Signature, Site
+from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
+from .writers import MUTABLE, write_container
 
 Hook = Callable[..., Any]
 UNORDERED = frozenset((dict, set, frozenset))
@@ -74,8 +77,8 @@ def binary(site: Site, op: Any) -> Hook:
             signature = float_by if kind is float else int_by
             plain = type(b) is float
         elif kind in PLAIN and other in PLAIN and not (makes_text and kind in STRINGS):
-            if kind in CONTAINERS and op is not functional:
-                return protocols.write_container(active.tracer, site, op, left, (right,), {})
+            if kind in MUTABLE and op is not functional:
+                return write_container(active.tracer, site, op, left, (right,), {})
             return (
                 op(left, right) if kind not in UNORDERED else watched(op, (left, right), {}, site)
             )
@@ -165,15 +168,17 @@ def contains(site: Site, negate: bool) -> Hook:
 
 def is_(site: Site, negate: bool) -> Hook:
     def hook(right: Any, left: Any) -> bool:
-        if type(left) in BOXES and type(right) in BOXES:
-            if active.tracer is not None and active.tracer.reads is not None:
-                active.tracer.reads.problem("`is` compares traced values", site)
-            return (left.value is right.value) is not negate
         tracer = active.tracer
+        if type(left) in BOXES or type(right) in BOXES:
+            if tracer is not None and tracer.reads is not None:
+                tracer.reads.problem("`is` compares traced values", site)
+            return (protocols.plain_of(left) is protocols.plain_of(right)) is not negate
+        if type(left) is tuple is type(right) and tracer is not None and tracer.loops is not None:
+            if tracer.loops.are_same(left, right, site):
+                return not negate
         if tracer is not None and tracer.reads is not None:
             for x in (left, right):
                 tracer.reads.pin(tracer.originals.get(id(x), (None, x))[1])
-            tracer.reads.identity = True
         if tracer is not None and type(left) in CONTAINERS and type(right) in CONTAINERS:
             same = left is right or builtins.any(x is right for x in siblings(tracer, left))
             return same is not negate
@@ -209,7 +214,7 @@ def call_ex(site: Site) -> Hook:
             return fn(*args, **(kwargs or {}))
         if not protocols.can_be_iterated(args):
             fn(*plain_of(args))  # raises what plain Python raises
-        args = tuple(protocols.iterable(tracer, site, looked_into(tracer, site, args)))
+        args = tuple(protocols.iterable(tracer, site, args))
         return calls.call(tracer, site, fn, args, dict(kwargs) if kwargs else {})
 
     return hook
@@ -223,6 +228,19 @@ def getattr(site: Site, name: str) -> Hook:
         if tracer is None:
             return get(obj)
         return attributes.load(tracer, site, obj, name)
+
+    return hook
+
+
+def super_attr(site: Site, name: str, given: bool) -> Hook:
+    def hook(cls: Any, obj: Any, maker: Any) -> Any:
+        bound = maker(cls, obj) if given or maker is super else maker()
+        tracer = active.tracer
+        if tracer is None:
+            return builtins.getattr(bound, name)
+        if tracer.reads is not None:
+            global_place(tracer.reads, sys._getframe(1).f_globals, "super", maker)
+        return attributes.load(tracer, site, bound, name)
 
     return hook
 
@@ -300,9 +318,6 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):
             return value
-        if reads is not None and isinstance(value, type) and issubclass(value, BaseException):
-            if isinstance(sys.exception(), NameError):  # it is being matched against this class
-                reads.problem("a NameError was caught", site)
         scope = sys._getframe(depth).f_globals
         if tracer.scopes and (own := tracer.scopes.get(id(scope))) is not None:
             return own.load(tracer, site, name, value)
@@ -326,9 +341,21 @@ def global_place(reads: Reads, scope: dict[str, Any], name: str, value: Any) -> 
     if name in scope:
         return reads.note(place, "global", name, value)
     reads.note(place, "global", name, MISSING)
-    inner = scope["__builtins__"]
-    space = inner if isinstance(inner, dict) else vars(inner)
-    return reads.note(reads.constant(space), "global", name, value)
+    return reads.note(reads.constant(space_of(scope)), "global", name, value)
+
+
+def space_of(scope: dict[str, Any]) -> dict[str, Any]:
+    """The builtins of a module."""
+    inner = scope.get("__builtins__", builtins)
+    return inner if isinstance(inner, dict) else vars(inner)
+
+
+def note_missing(reads: Reads, scope: dict[str, Any], names: Iterable[str]) -> None:
+    """Note which of the globals that a function may ask for are not there: it may catch the NameError."""
+    space = space_of(scope)
+    for name in names:
+        if name not in scope and name not in space:
+            global_place(reads, scope, name, MISSING)
 
 
 def load_name(site: Site, name: str) -> Hook:
@@ -442,6 +469,7 @@ def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, val
     tracer.overlay[id(scope), name] = (scope, plain, value)
     tracer.rebound = True
     if tracer.reads is not None:
+        tracer.reads.constant(scope)
         tracer.reads.wrote(id(scope), name)
     effect(tracer, site, operator.setitem, (External("globals", scope), name, value), {})
     return plain
@@ -465,18 +493,30 @@ def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) 
         tracer.reads.problem(f"the global {name} is deleted", site)
 
 
+def importing(site: Site) -> Hook:
+    def hook(_: Any) -> None:
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            tracer.reads.importing += 1
+
+    return hook
+
+
 def import_name(site: Site, name: str, last: list[Any]) -> Hook:
     def hook(module: Any) -> Any:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             last[:] = [module]
-            loaded = tracer.reads.constant(sys.modules)
+            reads = tracer.reads
+            reads.importing -= 1
+            space = space_of(sys._getframe(1).f_globals)
+            reads.note(reads.constant(space), "global", "__import__", space["__import__"])
             known = (name, name.partition(".")[0], builtins.getattr(module, "__name__", ""))
-            key = next((k for k in known if sys.modules.get(k) is module), None)
-            if key is None:
-                tracer.reads.problem(f"the module {name} is imported in a way of its own", site)
-            else:
-                tracer.reads.note(loaded, "global", key, module)
+            keys = [k for k in dict.fromkeys(known) if k in sys.modules]
+            if not any(sys.modules[k] is module for k in keys):
+                reads.problem(f"the module {name} is imported in a way of its own", site)
+            for key in keys:
+                reads.note(reads.constant(sys.modules), "global", key, sys.modules[key])
         return module
 
     return hook
@@ -485,6 +525,8 @@ def import_name(site: Site, name: str, last: list[Any]) -> Hook:
 def import_from(site: Site, name: str, last: list[Any]) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            tracer.reads.importing -= 1
         if tracer is None or tracer.reads is None or isinstance(value, ModuleType) or not last:
             return value
         return attributes.load(tracer, site, last[0], name)
@@ -519,21 +561,12 @@ def iter(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return builtins.iter(obj)
-        iterator = builtins.iter(
-            protocols.iterate_object(tracer, site, looked_into(tracer, site, obj))
-        )
+        iterator = builtins.iter(protocols.iterate_object(tracer, site, obj))
         if type(iterator) is GeneratorType:
             depth.check()
         return iterator if tracer.loops is None else tracer.loops.iterate(obj, iterator)
 
     return hook
-
-
-def looked_into(tracer: Tracer, site: Site, items: Any) -> Any:
-    """What is about to be iterated over: note it, where no method in Python is asked for the items."""
-    if tracer.reads is not None and not protocols.is_asked(items):
-        tracer.reads.looked_into(items, site)
-    return items
 
 
 def loop(site: Site, loop: Loop) -> Hook:
@@ -559,16 +592,6 @@ def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
     return hook
 
 
-def caught(site: Site) -> Hook:
-    def hook(error: BaseException) -> None:
-        tracebacks.fold_caught(error)
-        tracer = active.tracer
-        if tracer is not None and tracer.reads is not None and type(error) is RecursionError:
-            tracer.reads.problem("a RecursionError was caught", site)
-
-    return hook
-
-
 def shared(site: Site) -> Hook:
     def hook(_: Any) -> None:
         tracer = active.tracer
@@ -576,6 +599,42 @@ def shared(site: Site) -> Hook:
             tracer.loops.write()
 
     return hook
+
+
+# What is raised for the types, names, keys and lengths of what was read, which are guarded.
+GUARDED = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    StopIteration,
+    ImportError,
+    GeneratorExit,
+)
+
+
+def caught(site: Site) -> Hook:
+    def hook(error: BaseException) -> None:
+        tracebacks.fold_caught(error)
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            guarded = isinstance(error, GUARDED)
+            if isinstance(error, NameError) and tracer.scopes:  # of names of which nothing is noted
+                guarded = False
+            if not guarded and not is_raised(error):
+                raised(tracer, site, error)
+
+    return hook
+
+
+def is_raised(error: BaseException) -> bool:
+    """Whether an exception comes from a ``raise`` of the program's own, which says why it is there."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not calls.rewrite.is_twin(trace.tb_frame.f_code):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
 def context(site: Site) -> Hook:
@@ -624,7 +683,7 @@ def unpack(site: Site) -> Hook:
             return x
         if kind is Box:
             return x.value
-        return protocols.iterate_object(tracer, site, looked_into(tracer, site, x))
+        return protocols.iterate_object(tracer, site, x)
 
     return hook
 
@@ -637,7 +696,7 @@ def spread(site: Site) -> Hook:
             return x
         if kind is Box:
             return x.value
-        return protocols.iterable(tracer, site, looked_into(tracer, site, x))
+        return protocols.iterable(tracer, site, x)
 
     return hook
 
@@ -711,6 +770,8 @@ def format(site: Site, to_ascii: bool) -> Hook:
         if tracer is None or (
             type(value) in UNFORMATTED and not (to_ascii and type(value) in TEXTS)
         ):
+            if type(value) is int and tracer is not None:
+                protocols.note_digits(tracer, site, value)
             return value
         return stand_ins.Formatted(tracer, site, value, ascii if to_ascii else repr)
 

@@ -27,9 +27,11 @@ from ..rules.registry import MUTATOR, rrule
 from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
+from .errors import TraceError
+from .places import blame
 from .session import Tracer
 from .source import INFIX, PREFIX
-from .tape import NOWHERE, Op
+from .tape import NOWHERE, Op, Site
 from .text import TEXTS
 
 FRESH = frozenset((zip, enumerate, reversed))
@@ -44,6 +46,8 @@ HARMLESS = frozenset(
 STORING = frozenset(
     ("append", "pop", "insert", "clear", "reverse")
 )  # methods of lists, which do nothing else
+MOST_TUPLES = 4096  # of which is known what they stand for
+LATEST_TUPLES = 8  # of these, which are looked at in each iteration: most go soon
 LONGEST_STATE = 64  # elements of a list or tuple that is carried
 DEEPEST_STATE = 4  # lists and tuples in one another
 
@@ -173,6 +177,14 @@ FIRST_LOOK = 4096  # shorter loops are no burden
 MARKED = 34  # iterations to learn from, where marks begin so late
 
 
+def held(entry: tuple[Any, Any]) -> int:
+    """How many hold the first part of an entry."""
+    return sys.getrefcount(entry[0])
+
+
+UNHELD = held((tuple("-"), None))  # but for the entry
+
+
 class Loops:
     """The loops that a trace is running through (``open``) and those that it has left (``done``)."""
 
@@ -190,6 +202,9 @@ class Loops:
         self.tainted = False  # whether iterators were made from iterators
         self.writes = 0  # how often something other than a variable or an array was written to
         self.elsewhere = 0  # how often that was not a list that is known
+        self.tuples: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by id: a tuple that was carried on, and the one that it stands for
         self.stores: dict[int, int] = {}  # how often each list was written to
         self.stored: list[Any] = []  # these lists, which must not go
 
@@ -245,7 +260,7 @@ class Loops:
         """What an iteration is given: its numbers get ops of their own."""
         kind = type(x)
         if kind is tuple:
-            return tuple([self.item(y) for y in x])
+            return self.carried_on(x, tuple([self.item(y) for y in x]))
         if kind is Box or kind is int or kind is float:
             value = x.value if kind is Box else x
             op = Op(item, (x.op if kind is Box else x,), value, NOWHERE, self.tape)
@@ -253,6 +268,37 @@ class Loops:
             return Box(value, op)
         self.draw()
         return x
+
+    def carried_on(self, old: Any, new: Any) -> Any:
+        """A tuple goes on as another one, whose numbers have ops of their own."""
+        if all(map(operator.is_, old, new)):
+            return old
+        self.release(itertools.islice(reversed(self.tuples), LATEST_TUPLES))
+        if len(self.tuples) == MOST_TUPLES:
+            self.release(self.tuples)
+        if len(self.tuples) < MOST_TUPLES:
+            self.tuples[id(new)] = new, self.same(old)
+        return new
+
+    def release(self, keys: Iterable[int]) -> None:
+        """Forget those of some tuples that nobody else holds: their ops are to leave the tape when they can."""
+        for key in [*keys]:
+            if held(self.tuples[key]) == UNHELD:
+                del self.tuples[key]
+
+    def same(self, x: Any) -> Any:
+        """The tuple that the program made, for one that may have been carried on."""
+        known = self.tuples.get(id(x))
+        return x if known is None else known[1]
+
+    def are_same(self, x: Any, y: Any, site: Site) -> bool:
+        """Whether two tuples are one and the same in the program."""
+        if len(self.tuples) >= MOST_TUPLES and x is not y:
+            raise TraceError(
+                f"{blame(site)}: `is` compares tuples in a function whose loops carry thousands of them on, and "
+                "cannot be followed; compare them with ==, or give them numbers"
+            )
+        return self.same(x) is self.same(y)
 
     def pick(self, items: Any, index: Box) -> Any:
         """The element of a list or tuple at an index that is fixed."""
@@ -536,7 +582,7 @@ class Carrying:
             return x
         if kind is tuple and len(x) <= LONGEST_STATE and depth < DEEPEST_STATE:
             self.state.append(("tuple", len(x)))
-            return tuple([self.value(y, depth + 1) for y in x])
+            return self.loops.carried_on(x, tuple([self.value(y, depth + 1) for y in x]))
         if (
             kind is list
             and len(x) <= LONGEST_STATE

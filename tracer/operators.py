@@ -43,6 +43,7 @@ from .slots import (
 )
 from .tape import Site
 from .text import PRIVATE, STRINGS
+from .writers import MUTABLE, write_container
 
 INPLACE = {
     getattr(operator, f"i{name}"): getattr(operator, plain)
@@ -89,9 +90,10 @@ def apply(
 
 def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
-    if op in INPLACE and type(left) in COLLECTIONS and type(right) not in BOXES:
-        if not is_object(right):
-            return protocols.write_container(tracer, site, op, left, (right,), {})
+    if op in INPLACE and type(left) in MUTABLE and not is_object(right):
+        right = protocols.draw(right, operator.index) if is_integer(right) else right
+        if type(right) not in BOXES:
+            return write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
 
 
@@ -241,6 +243,8 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
         return overrides.by_numpy(tracer, site, op, left, right, reflected)
     protocols.looked_at(tracer, site, value, other)
     if type(value) not in BOXES and type(other) not in BOXES:
+        if op in INPLACE and isinstance(value, COLLECTIONS):
+            return write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):
         return calls.opaque(tracer, site, op, (left, right), {})
@@ -295,7 +299,7 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
         protocols.looked_at(tracer, site, left, right)
         if shown is operator.iadd and "__iadd__" in vars(base):
             items = protocols.iterable(tracer, site, right)
-            return protocols.write_container(tracer, site, base.__iadd__, left, (items,), {})
+            return write_container(tracer, site, base.__iadd__, left, (items,), {})
         return marks.operate(tracer, site, base.__add__, (left, right), (left, plain_of(right)))
     if op is not operator.mul:
         return NotImplemented
@@ -310,7 +314,7 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
                 return shown(base.__new__(base), blank(count))  # raises what plain Python raises
             count = plain_of(protocols.position(tracer, site, count))
             if shown is operator.imul and sequence is left and "__imul__" in vars(base):
-                return protocols.write_container(tracer, site, base.__imul__, left, (count,), {})
+                return write_container(tracer, site, base.__imul__, left, (count,), {})
             return marks.operate(tracer, site, base.__mul__, (sequence, count))
     return NotImplemented
 
@@ -419,7 +423,7 @@ def native(
         if type(left) in BOXES or special(left, INPLACE_NAMES[op]) is MISSING:
             return immutable(tracer, site, op, args)
         if isinstance(left, COLLECTIONS):
-            return protocols.write_container(tracer, site, op, left, (args[1],), {})
+            return write_container(tracer, site, op, left, (args[1],), {})
         if tracer.reads is not None:
             tracer.reads.problem(f"a {type(left).__name__} is changed in place", site)
     if op is not operator.mul and any(isinstance(plain_of(x), np.generic) for x in args):
@@ -445,9 +449,10 @@ def immutable(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) -> Any
     """``x += y`` of what cannot be changed."""
     try:
         return native(tracer, site, INPLACE[op], args, {})
-    except TypeError:
-        op(*map(plain_of, args))  # which names the operator as it stands in the program
-        raise
+    except TypeError as error:
+        failed = error
+    op(*map(plain_of, args))  # which names the operator as it stands in the program
+    raise failed
 
 
 def is_integer(value: Any) -> bool:

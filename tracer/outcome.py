@@ -19,10 +19,11 @@ from .arrays import current, is_traced_array
 from .border import ATOMS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
 from .loops import handed_on
-from .reads import Place
+from .reads import MISSING, Place
+from .record import has_box
 from .session import Tracer
 from .tails import Tail
-from .tape import Input, Op
+from .tape import Op
 from .text import TEXTS, bare
 
 
@@ -83,7 +84,7 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
                 found.arrays.append((op.place, last))
                 reader.written[id(box.memory)] = None
     found.template = reader.template(value)
-    for container, before in reader.reads.stored:
+    for container, before in reader.reads.stored.values():
         now = list(container.items() if type(container) is dict else container)
         if len(now) != len(before) or not all(map(same_item, now, before)):
             reader.problem(
@@ -127,13 +128,16 @@ class Reader:
         if is_traced_array(value):
             self.problem("an array is returned of which nobody knows where it comes from")
             return None
+        if kind is types.FunctionType:
+            place = self.reads.of(value)
+            if place is None:
+                self.problem("the result is a function that was made by the run")
+            return place
         if (
             kind in (float, complex)
             or isinstance(value, np.generic)
             or (kind in ATOMS and kind is not types.GeneratorType)
         ):
-            if kind is types.FunctionType and self.reads.of(value) is None:
-                self.problem("the result is a function that was made by the run")
             if kind in (types.MethodType, slice):
                 self.problem(f"the result holds a {kind.__name__}")
             return value
@@ -143,7 +147,7 @@ class Reader:
         place = self.reads.of(value)
         if place is not None:
             return place
-        if id(value) in self.seen:
+        if id(value) in self.seen or id(value) in self.reads.stored:
             self.problem(f"a {kind.__name__} stands at two places in the result")
         self.seen.add(id(value))
         base = frames.native(kind)
@@ -193,14 +197,10 @@ class Reader:
                     "a variable of an enclosing function is set for the first time, or deleted"
                 )
             return
-        if type(now) is Tail:
+        if type(now) is Tail or now is self.tracer.cells_held.get(id(cell), MISSING):
             return
-        if now is before or self.tracer.originals.get(id(now), (None, now))[1] is before:
-            return
-        if type(now) in BOXES and now.value is before:
-            op = self.outside.get(id(now), now.op) if type(now) is ArrayBox else now.op
-            if isinstance(op, Input):
-                return
+        if self.tracer.originals.get(id(now), (None, now))[1] is before and not has_box(now):
+            return  # which is guarded
         if place is None:
             self.problem("a variable of an enclosing function is set, and nobody knows whose it is")
             return

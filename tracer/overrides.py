@@ -23,6 +23,7 @@ from .reads import MISSING
 from .session import Tracer
 from .slots import (
     invoke,
+    is_native,
     is_object,
     is_python,
     is_subtype,
@@ -230,7 +231,8 @@ NO_SEQUENCES = (dict, str, bytes, np.ndarray, np.generic)
 
 def is_sequence(value: Any) -> bool:
     """Whether NumPy looks into an object for elements, by methods in Python."""
-    if not is_object(value) or issubclass(native_base(type(value)), NO_SEQUENCES):
+    kind = type(value)
+    if not is_object(value) or is_native(kind) or issubclass(native_base(kind), NO_SEQUENCES):
         return False
     return all(special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__"))
 

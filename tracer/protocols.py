@@ -10,12 +10,11 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import sys
 import types
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,13 +24,13 @@ from ..rules.python_builtins import pick
 from . import escape, marks, seals
 from .arrays import is_traced_array, save
 from .arrays import write_item as write_array_item
-from .border import COLLECTIONS, External, enter, is_iterator, lower, siblings
+from .border import COLLECTIONS, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import MISSING, static
-from .record import decide, effect, has_box, operand, record
+from .record import decide, has_box, operand, record
 from .session import Tracer, active
 from .slots import (
     blank,
@@ -49,6 +48,7 @@ from .structure import is_container
 from .tape import Site
 from .text import bare
 from .text import drawn as drawn_text
+from .writers import write_container
 
 
 def method_of(value: Any, name: str) -> Any:
@@ -77,6 +77,19 @@ UNORDERED = frozenset((dict, set, frozenset))
 def is_number(value: Any) -> bool:
     """Whether a value is a number, traced or not."""
     return isinstance(plain_of(value), (int, float, np.number))
+
+
+DIGITS = 640  # of a number that may be made text, or of text one, whatever ``sys.set_int_max_str_digits`` says
+
+
+def note_digits(tracer: Tracer, site: Site, value: Any) -> None:
+    """Note that a number is turned into text, or text into a number: how long it may be is a setting."""
+    if tracer.reads is None:
+        return
+    if (type(value) is int and value.bit_length() > 3 * DIGITS) or (
+        type(value) in (str, bytes) and len(value) > DIGITS
+    ):
+        tracer.reads.problem("how many digits a number may have as text is a setting", site)
 
 
 def hashable(value: Any) -> bool:
@@ -379,6 +392,8 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
     if id(value) in tracer.readable:
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
+    if tracer.reads is not None:
+        tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
 
@@ -400,6 +415,8 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
     if is_asked(value):
         return stand_ins.iterable(tracer, site, value)
+    if tracer.reads is not None:
+        tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
 
 
@@ -523,11 +540,22 @@ def of_class(tracer: Tracer, site: Site, cls: type, key: Any) -> Any:
 def look_up(tracer: Tracer, site: Site, mapping: Any, key: Any) -> Any:
     """The item of a dict, or of an object of a class that derives from it."""
     missing = python_special(mapping, "__missing__")
-    if missing is MISSING:
+    if missing is MISSING and not isinstance(mapping, defaultdict):
         return escape.watched(operator.getitem, (mapping, key), {}, site)
     if escape.watched(dict.__contains__, (mapping, key), {}, site):
         return escape.watched(dict.__getitem__, (mapping, key), {}, site)
+    if missing is MISSING:
+        return make_missing(tracer, site, mapping, key)
     return invoke(tracer, site, missing, mapping, key)
+
+
+def make_missing(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
+    """What a defaultdict does where a key is missing."""
+    if container.default_factory is None:
+        raise KeyError(key)
+    value = calls.call(tracer, site, container.default_factory, (), {})
+    write_container(tracer, site, operator.setitem, container, (key, value), {})
+    return value
 
 
 def pick_item(tracer: Tracer, site: Site, items: Any, key: Box) -> Any:
@@ -632,32 +660,6 @@ def write_item(box: Box, key: Any, value: Any) -> None:
     if tracer is None:
         raise TraceError("a traced value is used after its run has ended, or in another thread")
     set_item(tracer, user_site(), box, key, value)
-
-
-def write_container(
-    tracer: Tracer | None, site: Site, fn: Any, container: Any, args: tuple[Any, ...], kwargs: Any
-) -> Any:
-    """Write to a container: an effect if it is the shadow of one outside, seen by all shadows of that one."""
-    if tracer is None:
-        return fn(container, *args, **kwargs)
-    if tracer.loops is not None:
-        tracer.loops.store(container) if type(container) is list else tracer.loops.write()
-    if id(container) in tracer.originals:
-        outside_effect(tracer, site, fn, container, args)
-        for sibling in siblings(tracer, container):
-            with contextlib.suppress(Exception):  # the container itself raises it in a moment
-                fn(sibling, *args, **kwargs)
-        if id(tracer.originals[id(container)][1]) in tracer.scopes:  # which code sees by its names
-            result = escape.watched(fn, (container, *args), kwargs, site)
-            lower(tracer, container)
-            return result
-    return escape.watched(fn, (container, *args), kwargs, site)
-
-
-def outside_effect(tracer: Tracer, site: Site, fn: Any, shadow: Any, args: tuple[Any, ...]) -> None:
-    """Note what is done to a container outside."""
-    external = External(tracer.names.get(id(shadow), ""), tracer.originals[id(shadow)][1])
-    effect(tracer, site, fn, (external, *args), {})
 
 
 def box_attribute(box: Box, name: str) -> Any:

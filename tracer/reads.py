@@ -14,18 +14,34 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..rules.registry import lookup
 from .intrinsic import Intrinsic
+from .structure import is_container
 from .tape import Site
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 
 HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
 BY_VALUE = frozenset((int, str, bytes, range, slice))
+# Immutable values written in C, by module and name: what holds of one holds as long as it is the very same.
+FROZEN = frozenset(
+    [("re", "Pattern"), ("decimal", "Decimal")]
+    + [("datetime", x) for x in "date datetime time timedelta timezone".split()]
+)
+VALUES = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    tuple,
+    frozenset,
+)  # classes of which immutable values are made
 BY_IDENTITY = frozenset(
     (type(None), bool, type(Ellipsis), type(NotImplemented), np.ufunc, np.dtype)
     + (types.BuiltinFunctionType, types.ModuleType, types.MethodDescriptorType)
@@ -46,6 +62,14 @@ def static(cls: type, name: str) -> Any:
 FIXED_OBJECTS = (type, np.dtype, functools._lru_cache_wrapper)
 
 
+def is_frozen(value: Any) -> bool:
+    """Whether a value is immutable, written in C or derived from such a one, and none of Python's or NumPy's own."""
+    kind = type(value)
+    if (kind.__module__, kind.__name__) in FROZEN:
+        return True
+    return isinstance(value, VALUES) and kind not in VALUES and not is_container(value)
+
+
 class Place:
     """A value outside and the way to it; ``check`` is None where the steps that follow say all."""
 
@@ -57,6 +81,7 @@ class Place:
         "key_list",
         "origin",
         "parent",
+        "pinned",
         "size",
         "step",
         "value",
@@ -68,6 +93,7 @@ class Place:
         self.key = key
         self.value = value
         self.check: str | None = None
+        self.pinned = False  # whether it must be the very same object, whatever else must hold
         self.children: dict[Any, Place] = {}
         self.origin: Place | None = None  # of the check `same`
         self.key_list: list[Any] | None = None  # of the check `keys`
@@ -113,12 +139,13 @@ class Reads:
         self.written: set[tuple[int, Any]] = set()
         self.dynamic = dynamic  # paths of integers that have changed too often to be guarded
         self.problems: list[str] = []
+        self.importing = 0  # imports that have begun, and not succeeded
+        self.calls = 0  # of Python functions
         self.layout = False  # whether strides and flags were looked at
-        self.identity = False  # whether `is` looked at values from outside
         self.impure: dict[Any, None] = {}  # ops that must be carried out at each call, in order
-        self.stored: list[
-            tuple[Any, list[Any]]
-        ] = []  # containers handed to the outside, and what they held
+        self.stored: dict[
+            int, tuple[Any, list[Any]]
+        ] = {}  # by id: a container handed to the outside, and what it held
         self.handed_out: list[
             tuple[Any, int]
         ] = []  # arrays handed to the outside, and the writes to them before
@@ -203,6 +230,9 @@ class Reads:
                 self.problem(f"{place} is a {kind.__name__} of dtype {value.dtype}")
         elif kind in (float, complex) or isinstance(value, np.generic):
             place.check = "type"
+        elif is_frozen(value):
+            place.check = "is"
+            self.places[id(value)] = place
         elif callable(value) and not kind.__flags__ & HEAP_TYPE:
             place.check = "is"  # a function written in C
         else:
@@ -212,14 +242,36 @@ class Reads:
     def pin(self, value: Any) -> None:
         """The identity of an object was looked at: another one in its place will not do."""
         place = self.places.get(id(value))
-        if place is not None and place.check not in ("is", "same"):
-            place.check = "is"
+        if place is not None:
+            place.pinned = True
+        elif type(value) in BY_VALUE:
+            for place in self.all():
+                place.pinned |= place.value is value
+
+    def all(self) -> Iterator[Place]:
+        """Every place, parents before children."""
+        todo = [*self.roots, *self.constants.values()][::-1]
+        while todo:
+            place = todo.pop()
+            yield place
+            todo.extend(list(place.children.values())[::-1])
 
     def looked_into(self, value: Any, site: Site | None = None) -> None:
         """C code looks into an object from outside, and nothing says what it sees there."""
         place = self.places.get(id(value))
-        if place is not None and type(value) not in (types.FunctionType, types.MethodType):
+        if place is not None and not isinstance(
+            value, (types.FunctionType, types.MethodType, *VALUES)
+        ):
+            if is_frozen(value):
+                return
             self.problem(f"C code looks into {place}, a {type(value).__name__}", site)
+
+    def look_into(self, values: Iterable[Any], site: Site | None = None, depth: int = 3) -> None:
+        """C code looks into objects from outside, or into tuples, lists and dicts of them."""
+        for x in values:
+            self.looked_into(x, site)
+            if depth and type(x) in (tuple, list, dict):
+                self.look_into(x.values() if type(x) is dict else x, site, depth - 1)
 
     def wrote(self, owner: int, name: Any) -> None:
         """The run itself has written here; what it reads from now on is its own."""
@@ -236,14 +288,9 @@ def is_whole_scalar(value: Any) -> bool:
 
 
 def is_moving(value: Any) -> bool:
-    """Whether a value is an iterator, which is not the same after it was looked at."""
-    return hasattr(type(value), "__next__") and type(value).__module__ in (
-        "builtins",
-        "itertools",
-        "collections",
-        "_io",
-        "_csv",
-    )
+    """Whether a value is an iterator written in C, which is not the same after it was looked at."""
+    step = getattr(type(value), "__next__", None)
+    return step is not None and type(step) is not types.FunctionType
 
 
 from . import arrays, escape  # noqa: E402  (escape and this module need each other)

@@ -31,7 +31,7 @@ from .frames import items_of, native
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .session import Tracer
-from .tape import Effect, Guard, Op, Site, append, element, primal
+from .tape import Guard, Op, Site, append, element, primal
 from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
@@ -89,19 +89,6 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
     return has_box([x for _, x in items_of(value, native(kind))], seen)
 
 
-def opened(value: Any, path: tuple[int, ...] = ()) -> Any:
-    """A nested argument in which a list or dict that contains itself ends."""
-    kind = type(value)
-    if kind not in (list, dict, tuple):
-        return value
-    if id(value) in path:
-        return "..."
-    path = (*path, id(value))
-    if kind is dict:
-        return {k: opened(x, path) for k, x in value.items()}
-    return kind([opened(x, path) for x in value])
-
-
 def record(
     tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -118,7 +105,7 @@ def record(
     return finish(tracer, site, fn, operands, options, value, arrays)
 
 
-def raised(tracer: Tracer | None, site: Site, error: Exception) -> None:
+def raised(tracer: Tracer | None, site: Site, error: BaseException) -> None:
     """An operation failed. Where the program goes on all the same, nothing on the tape says why it did."""
     if tracer is not None and tracer.reads is not None:
         tracer.reads.problem(f"a {type(error).__name__} was caught", site)
@@ -300,42 +287,3 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
 
         site = user_site()
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
-
-
-def referred(tracer: Tracer, value: Any) -> Any:
-    """A container from outside stands on the tape for itself: it is not copied when it is handed to the outside."""
-    from .border import External
-
-    known = tracer.originals.get(id(value))
-    if known is None or type(value) not in (list, dict, set):
-        return value
-    return External(tracer.names.get(id(value), ""), known[1])
-
-
-def keep_stored(tracer: Tracer, values: Any) -> None:
-    """Remember what containers made by the run hold when they are handed to the outside."""
-    assert tracer.reads is not None
-    for x in values:
-        if type(x) in (list, dict, tuple, set):
-            if type(x) is not tuple and id(x) not in tracer.originals:
-                tracer.reads.stored.append((x, list(x.items() if type(x) is dict else x)))
-            keep_stored(tracer, list(x.values()) if type(x) is dict else x)
-
-
-def effect(
-    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    """Note something that was done to the outside."""
-    arrays: list[ArrayBox] = []
-    if tracer.reads is not None and fn is not print:
-        args = (args[0], *[referred(tracer, x) for x in args[1:]]) if args else args
-    operands = operand(opened(args), arrays)
-    if tracer.reads is not None:
-        keep_stored(tracer, args)
-        if any(box.memory.writes and any(box is x for x, _ in tracer.inputs) for box in arrays):
-            tracer.reads.problem(
-                "an array from outside is written to, and handed to the outside", site
-            )
-        tracer.reads.handed_out += [(box, box.memory.writes) for box in arrays]
-    tracer.tape.ops.append(Effect(fn, operands, operand(kwargs, arrays), None, site, tracer.tape))
-    save(arrays)

@@ -31,6 +31,7 @@ The hooks
     is_(site, negate)              h(right, left) -> True or False
     truth(site)                    h(x) -> True or False
     getattr(site, name)            h(obj) -> value, which is called next if it is a method
+    super_attr(site, name, given)  h(cls, obj, super) -> value of ``super().name``; ``given``: of ``super(cls, obj)``
     setattr(site, name)            h(obj, value)
     delattr(site, name)            h(obj)
     setitem(site)                  h(container, key, value)
@@ -45,6 +46,7 @@ The hooks
     global_append(site, name)      h(value) -> value.append, which is called at once
     store_global(site, name)       h(value) -> value
     delete_global(site)            h(name)
+    importing(site)                h(None); a module, or a name of one, is about to be imported
     import_name(site, name, last)  h(module) -> module; ``last`` is a list to keep it in
     import_from(site, name, last)  h(value) -> value, an attribute of the module in ``last``
     import_star(site)              h(module) -> module, all of whose names are about to be stored
@@ -89,7 +91,7 @@ import weakref
 from collections.abc import Callable
 from dis import opmap
 from types import CodeType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
@@ -151,13 +153,21 @@ ONE_VALUE = {
 }  # fmt: skip
 SINGLETONS = (None, True, False, ...)
 
-# id of a twin -> a weak reference to it, and its original. Code objects compare by value, and a
-# twin without any hook equals its original, so they are told apart by identity.
+# Code objects compare by value, and a twin without any hook equals its original, so they are told apart by identity.
+# A twin is made once and lives as long as its original: nothing here keeps a function's code alive.
 MOST_KEPT = 4096  # the oldest goes first
-_kept: dict[
-    tuple[int, int, bool], tuple[CodeType, CodeType, Any]
-] = {}  # the twin of a code object is made once
-_twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+Kept = tuple[CodeType, weakref.ref[CodeType], Any]
+# By original, hooks, and whether it is executed: the twin, the original, the hooks.
+_kept: dict[tuple[int, int, bool], Kept] = {}
+_twins: dict[int, Twin] = {}
+
+
+class Twin(NamedTuple):
+    """A twin, its original, and the names of the globals that it asks for, its inner functions included."""
+
+    code: weakref.ref[CodeType]
+    original: weakref.ref[CodeType]
+    globals: frozenset[str]
 
 
 def is_twin(code: CodeType) -> bool:
@@ -168,7 +178,12 @@ def is_twin(code: CodeType) -> bool:
 def original(code: CodeType) -> CodeType:
     """The code object that the twin ``code`` was made from; any other code object itself."""
     entry = _twins.get(id(code))
-    return code if entry is None else entry[1]
+    return code if entry is None else entry.original() or code
+
+
+def global_names(code: CodeType) -> frozenset[str]:
+    """The names of the globals that a twin asks for, its inner functions included."""
+    return _twins[id(code)].globals if id(code) in _twins else frozenset()
 
 
 def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
@@ -180,15 +195,24 @@ def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
     if is_twin(code):
         return code
     executed = executed and not code.co_flags & CO_OPTIMIZED
-    kept = _kept.get((id(code), id(hooks), executed))
+    key = id(code), id(hooks), executed
+    kept = _kept.get(key)
     if kept is not None:
         return kept[0]
-    twin = Rewriter(code, hooks, executed).rewrite()
-    key = id(twin)
-    _twins[key] = (weakref.ref(twin, lambda _: _twins.pop(key, None)), code)
+    rewriter = Rewriter(code, hooks, executed)
+    twin = rewriter.rewrite()
+    name = id(twin)
+
+    def forget(_: Any, twins: dict[int, Twin] = _twins) -> None:
+        twins.pop(name, None)
+
+    def drop(_: Any, kept: dict[Any, Any] = _kept) -> None:
+        kept.pop(key, None)
+
+    _twins[name] = Twin(weakref.ref(twin, forget), weakref.ref(code), frozenset(rewriter.globals))
     while len(_kept) >= MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
-    _kept[id(code), id(hooks), executed] = (twin, code, hooks)
+    _kept[key] = (twin, weakref.ref(code, drop), hooks)
     return twin
 
 
@@ -208,6 +232,7 @@ class Rewriter:
         self.position: Position = (code.co_firstlineno, None, None, None)
         self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
         self.class_position: Position | None = None  # of the latest class statement
+        self.globals: set[str] = set()  # that are asked for, by nested code as well
         self.around: set[tuple[int | None, int | None]] = (
             set()
         )  # where calls begin that may look at the variables
@@ -250,7 +275,9 @@ class Rewriter:
 
     def nested(self, code: CodeType) -> CodeType:
         try:
-            return instrument(code, self.hooks)
+            twin = instrument(code, self.hooks)
+            self.globals |= global_names(twin)
+            return twin
         except UnsupportedCode:
             return code  # An async function may be defined here; it is refused when it is called.
 
@@ -426,6 +453,7 @@ class Rewriter:
         if callee:  # or, before 3.13, the first global in the expression that gives the callee: table["f"](x)
             self.call_hook(on_top_of_callable=False)
         self.notice(name)
+        self.globals.add(name)
         attribute = following
         if attribute.name not in ATTRIBUTE_LOADS or attribute.target:
             self.load(self.hooks.load_global(self.site(), name))
@@ -454,6 +482,7 @@ class Rewriter:
             self.keep(instr)
             self.call(0)
         else:  # a class body: the name is its own, or a global
+            self.globals.add(name)
             self.load(self.hooks.load_name(self.site(), name))
             self.keep(instr)
             self.namespace()
@@ -500,12 +529,14 @@ class Rewriter:
         self.keep(instr)
 
     def import_name(self, instr: Instr) -> None:
+        self.notify(self.hooks.importing(self.site()))
         self.keep(instr)
         self.imported: list[Any] = []
         name = self.name(instr.arg >> current.IMPORT_SHIFT)
         self.apply(self.hooks.import_name(self.site(), name, self.imported), 1)
 
     def import_from(self, instr: Instr) -> None:
+        self.notify(self.hooks.importing(self.site()))
         self.keep(instr)
         name = self.name(instr.arg)
         self.apply(self.hooks.import_from(self.site(), name, self.imported), 1)
@@ -589,6 +620,9 @@ class Rewriter:
         self.apply(self.hooks.getattr(self.site(), self.name(name)), 1)
         if method:
             self.call_hook(on_top_of_callable=True)
+
+    def super_attr(self, name: int, given: bool) -> None:
+        self.apply(self.hooks.super_attr(self.site(), self.name(name), given), 3)
 
     def store_attr(self, instr: Instr) -> None:
         self.apply(self.hooks.setattr(self.site(), self.name(instr.arg)), 2)

@@ -15,7 +15,7 @@ import numpy as np
 from . import calls, places, record
 from .arrays import owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
-from .depth import depth
+from .depth import depth, recursion_limit
 from .errors import TraceError
 from .intrinsic import Intrinsic
 from .loops import Loops, Watch
@@ -27,6 +27,9 @@ from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
 from .tape import GONE, NOWHERE, Site, Tape, ops_in
 from .watchers import uncover
+from .writers import check_effects
+
+SHALLOW = 40  # calls that no recursion limit forbids
 
 
 class Run:
@@ -134,10 +137,15 @@ def run(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
         )
         if reads is not None:
+            if reads.calls > SHALLOW:
+                reads.note(reads.constant(sys), "limit", None, recursion_limit()).check = "setting"
+            if reads.importing:
+                reads.problem("an import failed")
             done.outcome = outcome(tracer, result)
         must_be_whole(tape)
         settled = True
         settle(tracer)
+        check_effects(tracer)
         done.value = lower(tracer, result, {}, final=True)
         if protect:
             keep_values(tracer)

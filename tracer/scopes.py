@@ -70,13 +70,13 @@ class Shadowed(Scope):
         return self.seen[name] if name in self.seen else value
 
     def store(self, tracer: Tracer, site: Site, name: str, value: Any) -> Any:
-        protocols.write_container(tracer, site, operator.setitem, self.seen, (name, value), {})
+        write_container(tracer, site, operator.setitem, self.seen, (name, value), {})
         return self.globals[name]
 
     def delete(self, tracer: Tracer, site: Site, name: str) -> None:
         if name in self.seen:
             plain = self.globals[name]
-            protocols.write_container(tracer, site, operator.delitem, self.seen, (name,), {})
+            write_container(tracer, site, operator.delitem, self.seen, (name,), {})
             self.globals[name] = plain  # which is deleted in a moment
 
     def settle(self, tracer: Tracer, memo: dict[int, Any]) -> None:
@@ -210,3 +210,4 @@ class Variables:
 
 
 from . import attributes, calls, protocols  # noqa: E402  (these need each other)
+from .writers import write_container  # noqa: E402

@@ -48,6 +48,7 @@ class Tracer:
             int, tuple[Any, Any]
         ] = {}  # id of an outside function: the function, its twin
         self.cells: dict[int, tuple[Any, Any]] = {}  # id of an outside cell: the cell, its shadow
+        self.cells_held: dict[int, Any] = {}  # id of an outside cell: what its shadow held at first
         self.arrays: dict[int, ArrayBox] = {}  # id of an outside array: its box
         self.memories: dict[int, Memory] = {}  # id of the owner of some storage
         self.shadows: dict[int, tuple[Any, Any]] = {}  # id of an outside container: it, its shadow
@@ -84,6 +85,7 @@ class Tracer:
         self.before: dict[
             int, Any
         ] = {}  # id of a shadow: what its original held when they were equal
+        self.found: dict[int, Any] = {}  # id of a shadow: what its original held at first
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.specials: dict[
@@ -93,6 +95,7 @@ class Tracer:
         self.modules: dict[
             int, dict[str, Any]
         ] = {}  # by id of a module: what it holds for this run
+        self.called_back = 0  # how often C code has called methods of the user's classes
         self.pending: list[Any] = []  # functions that escaped while the run went on
         self.inputs: list[tuple[ArrayBox, Input]] = []  # arrays of the outside, and what they were
         self.tails: dict[int, Any] = {}  # id of a list that is only appended to: its Tail

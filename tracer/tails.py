@@ -17,9 +17,10 @@ import sys
 import types
 from typing import Any
 
+from .effects import effect
 from .places import user_site
-from .record import effect
 from .session import Tracer, intrinsic
+from .tape import External
 
 
 class Tail:
@@ -38,7 +39,7 @@ class Tail:
         tracer = self.tracer
         if tracer.loops is not None:
             tracer.loops.write()
-        target = border.External(self.name, self.original)
+        target = External(self.name, self.original)
         effect(tracer, user_site(), list.append, (target, value), {})
         (self.values if self.shadow is None else self.shadow).append(value)
 

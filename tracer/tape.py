@@ -187,6 +187,17 @@ class Effect(KeywordOp):
     kind = "effect"
 
 
+class External:
+    """Stands on the tape for something outside, by its name."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 def element(values: Any, index: int) -> Any:
     """Take one of the several results of an op: the primitive behind ``q, r = np.linalg.qr(a)``."""
     return values[index]

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.border import External
 from ..tracer.reads import Place, Reads
-from ..tracer.tape import Guard, Input, Op
+from ..tracer.tape import External, Guard, Input, Op
 from .assemble import Assembly, same
 from .guards import GuardWriter
 from .loops import LoopFunction
@@ -147,7 +146,7 @@ def shared_places(a: Reads, b: Reads) -> dict[Place, Place]:
 def same_guard(x: Place, y: Place, known: dict[Place, Place]) -> bool:
     """Whether what is guarded of two places is the same."""
     a, b, check = x.value, y.value, x.check
-    if check != y.check:
+    if check != y.check or x.pinned != y.pinned or (x.pinned and a is not b):
         return False
     if check == "is":
         return a is b
@@ -178,8 +177,7 @@ class SegmentGuards(GuardWriter):
     def visit(self, place: Place, text: str, named: bool = False) -> None:
         if place in self.given:
             self.names[place] = self.given[place]
-            for child in place.children.values():
-                self.visit(child, self.step(child, self.names[place]))
+            self.visit_children(place, self.names[place])
         elif self.among is None or place in self.among:
             super().visit(place, text, named)
 
@@ -188,6 +186,11 @@ class SegmentGuards(GuardWriter):
             self.visit(place, text)
         elif self.among is None or place in self.among:
             super().examine(place, text)
+
+    def is_member(self, place: Place) -> bool:
+        if place in self.given or not (self.among is None or place in self.among):
+            return False
+        return super().is_member(place)
 
     def unpacked(self, place: Place, text: str) -> bool:
         children = place.children.values()
@@ -289,7 +292,7 @@ class Tree:
             builder.answer(lead.answer, self.quiets, indent + 1)
             return
 
-        names = [{p: guards.names[p] for p in guards.among or ()}]
+        names = [{p: guards.names[p] for p in guards.among or () if p in guards.names}]
         names += [{places[p]: text for p, text in names[0].items()} for places in twins]
         kept = [op for op in (*held, *chosen) if op.kind == "call" and op in live]
         self.decide(paths, stop, names, kept, assembly, indent + 1)

@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from .slots import CODE, DTYPE
+from .stamps import stamp
 
 UNPACKED = 64  # the longest list that is taken apart by one assignment
+NAMED_KEYS = 16  # keys of a dict that are compared one by one
 SHOWN = 60  # characters of a value that a message shows
 
 
@@ -48,28 +52,23 @@ class GuardWriter:
         self.names: dict[Place, str] = {}
         self.lines: list[tuple[str, Place | None]] = []
         self.later: list[Any] = []  # places that must hold the same object as another one
-        self.origins = {p.origin for p in self.places() if p.origin is not None}
-
-    def places(self) -> Iterator[Place]:
-        """Every place, parents before children."""
-        todo = [*self.reads.roots, *self.reads.constants.values()][::-1]
-        while todo:
-            place = todo.pop()
-            yield place
-            todo.extend(list(place.children.values())[::-1])
+        self.origins = {p.origin for p in reads.all() if p.origin is not None}
 
     def statement(self, text: str, place: Place | None = None) -> None:
         """An assignment, or with a place the condition under which the program is left."""
         self.lines.append((text, place))
 
     def write(self, roots: dict[Place, str]) -> list[tuple[str, Place | None]]:
-        """The guards, given the expressions of the roots."""
+        """The guards, given the expressions of the roots; those on classes, which say how to read, come first."""
+        constants = list(self.reads.constants.values())
+        for place in constants:
+            if isinstance(place.value, type):
+                self.visit_constant(place)
         for place, text in roots.items():
             self.visit(place, text)
-        for place in list(self.reads.constants.values()):
-            if place.children or place.check is not None or place in self.wanted:
-                self.names[place] = self.constant(place.value, name_hint(place))
-                self.examine(place, self.names[place])
+        for place in constants:
+            if not isinstance(place.value, type):
+                self.visit_constant(place)
         for place in self.later:
             self.statement(f"{self.names[place]} is not {self.names[place.origin]}", place)
         return self.lines
@@ -77,8 +76,9 @@ class GuardWriter:
     def apart(self, written: list[Place], arrays: bool) -> Iterator[tuple[str, str]]:
         """Conditions under which two things are one that were two, where one of them is written to."""
         for one in written:
-            for other in self.places():
-                if other is not one and other.check in ("type", "length", "keys"):
+            for other in self.reads.all():
+                mutable = other.check in ("type", "length", "keys")
+                if other is not one and (mutable or type(other.value) is types.CellType):
                     if type(other.value) is type(one.value) and other.value is not one.value:
                         if other in self.names and one in self.names:
                             yield (
@@ -86,7 +86,9 @@ class GuardWriter:
                                 f"{other} is also {one}",
                             )
         if arrays:
-            found = [p for p in self.places() if p.check in ("array", "same") and p in self.names]
+            found = [
+                p for p in self.reads.all() if p.check in ("array", "same") and p in self.names
+            ]
             found = [p for p in found if isinstance(p.value, np.ndarray)]
             overlap = self.constant(np.may_share_memory, "may_share_memory")
             for i, one in enumerate(found):
@@ -95,14 +97,26 @@ class GuardWriter:
                     text = f"{overlap}({self.names[one]}, {self.names[other]}) is not {shared}"
                     yield text, f"{one} and {other} share memory in another way"
 
+    def visit_constant(self, place: Place) -> None:
+        """Guard what is read from an object that stands for itself."""
+        if place.children or place.check is not None or place in self.wanted:
+            self.names[place] = self.constant(place.value, name_hint(place))
+            self.examine(place, self.names[place])
+
     def visit(self, place: Place, text: str, named: bool = False) -> None:
         """Guard a place that the expression ``text`` finds."""
         uses = (
             len(place.children)
             + (place.check == "array") * 2
             + (place.check in ("length", "keys")) * 2
+            + place.pinned
             + (place.check == "function") * (1 if place is self.reads.function else 2)
         )
+        if place.step == "method":  # one that the object has itself may be bound to another one
+            bound = self.fresh(f"{place.key}_method")
+            self.statement(f"{bound} = {text}")
+            self.statement(f"{bound}.__self__ is not {self.names[place.parent]}", place)  # type: ignore[index]
+            text = f"{bound}.__func__"
         if not named and (uses > 1 or place in self.wanted or place in self.origins):
             if not text.isidentifier():
                 name = self.fresh(name_hint(place))
@@ -116,10 +130,45 @@ class GuardWriter:
             self.later.append(place)
         for condition in self.conditions(place, text):
             self.statement(condition, place)
-        if self.unpacked(place, text):
-            return
+        if place.pinned and place.check not in ("is", "same"):
+            self.statement(f"{text} is not {self.constant(place.value, 'k')}", place)
+        if not self.unpacked(place, text):
+            self.visit_children(place, text)
+
+    def visit_children(self, place: Place, text: str) -> None:
+        stamped = self.stamped(place)
         for child in place.children.values():
-            self.visit(child, self.step(child, text))
+            if child not in stamped:
+                self.visit(child, self.step(child, text))
+
+    def stamped(self, place: Place) -> set[Place]:
+        """Guard members of a class by one look at it; gives those that are guarded by it."""
+        if not isinstance(place.value, type):
+            return set()
+        children = [x for x in place.children.values() if self.is_member(x)]
+        made = (
+            stamp(place.value, [(x.step, x.key, x.value) for x in children]) if children else None
+        )
+        if made is None:
+            return set()
+        names = (("tag", made.tag), ("seen", made.seen), ("held", made.held))
+        tag, seen, held = (self.constant(value, hint) for hint, value in names)
+        whole = Place(place, "members", ", ".join(x.key for x in children), place.value)
+        self.names[whole] = self.names[place]
+        self.statement(f"{tag}[0] != {seen}[0] and not {held}()", whole)
+        for child in children:
+            self.names[child] = (
+                "None" if child.value is MISSING else self.constant(child.value, "k")
+            )
+        return set(children)
+
+    def is_member(self, place: Place) -> bool:
+        """Whether all that matters of a place is that a class holds this very object there, or nothing."""
+        if place.children or place.pinned or place in self.origins:
+            return False
+        if place.step == "static":
+            return place.check in ("is", "missing")
+        return (place.step == "own" and place.check == "missing") or place.key == "__mro__"
 
     def unpacked(self, place: Place, text: str) -> bool:
         """Take a short list or tuple apart by one assignment, if all of it was read."""
@@ -147,10 +196,10 @@ class GuardWriter:
         if check == "is":
             plain = value is None or value is True or value is False
             yield f"{v} is not {value if plain else self.constant(value, 'k')}"
+        elif check == "value" and type(value) not in (int, str, bytes):
+            yield f"not {self.constant(is_exactly, 'is_exactly')}({v}, {self.literal(value)})"
         elif check == "value":
-            yield f"{v} != {self.literal(value)} or type({v}) is not {self.type_name(value)}"
-            if isinstance(value, tuple) and not all(type(x) is str for x in value):
-                yield f"[*map(type, {v})] != {self.constant([type(x) for x in value], 'types')}"
+            yield f"type({v}) is not {self.type_name(value)} or {v} != {self.literal(value)}"
         elif check == "type":
             yield f"type({v}) is not {self.type_name(value)}"
         elif check == "array":
@@ -183,14 +232,32 @@ class GuardWriter:
             length = self.native(value, "__len__") or "len"
             yield f"type({v}) is not {self.type_name(value)} or {length}({v}) != {place.size}"
         elif check == "keys":
-            keys = place.key_list or []
+            length = self.native(value, "__len__") or "len"
+            yield f"type({v}) is not {self.type_name(value)} or {length}({v}) != {place.size}"
             iterate = self.native(value, "__iter__")
-            listed = f"[*{v}]" if iterate is None else f"[*{iterate}({v})]"
-            yield f"type({v}) is not {self.type_name(value)} or {listed} != {self.constant(keys, 'keys')}"
-            if not all(type(key) is str for key in keys):
-                yield f"[*map(type, {v})] != {self.constant([type(key) for key in keys], 'types')}"
+            yield from self.keys(place.key_list or [], v if iterate is None else f"{iterate}({v})")
+        elif check == "setting":
+            yield f"{v} != {value}"
         elif check == "empty":
             yield f"not {self.constant(is_empty, 'is_empty')}({v})"
+
+    def keys(self, keys: list[Any], v: str) -> Iterator[str]:
+        """The conditions under which a dict or set has other keys, or others that are equal, or another order."""
+        plain = all(type(key) in (str, int, bool, NoneType) for key in keys)
+        if not plain or len(keys) > NAMED_KEYS:  # some may have an ``__eq__`` of their own
+            known = self.constant(keys, "keys")
+            same = (
+                "" if plain else f"not {self.constant(is_exactly, 'is_exactly')}([*{v}], {known})"
+            )
+            types = self.constant([type(key) for key in keys], "types")
+            yield same or f"[*map(type, {v})] != {types} or [*{v}] != {known}"
+        elif keys:  # most are the very same objects
+            names = [self.fresh("key") for _ in keys]
+            self.statement(f"{', '.join(names)}, = {v}")
+            constants = [self.constant(key, "k") for key in keys]
+            for name, k, key in zip(names, constants, keys, strict=True):
+                other = f"type({name}) is not {self.type_name(key)} or {name} != {k}"
+                yield f"{name} is not {k} and ({other})"
 
     def present(self, place: Place, v: str) -> str:
         """The condition that something is there which was missing."""
@@ -198,10 +265,13 @@ class GuardWriter:
         owner = self.names[place.parent]
         if place.step == "global":
             return f"{place.key!r} in {owner}"
-        if place.step == "static":
+        plain = type(place.parent.value) is type and not hasattr(type, place.key)
+        if place.step == "static" and plain:
+            return f"hasattr({owner}, {place.key!r})"
+        if place.step == "static":  # whose own class may have it
             found = f"{self.constant(static, 'static')}({owner}, {place.key!r})"
             return f"{found} is not {self.constant(MISSING, 'MISSING')}"
-        if place.step == "own":
+        if place.step in ("own", "in dict"):
             return f"{place.key!r} in {owner}.__dict__"
         test = is_absent if place.step == "absent" else is_unset
         return f"not {self.constant(test, test.__name__)}({owner}, {place.key!r})"
@@ -219,12 +289,14 @@ class GuardWriter:
             return f"{owner}[{key!r}]"
         if step == "subclass":
             return f"issubclass({owner}, {self.constant(key, 'cls')})"
-        if step in ("attribute", "absent", "unset"):
+        if step in ("attribute", "method", "absent", "unset"):
+            if place.parent is not None and has_own_way(type(place.parent.value)):
+                return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
             return f"{owner}.{key}"
         if step == "own":
             return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
-        if step == "method":
-            return f"{owner}.{key}.__func__"
+        if step == "in dict":
+            return f"{owner}.__dict__[{key!r}]"
         if step == "static":
             assert place.parent is not None
             if type(place.value) in PLAIN_MEMBERS:
@@ -239,6 +311,8 @@ class GuardWriter:
                 if take is None
                 else f"{take}({owner}, {self.literal(key)})"
             )
+        if step == "limit":
+            return f"{self.constant(recursion_limit, 'recursion_limit')}()"
         if step == "closure":
             return f"{owner}.__closure__[{key}]"
         if step == "cell":
@@ -300,6 +374,29 @@ def name_hint(place: Place) -> str:
     return str(place.key) if isinstance(place.key, str) else place.step
 
 
+def has_own_way(cls: type) -> bool:
+    """Whether a class has code of the user's that finds attributes; it was called when the run was traced."""
+    return type(cls.__getattribute__) is types.FunctionType
+
+
+def is_exactly(a: Any, b: Any) -> bool:
+    """Whether two values are the same, or equal in all that can be asked of them; no method of the user's is called."""
+    kind = type(a)
+    if a is b:
+        return True
+    if kind is not type(b):
+        return False
+    if kind in (list, tuple):
+        return len(a) == len(b) and all(map(is_exactly, a, b))
+    if kind in (range, slice):
+        return is_exactly((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if kind in (float, complex):
+        return bool(a == b) and repr(a) == repr(b)
+    if isinstance(a, np.generic):
+        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+    return kind in (int, str, bytes) and bool(a == b)
+
+
 def is_empty(cell: Any) -> bool:
     """Whether a cell holds nothing."""
     try:
@@ -353,6 +450,10 @@ def named(place: Place) -> str:
         return f"the default of {code.co_varnames[code.co_argcount - count + place.key]} in {place.parent}"
     if place.step == "kwdefault":
         return f"the default of {place.key} in {place.parent}"
+    if place.step == "members":
+        return f"the class {place.parent}"
+    if place.step == "limit":
+        return "the recursion limit"
     if place.step in ("defaults", "arguments"):
         return f"the number of {place.step} of {place.parent}"
     return str(place)
@@ -360,6 +461,10 @@ def named(place: Place) -> str:
 
 def held(place: Place) -> str:
     """In words, what a place must hold."""
+    if place.step == "members":
+        return f"as it was ({place.key})"
+    if place.check == "setting":
+        return f"{place.value}"
     if place.check == "same":
         return f"the same object as {place.origin}"
     if place.check == "length":  # the run itself may have changed it since
@@ -411,6 +516,8 @@ def with_keys(value: Any, keys: list[Any]) -> str:
 def reason(place: Place) -> str:
     """In words, what it means that the guard on a place failed."""
     name = named(place)
+    if place.step == "members":
+        return f"{name} was changed"
     if place.check in ("type", "array", "length", "value", "same"):
         return f"{name} is no longer {held(place)}"
     if place.check == "function":

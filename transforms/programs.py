@@ -30,7 +30,7 @@ import numpy as np
 from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..tracer.attributes import put
-from ..tracer.border import ATOMS, External
+from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native
@@ -39,7 +39,18 @@ from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
 from ..tracer.source import AS_IMPORTED, BUILTINS
 from ..tracer.structure import Branch, Leaf, Tree, has_leaf, leaves, sources
-from ..tracer.tape import NOWHERE, FloatOp, Input, Op, Tape, element, fn_name, ops_in, primal
+from ..tracer.tape import (
+    NOWHERE,
+    External,
+    FloatOp,
+    Input,
+    Op,
+    Tape,
+    element,
+    fn_name,
+    ops_in,
+    primal,
+)
 from ..tracer.tracebacks import fold
 from . import silence
 from .assemble import WRITES, Assembly
@@ -254,6 +265,8 @@ class Builder:
             return f"{self.constant(made, 'made')}({kind}, {parts}{option})"
         if isinstance(tree, External):
             place = self.reads.of(tree.value)
+            if place is None and id(tree.value) not in self.reads.constants:
+                raise Unfit(f"nobody knows where {tree.name} comes from, which is handed outside")
             return self.names[place] if place is not None else self.constant(tree.value, tree.name)
         if type(tree) is tuple:
             return "(" + "".join(self.text(x) + ", " for x in tree) + ")"
@@ -265,7 +278,7 @@ class Builder:
             items = (f"{self.key(k)}: {self.text(x)}" for k, x in tree.items())
             return "{" + ", ".join(items) + "}"
         place = self.reads.of(tree)
-        if place is not None and not isinstance(tree, types.FunctionType):
+        if place is not None:
             return self.names[place]
         return self.assembly.expression(tree)
 
@@ -711,7 +724,11 @@ class Builder:
     def guard_writes(self, guards: GuardWriter, indent: int) -> None:
         """Write guards against things that have become one, where one of them is written to."""
         lines = self.program.lines
-        for text, why in guards.apart(self.written_places(), bool(self.outcome.arrays)):
+        frozen = [
+            (place, f"not {self.names[place]}.flags.writeable") for place, _ in self.outcome.arrays
+        ]
+        apart = guards.apart(self.written_places(), bool(self.outcome.arrays))
+        for text, why in (*((text, f"{place} is read-only") for place, text in frozen), *apart):
             lines.append(f"{'    ' * indent}if {text}: {self.miss}")
             self.program.reasons[len(lines)] = why
 
@@ -825,6 +842,7 @@ class Builder:
         """The containers and objects outside that the program writes to."""
         targets = [op.args[0] for op in self.effects if op.args]
         found = [self.reads.of(x.value if isinstance(x, External) else x) for x in targets]
+        found += [place for place, _ in self.outcome.cells]
         return [place for place in dict.fromkeys(found) if place is not None]
 
     def commits(self) -> list[str]:
@@ -844,7 +862,8 @@ class Builder:
                 lines.append(f"{self.text(target)}[{self.text(key)}] = {self.text(value)}")
             else:
                 given = [self.text(x) for x in op.args]
-                given += [f"{k}={self.text(x)}" for k, x in op.kwargs.items()]
+                if op.kwargs:
+                    given.append(f"**{self.text(op.kwargs)}")
                 lines.append(
                     f"{self.constant(op.fn, fn_name(op.fn).replace('.', '_'))}({', '.join(given)})"
                 )

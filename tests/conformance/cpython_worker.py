@@ -236,7 +236,7 @@ def was_traced(method):
     from wengert.tracer import rewrite
 
     code = inspect.unwrap(getattr(method, "__func__", method)).__code__
-    return any(original is code for _, original in list(rewrite._twins.values()))
+    return any(twin.original() is code for twin in list(rewrite._twins.values()))
 
 
 if __name__ == "__main__":

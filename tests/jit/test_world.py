@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import gc
 import importlib
+import inspect
 import io
 import math
 import os
@@ -114,9 +115,12 @@ def told_in(name, ways=("value_and_grad", "pullback")):
 test_outside = told_in("outside")
 test_functions = told_in("functions", SOME)
 test_classes = told_in("classes")
+test_lookups = told_in("lookups")
+test_surroundings = told_in("surroundings")
 test_decisions = told_in("decisions", SOME)
 test_arguments = told_in("arguments")
 test_effects = told_in("effects", WAYS)
+test_containers = told_in("containers", WAYS)
 test_errors = told_in("errors")
 test_randomness = told_in("randomness", SOME)
 test_inside = told_in("inside", SOME)
@@ -790,3 +794,39 @@ def test_an_object_whose_attributes_run_code():
         with pytest.raises(TraceError, match="without a derivative"):
             cached(records)
         assert_same(cached(array)[0], sized(array))
+
+
+def test_recursion_that_the_limit_no_longer_allows():
+    def depth(n):
+        return 0 if n == 0 else 1 + depth(n - 1)
+
+    def f(x):
+        try:
+            return x * depth(150)
+        except RecursionError:
+            return -x
+
+    slope = grad(f)
+    limit = sys.getrecursionlimit()
+    for _ in range(3):
+        assert slope(1.5) == 150.0
+    sys.setrecursionlimit(len(inspect.stack()) + 60)
+    try:
+        with jit(False):
+            expected = slope(1.5)
+        assert slope(1.5) == expected == -1.0
+    finally:
+        sys.setrecursionlimit(limit)
+    assert slope(1.5) == 150.0
+
+
+def test_files_that_numpy_reads(tmp_path):
+    path = tmp_path / "numbers"
+
+    def f(x):
+        return x * np.fromfile(path).sum()
+
+    for numbers in ([1.0, 2.0], [5.0, 7.0]):
+        np.array(numbers).tofile(path)
+        for _ in range(3):
+            assert value_and_grad(f)(2.0) == (2.0 * sum(numbers), sum(numbers))

@@ -167,6 +167,14 @@ class Transparent:
         self.note("delete_global", site)
         return lambda name: None
 
+    def importing(self, site):
+        self.note("importing", site)
+        return lambda nothing: None
+
+    def super_attr(self, site, name, given):
+        self.note("super_attr", site, name, given)
+        return lambda cls, obj, maker: getattr(maker(cls, obj), name)
+
     def import_name(self, site, name, last):
         self.note("import_name", site, name)
         return lambda module: module

@@ -29,8 +29,8 @@ def compare_op(rewriter: Any, instr: Instr) -> None:
 
 
 def load_super_attr(rewriter: Any, instr: Instr) -> None:
-    """``super().name`` is left to CPython: no frame is inspected. A method load becomes plain."""
-    rewriter.emit(instr.op, instr.arg & ~1)
+    """``super().name``: no frame is inspected. A method load becomes plain."""
+    rewriter.super_attr(instr.arg >> 2, bool(instr.arg & 2))
     if instr.arg & 1:
         rewriter.call_hook(on_top_of_callable=True)
 

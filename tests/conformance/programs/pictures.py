@@ -168,12 +168,13 @@ class Album:
             if isinstance(x, collections.defaultdict):
                 yield take(x.default_factory)
             if isinstance(x, dict):  # not as its class sees itself
-                yield from ((take(key), take(value)) for key, value in dict.items(x))
+                base = collections.OrderedDict if isinstance(x, collections.OrderedDict) else dict
+                yield from ((take(key), take(value)) for key, value in base.items(x))
             elif isinstance(x, types.MappingProxyType):
                 yield from ((key, take(value)) for key, value in x.items())
             elif isinstance(x, list | tuple):
-                base = list if isinstance(x, list) else tuple
-                yield from map(take, base.__iter__(x))
+                items = list if isinstance(x, list) else tuple
+                yield from map(take, items.__iter__(x))
             elif isinstance(x, collections.deque):
                 yield from (x.maxlen, *map(take, x))
             elif isinstance(x, set | frozenset):

@@ -1,0 +1,85 @@
+"""Effects: what a run does to the outside, on the tape with its real arguments, whatever it found there.
+
+Words
+-----
+effect     a call that a program repeats at its end: ``list.append(log, %3)``.
+external   a container from outside, which stands on the tape for itself.
+stored     of a list, dict or set that the run has made: the outside holds it from now on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .arrays import save
+from .box import ArrayBox
+from .record import operand
+from .session import Tracer
+from .tape import Effect, External, Site
+
+
+def effect(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Note something that was done to the outside."""
+    arrays: list[ArrayBox] = []
+    leaf: Callable[[Any], Any] = as_it_is
+    reads = tracer.reads
+    if reads is not None and fn is not print:  # which shows what a container holds now
+        keep_stored(tracer, site, args)
+        keep_stored(tracer, site, kwargs)
+        leaf = partial(referred, tracer)
+    args, options = (operand(opened(x, leaf), arrays) for x in (args, kwargs))
+    if reads is not None:
+        outside = {id(box.memory) for box, _ in tracer.inputs}
+        if any(box.memory.writes and id(box.memory) in outside for box in arrays):
+            reads.problem("an array from outside is written to, and handed to the outside", site)
+        reads.handed_out += [(box, box.memory.writes) for box in arrays]
+    tracer.tape.ops.append(Effect(fn, args, options, None, site, tracer.tape))
+    save(arrays)
+
+
+def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -> Any:
+    """A nested argument in which a list or dict that contains itself ends, with ``leaf(x)`` for everything in it."""
+    value = leaf(value)
+    kind = type(value)
+    if kind not in (list, dict, tuple):
+        return value
+    if id(value) in path:
+        return "..."
+    path = (*path, id(value))
+    if kind is dict:
+        return {k: opened(x, leaf, path) for k, x in value.items()}
+    return kind([opened(x, leaf, path) for x in value])
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+def referred(tracer: Tracer, value: Any) -> Any:
+    """What the outside is given: a container that comes from there stands for itself."""
+    return external(tracer, value) if id(value) in tracer.originals else value
+
+
+def external(tracer: Tracer, shadow: Any) -> External:
+    """The container outside that a shadow stands for."""
+    return External(tracer.names.get(id(shadow), ""), tracer.originals[id(shadow)][1])
+
+
+def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
+    """Remember what containers made by the run hold when they are handed to the outside, which they are once."""
+    kind = type(value)
+    if kind not in (list, dict, tuple, set) or id(value) in tracer.originals:
+        return
+    reads = tracer.reads
+    assert reads is not None
+    if kind is not tuple:
+        if id(value) in reads.stored:
+            reads.problem(f"a {kind.__name__} stands at two places outside", site)
+            return
+        reads.stored[id(value)] = value, list(value.items() if kind is dict else value)
+    for x in value.values() if kind is dict else value:
+        keep_stored(tracer, site, x)

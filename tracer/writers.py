@@ -1,0 +1,253 @@
+"""Writing to containers, by statements and by functions written in C.
+
+Words
+-----
+writer      a function written in C that changes a container: ``list.append``, ``heapq.heappush``, ``operator.iadd``.
+consumed    of an argument: the writer iterates over it. Of an iterator the tape keeps what was taken from it.
+
+A container outside is changed in its shadow; the tape keeps what was done, never what came out of it. Where a writer
+calls back (``key=``, ``__lt__``), to repeat it would repeat that as well, and the run is not kept.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import contextlib
+import functools
+import heapq
+import operator
+import reprlib
+import types
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from .border import COLLECTIONS, empty_like, lower, siblings
+from .box import BOXES, ArrayBox
+from .effects import effect, external
+from .escape import watched
+from .places import outer, user_frame
+from .record import raised
+from .session import Tracer
+from .structure import is_container
+from .tape import External, Op, Site, substitute
+
+MUTABLE = frozenset((list, dict, set, deque, OrderedDict, defaultdict))
+
+METHODS = frozenset(
+    (
+        "append appendleft extend extendleft insert pop popleft popitem remove clear sort reverse update setdefault "
+        "add discard rotate move_to_end difference_update intersection_update symmetric_difference_update "
+        "__init__ __setitem__ __delitem__ __missing__ __setstate__ "
+        "__iadd__ __imul__ __iand__ __ior__ __isub__ __ixor__"
+    ).split()
+)
+FUNCTIONS = frozenset(
+    x
+    for x in (
+        *vars(heapq).values(),
+        *(bisect.insort_left, bisect.insort_right, getattr(collections, "_count_elements", None)),
+        *(operator.setitem, operator.delitem, operator.iconcat),
+        *(operator.iadd, operator.imul, operator.iand, operator.ior, operator.isub, operator.ixor),
+    )
+    if type(x) is types.BuiltinFunctionType
+)
+CONSUMERS = frozenset(
+    (
+        "extend extendleft update init iadd iconcat ior iand isub ixor count_elements difference_update "
+        "intersection_update symmetric_difference_update"
+    ).split()
+)
+WHOLE = frozenset((list, tuple, dict, set, frozenset, str, bytes, range))  # kept as they are
+
+
+# What these note, they take back, or it is a cache of theirs: nobody's business.
+PRIVATE = frozenset((reprlib.__file__, functools.__file__))
+
+
+def is_private(site: Site) -> bool:
+    """Whether a line writes to what no program looks at; it may do so by a mapping with weak references."""
+    if site.filename != weakref.__file__:
+        return site.filename in PRIVATE
+    frame = user_frame()
+    while frame is not None and frame.f_code.co_filename == weakref.__file__:
+        frame = outer(frame)
+    return frame is not None and frame.f_code.co_filename in PRIVATE
+
+
+def is_home(owner: Any) -> bool:
+    """Whether the ``__self__`` of a C function is where it stands, and not what it works on."""
+    return isinstance(owner, (types.ModuleType, type))
+
+
+def writes_to(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, tuple[Any, ...], dict[str, Any]] | None:
+    """What a C function changes, if that is a container: the function, the container, and the other arguments."""
+    owner = getattr(fn, "__self__", None)
+    if owner is not None and not is_home(owner):
+        if fn.__name__ not in METHODS or not isinstance(owner, COLLECTIONS):
+            return None
+        home = next(
+            cls
+            for cls in type(owner).__mro__
+            if fn.__name__ in vars(cls) and type(vars(cls)[fn.__name__]) is not types.FunctionType
+        )
+        return getattr(home, fn.__name__), owner, args, kwargs
+    if fn not in FUNCTIONS and not (hasattr(fn, "__objclass__") and fn.__name__ in METHODS):
+        return None
+    if args:
+        container, args = args[0], args[1:]
+    elif "a" in kwargs:  # as `bisect` calls it
+        container, kwargs = kwargs["a"], {k: x for k, x in kwargs.items() if k != "a"}
+    else:
+        return None
+    return (fn, container, args, kwargs) if isinstance(container, COLLECTIONS) else None
+
+
+def write_container(
+    tracer: Tracer | None, site: Site, fn: Any, container: Any, args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    """Write to a container: an effect if it is the shadow of one outside, seen by all shadows of that one."""
+    if tracer is None:
+        return fn(container, *args, **kwargs)
+    if tracer.loops is not None:
+        tracer.loops.store(container) if type(container) is list else tracer.loops.write()
+    known = tracer.originals.get(id(container))
+    reads = tracer.reads
+    if known is None and reads is None:
+        return watched(fn, (container, *args), kwargs, site)
+    if known is None or type(container) not in MUTABLE or is_private(site):
+        if reads is not None and id(container) in tracer.outside:
+            reads.problem(f"a {type(container).__name__} from outside is changed", site)
+        return watched(fn, (container, *args), kwargs, site)
+    given, taken = consumed(tracer, site, fn, args)
+    start, called_back = len(tracer.tape.ops), tracer.called_back
+    try:
+        result = watched(fn, (container, *given), kwargs, site)
+    except Exception as error:
+        raised(tracer, site, error)
+        raise
+    given = tuple([taken.get(i, x) for i, x in enumerate(given)])
+    for sibling in siblings(tracer, container):
+        with contextlib.suppress(Exception):  # which the container itself has not raised
+            fn(sibling, *given, **kwargs)
+    target = external(tracer, container)
+    if reads is not None:
+        if tracer.called_back != called_back or any(map(callable, kwargs.values())):
+            reads.problem(f"what changes a {type(container).__name__} calls back", site)
+        if any(op.kind == "effect" or op in reads.impure for op in tracer.tape.ops[start:]):
+            reads.problem(
+                f"something else is done while a {type(container).__name__} is changed", site
+            )
+    if result is not NotImplemented:
+        effect(tracer, site, fn, (target, *given), kwargs)
+    if id(target.value) in tracer.scopes:  # which code sees by its names
+        lower(tracer, container)
+    return result
+
+
+def lies_outside(tracer: Tracer, container: Any) -> bool:
+    """Whether a container is the shadow of one outside, or lies there itself."""
+    return id(container) in tracer.originals or id(container) in tracer.outside
+
+
+def consumed(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], dict[int, list[Any]]]:
+    """Arguments for a writer, and by their places the lists that fill with what it takes from iterators."""
+    name = fn.__name__.strip("_")
+    first = 0 if name in CONSUMERS else len(args)
+    if name == "setitem" and len(args) == 2 and type(args[0]) is slice:
+        first = 1
+    given = list(args)
+    taken: dict[int, list[Any]] = {}
+    for i, x in enumerate(args[first:], first):
+        if type(x) in WHOLE or id(x) in tracer.originals or type(x) in BOXES - {ArrayBox}:
+            continue
+        if is_container(x):
+            given[i] = dict(x) if isinstance(x, dict) else list(x)
+        elif name in ("update", "ior") and hasattr(type(x), "keys"):
+            continue  # which calls back
+        elif protocols.is_iterable(x) or hasattr(type(x), "__iter__"):
+            taken[i] = []
+            given[i] = keeping(iter(protocols.iterate_object(tracer, site, x)), taken[i])
+    return tuple(given), taken
+
+
+def keeping(iterator: Iterator[Any], items: list[Any]) -> Iterator[Any]:
+    """An iterator that keeps what is taken from it."""
+    for x in iterator:
+        items.append(x)
+        yield x
+
+
+# ------------------------------------------------------------------------------------------------- the check
+
+
+def check_effects(tracer: Tracer) -> None:
+    """Note a problem where the effects on the tape would not do what the run has done to a container."""
+    reads = tracer.reads
+    if reads is None or reads.problems:
+        return
+    noted: dict[int, list[Op]] = {}
+    for op in tracer.tape.ops:
+        if op.kind == "effect" and op.args and type(op.args[0]) is External:
+            noted.setdefault(id(op.args[0].value), []).append(op)
+    for shadow, original in tracer.originals.values():
+        found = tracer.found.get(id(shadow))
+        if found is None or not (id(original) in noted or id(original) in tracer.changed):
+            continue
+        held = repeated(original, found, noted.get(id(original), []))
+        if held is None or not agree(held, tracer.before[id(shadow)]):
+            name = tracer.names.get(id(shadow), "")
+            reads.problem(f"{name} was changed in a way that cannot be repeated")
+
+
+def repeated(original: Any, found: Any, effects: list[Op]) -> Any:
+    """A container like one outside, with what it held when it was found, after these effects; None if they fail."""
+    held = empty_like(original)
+    held.extend(found) if isinstance(held, (list, deque)) else held.update(found)
+    try:
+        for op in effects:
+            op.fn(held, *plain(op.args[1:]), **plain(op.kwargs))
+    except Exception:
+        return None
+    return held
+
+
+def plain(tree: Any) -> Any:
+    """What an effect was given."""
+    if type(tree) is External:
+        return tree.value
+    if type(tree) in (tuple, list):
+        return type(tree)([plain(x) for x in tree])
+    if type(tree) is dict:
+        return {k: plain(x) for k, x in tree.items()}
+    return substitute(tree, lambda op: op.value)
+
+
+def agree(a: Any, b: Any) -> bool:
+    """Whether two containers hold the same, in the same order; arrays are looked at by their kind alone."""
+    if isinstance(a, dict):
+        return list(a) == list(b) and agree(list(a.values()), list(b.values()))
+    if isinstance(a, set):
+        return bool(a == b)
+    return len(a) == len(b) and all(map(is_alike, a, b))
+
+
+def is_alike(x: Any, y: Any) -> bool:
+    if x is y:
+        return True
+    if type(x) is not type(y):
+        return False
+    if type(x) in (list, tuple, dict, set, deque):
+        return agree(x, y)
+    if type(x) in (int, float, complex, str, bytes):
+        return bool(x == y or (x != x and y != y))
+    return True
+
+
+from . import protocols  # noqa: E402  (protocols and this module need each other)
