@@ -16,7 +16,8 @@ from collections import deque
 import numpy as np
 import pytest
 
-from wengert import pullback
+from wengert import jit, jvp, pullback, value_and_grad
+from wengert.tracer.errors import WengertError
 
 # ------------------------------------------------------------------------------------- equal to the bit
 
@@ -441,3 +442,108 @@ class Cases(list):
 
     def each(self, test):
         return pytest.mark.parametrize("f, args, options", self)(test)
+
+
+# --------------------------------------------------------------------------- followed, or refused by name
+
+
+class Verdicts(list):
+    """Programs that are followed, or refused by name; filled by calls, for a test of all of them.
+
+    Each is checked with the JIT off and on, at several points in turn: the value and what becomes of the arguments
+    against plain Python, the derivatives against finite differences.
+    """
+
+    def __init__(self, filename, points):
+        super().__init__()
+        self.filename, self.points = filename, points
+
+    def numbers(self, name, f, points=None, **expected):
+        """A scalar function of floats."""
+        self.add(name, functools.partial(self.of_numbers, f), points, expected)
+
+    def argument(self, name, make, f, points=None, **expected):
+        """A scalar function of what is made of some floats, which are all of its leaves."""
+        self.add(name, functools.partial(self.of_argument, make, f), points, expected)
+
+    def result(self, name, f, points=None, **expected):
+        """A structure made of one float."""
+        self.add(name, functools.partial(self.of_result, f), points, expected)
+
+    def add(self, name, run, points, expected):
+        size = expected.get("size")
+        points = [x[:size] for x in points or self.points]
+        self.append(pytest.param(run, points, expected.get("refused", False), id=name))
+
+    def each(self, test):
+        return pytest.mark.parametrize(("run", "points", "refused"), self)(test)
+
+    def check(self, run, points, refused):
+        for mode in (False, True):
+            for point in points:
+                with jit(mode):
+                    self.judge(run, point, refused)
+
+    def judge(self, run, point, refused):
+        if not refused:
+            return run(point)
+        with pytest.raises(WengertError) as found:
+            run(point)
+        assert found.value.args
+        assert self.filename in str(found.value), found.value
+
+    def of_numbers(self, f, point):
+        expected = f(*point)
+        value, gradient = value_and_grad(f, argnums=tuple(range(len(point))))(*point)
+        assert_same(value, expected)
+        self.agree(gradient, lambda *xs: [f(*xs)], point)
+
+    def of_argument(self, make, f, point):
+        plain, mine = make(*point), make(*point)
+        expected = f(plain)
+        value, gradient = value_and_grad(f)(mine)
+        assert_same((value, mine), (expected, plain))
+        assert_plain(value, mine)
+        self.agree(leaves_in(gradient), lambda *xs: [f(make(*xs))], point)
+
+    def of_result(self, f, point):
+        (x,) = point
+        expected = f(x)
+        value, tangent = jvp(f, (x,), (1.0,))
+        assert_same(value, expected)
+        assert_plain(value)
+        slopes = leaves_in(tangent)
+        wanted = [derivative(lambda t: leaves_in(f(x + t))[i]) for i in range(len(slopes))]
+        assert len(slopes) == len(leaves_in(expected)), tangent
+        np.testing.assert_allclose(slopes, wanted, rtol=1e-6, atol=1e-6)
+        again, back = pullback(f, x)
+        assert_same(again, expected)
+        assert back(tangent)[0] == pytest.approx(sum(t * t for t in slopes))
+
+    def agree(self, gradient, f, point):
+        def along(i):
+            return lambda t: f(*[x + t * (i == j) for j, x in enumerate(point)])[0]
+
+        wanted = [derivative(along(i)) for i in range(len(point))]
+        assert len(gradient) == len(wanted), gradient
+        np.testing.assert_allclose(gradient, wanted, rtol=1e-6, atol=1e-6)
+
+
+def leaves_in(x):
+    """The numbers in a structure, or in the gradient of one, in order; those of a set by size."""
+    if x is None or isinstance(x, str | int | types.FunctionType):
+        return []
+    if isinstance(x, float):
+        return [float(x)]
+    if isinstance(x, np.ndarray):
+        return [float(y) for y in x.ravel()]
+    if isinstance(x, set | frozenset):
+        return sorted(x)
+    held = list(state(x).values()) if not isinstance(x, types.MappingProxyType) else []
+    if isinstance(x, dict | types.MappingProxyType):
+        keys = sorted(x) if all(isinstance(key, float) for key in x) else x
+        inside = [x[key] for key in keys]
+        held = held if getattr(x, "__dict__", None) is not x else []
+    else:
+        inside = list(x) if isinstance(x, list | tuple | deque) else []
+    return [y for part in (*inside, *held) for y in leaves_in(part)]

@@ -3,7 +3,8 @@
 Words
 -----
 memory    the storage that an array and its views share: a count of the writes, and the ops whose values must survive.
-lent      of memory: it belongs to something that is no array (a bytearray, a file), and may be looked at through it.
+lent      of memory: it belongs to something that is no array of numbers (a bytearray, a file, an array of records),
+          and may be looked at through it.
 version   the op that stands for what an array holds now; every write makes a new one.
 view      how an array box is derived from its parent: ``(parent, fn, args, kwargs)``.
 window    a view that may show an element several times: what is written to it is written to its parent instead.
@@ -51,7 +52,7 @@ class Memory:
 
     @property
     def lent(self) -> bool:
-        return not isinstance(self.owner, np.ndarray)
+        return not is_traced_array(self.owner)
 
 
 def owner_of(array: Any) -> Any:
@@ -113,9 +114,11 @@ def current(box: ArrayBox) -> Op:
     if box.seen == memory.writes:
         return box.op
     if box.view is None:
+        from .places import blame, user_site
+
         raise TraceError(
-            "an array shares its memory with another array that was written to, and neither was made from the "
-            "other inside the traced function; pass a copy of one of them"
+            f"{blame(user_site())}: an array shares its memory with another array that was written to, and neither was "
+            "made from the other inside the traced function; pass a copy of one of them"
         )
     parent, fn, args, kwargs = box.view
     source = current(parent)

@@ -121,9 +121,12 @@ def enter_from(
     holder = tracer.holder_of(owner)
     if not isinstance(holder, Branch) or type(value) in BOXES:
         return enter(tracer, value, name, place, holder)
-    traced, tree = admit(tracer, value, name, "captured", place)
-    holder.parts.setdefault(key, tree)
-    return traced
+    known = tracer.captured.get((id(owner), key))
+    if known is None or known[1] is not value:
+        traced, tree = admit(tracer, value, name, "captured", place)
+        holder.parts.setdefault(key, tree)
+        known = tracer.captured[id(owner), key] = owner, value, traced
+    return known[2]
 
 
 def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
@@ -566,6 +569,12 @@ def lower(
             return types.MappingProxyType(plain) if proxy else getattr(plain, seals.VIEWS[kind])()
     elif kind is types.GeneratorType or is_iterator(value):
         refuse_carrier(tracer, value)
+    elif kind is types.CellType:
+        memo[id(value)] = (value, value)
+        lower_cell(tracer, value, memo, final)
+    elif kind in WRAPPERS:
+        for held in gc.get_referents(value):
+            lower(tracer, held, memo, final)
     elif kind is functools.partial:
         memo[id(value)] = (value, value)
         held = [value.func, *value.args, *value.keywords.values()]
@@ -601,7 +610,8 @@ def lower_part(tracer: Tracer, part: Any, memo: dict[int, Any], final: bool) -> 
 STAND_INS: dict[type, Callable[[Any], Any]] = {}
 
 
-CARRIERS = frozenset(
+WRAPPERS = frozenset((property, staticmethod, classmethod))
+CARRIERS = WRAPPERS | frozenset(
     (
         types.FunctionType,
         types.MethodType,
@@ -629,7 +639,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
 def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
     known = tracer.originals.get(id(value))
     kind = type(value)
-    if isinstance(value, tuple) or kind is frozenset:
+    if isinstance(value, (tuple, frozenset)):
         if known is not None:
             return known[1]
         parts = frames.parts_of(value)
@@ -732,10 +742,7 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
         return
     memo[id(fn)] = (fn, fn)
     for cell in fn.__closure__ or ():
-        try:
-            cell.cell_contents = lower(tracer, cell.cell_contents, memo, final)
-        except ValueError:  # an empty cell
-            continue
+        lower_cell(tracer, cell, memo, final)
     if fn.__defaults__:
         fn.__defaults__ = tuple(lower(tracer, x, memo, final) for x in fn.__defaults__)
     if fn.__kwdefaults__:
@@ -747,6 +754,16 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
     for key in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(fn, key, bare(getattr(fn, key)))
     fn.__code__ = rewrite.original(fn.__code__)
+
+
+def lower_cell(tracer: Tracer, cell: Any, memo: dict[int, Any], final: bool) -> None:
+    try:
+        held = cell.cell_contents
+    except ValueError:  # it is empty
+        return
+    plain = lower(tracer, held, memo, final)
+    if final:
+        cell.cell_contents = plain
 
 
 def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: bool) -> None:
@@ -922,6 +939,9 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     memo = set() if memo is None else memo
     if kind in BOXES:
         number = is_differentiable(value.value) or isinstance(value.value, np.integer)
+        if not number and isinstance(value.value, (float, complex)):
+            name = f"the result, a {type(value.value).__name__}"
+            return Sealed(name, "return it as a float", [current_op(value)])
         return Leaf(current_op(value), value.value) if number else FIXED
     if kind in TEXTS:
         return FIXED
@@ -976,6 +996,7 @@ def is_structure(value: Any) -> bool:
         (kind in ATOMS)
         or isinstance(value, (type, np.generic, np.ndarray, functools.partial, BaseException))
         or callable_only(value)
+        or kind is types.CellType
         or kind in seals.VIEWS
     )
 

@@ -397,7 +397,10 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     ]
 
 
-@handles(float.as_integer_ratio)
+FLOATING = (float, np.half, np.single, np.double, np.longdouble)
+
+
+@handles(*[kind.as_integer_ratio for kind in FLOATING])
 def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if type(args[0]) not in BOXES:
         return args[0].as_integer_ratio()

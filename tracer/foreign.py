@@ -179,6 +179,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             if not any(map(is_object, items)):
                 return record(tracer, site, fn, (list(items),) if len(args) == 1 else args, {})
         args = args if len(args) > 1 else (items,)
+    if known and fn is functools.reduce and len(args) > 1:
+        args = (args[0], iterable(tracer, site, args[1]), *args[2:])
     name = getattr(fn, "__name__", "")
     owner = getattr(fn, "__self__", None)
     if (known and fn in CONSUMERS) or name in TAKERS:
@@ -193,7 +195,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             args = (*args[:-1], list(args[-1]))
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
-        if owner is None and args and hasattr(fn, "__objclass__"):
+        if args and hasattr(fn, "__objclass__"):
             tracer.reads.looked_into(args[0], site)
         if known and (fn in CONSUMERS or fn in LOOKERS):
             for x in args:

@@ -12,9 +12,11 @@ known    a callable of Python's standard library or of NumPy: it neither writes 
 
 from __future__ import annotations
 
+import array
 import contextlib
 import ctypes
 import itertools
+import mmap
 import sys
 import types
 from collections.abc import Iterable
@@ -40,6 +42,10 @@ NUMPY_WRITERS = frozenset(
     "shuffle setfield byteswap resize itemset fill sort partition put copyto place putmask fill_diagonal at "
     "__setitem__ __setstate__".split()
 )
+BUFFERS = (bytearray, memoryview, array.array, mmap.mmap)
+BUFFER_WRITERS = frozenset(
+    "__setitem__ __iadd__ __imul__ byteswap reverse write write_byte move".split()
+)
 PICKLERS = frozenset(("_pickle", "pickle", "marshal"))
 BLAS_WRITERS = ("axpy", "swap", "scal", "copy", "rot", "rotm")
 
@@ -58,6 +64,8 @@ def is_known(fn: Any) -> bool:
     """Whether a callable is known to keep nothing that it is handed, and not to look into objects for numbers."""
     root = module_of(fn).partition(".")[0]
     name = getattr(fn, "__name__", "")
+    if name in BUFFER_WRITERS and isinstance(getattr(fn, "__self__", None), BUFFERS):
+        return False
     if isinstance(fn, np.ufunc):
         return True
     if root == "numpy":
@@ -92,6 +100,7 @@ class Handed:
         more = [box for box in self.behind if type(box) is ArrayBox]
         if self.writes:
             more += [box for seal in tracer.reading for box in getattr(seal, "arrays", ())]
+            more += lying_in(tracer, (getattr(fn, "__self__", None), *args, *kwargs.values()))
         if isinstance(fn, FOREIGN_FUNCTION):
             more += addressed(tracer, args) + tracer.handed
             known = {id(box) for box in tracer.handed}
@@ -194,6 +203,15 @@ def with_memory(thing: Any) -> Iterable[Any]:
             todo += [part for part in (x._objects or {}).values() if isinstance(part, C_DATA)]  # type: ignore[attr-defined]
         elif type(x).__module__ == "_ctypes":  # what byref() gives
             todo += [x._obj] if hasattr(x, "_obj") else []
+
+
+def lying_in(tracer: Tracer, given: Iterable[Any]) -> list[ArrayBox]:
+    """The arrays that lie in the memory of something that was given."""
+    things = [x.obj if isinstance(x, memoryview) else x for x in given]
+    memories = [tracer.tape.memories.get(id(x)) for x in things if type(x) not in BOXES]
+    return [
+        box for memory in memories if memory is not None and memory.lent for box in memory.boxes
+    ]
 
 
 def addressed(tracer: Tracer, args: Any) -> list[ArrayBox]:

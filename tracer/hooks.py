@@ -22,6 +22,7 @@ from .cycles import Loop
 from .depth import depth
 from .effects import effect
 from .escape import watched
+from .frames import MUTABLE
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
@@ -30,7 +31,7 @@ from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
-from .writers import MUTABLE, write_container
+from .writers import write_container
 
 Hook = Callable[..., Any]
 UNORDERED = frozenset((dict, set, frozenset))

@@ -23,6 +23,7 @@ from .arrays import write_all
 from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
+from .frames import MUTABLE
 from .reads import HEAP_TYPE, MISSING
 from .record import record
 from .session import Tracer
@@ -43,7 +44,7 @@ from .slots import (
 )
 from .tape import Site
 from .text import PRIVATE, STRINGS
-from .writers import MUTABLE, write_container
+from .writers import write_container
 
 INPLACE = {
     getattr(operator, f"i{name}"): getattr(operator, plain)

@@ -234,7 +234,18 @@ def is_sequence(value: Any) -> bool:
     kind = type(value)
     if not is_object(value) or is_native(kind) or issubclass(native_base(kind), NO_SEQUENCES):
         return False
-    return all(special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__"))
+    return not shows_memory(value) and all(
+        special(value, x) not in (MISSING, None) for x in ("__len__", "__getitem__")
+    )
+
+
+def shows_memory(value: Any) -> bool:
+    """Whether NumPy makes an array of an object's own memory."""
+    try:
+        memoryview(value).release()
+    except (TypeError, BufferError):
+        return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
+    return True
 
 
 def is_bare(value: Any) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..rules.python_builtins import pick
 from . import escape, marks, seals
-from .arrays import is_traced_array, save
+from .arrays import is_traced_array, owner_of, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
@@ -30,7 +30,7 @@ from .errors import TraceError
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import MISSING, static
-from .record import decide, has_box, operand, record
+from .record import decide, has_box, lent_by, operand, record
 from .session import Tracer, active
 from .slots import (
     blank,
@@ -369,6 +369,8 @@ def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
 
 def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
     """``iter(value)``: the very iterator that an object gives."""
+    if is_read(tracer, value):
+        return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if not is_object(value):
         return marks.iterator(tracer, value)
     found = special(value, "__iter__")
@@ -390,11 +392,16 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
-    if id(value) in tracer.readable:
+    if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
+
+
+def is_read(tracer: Tracer, value: Any) -> bool:
+    """Whether what is iterated over lies behind a seal, and gives its elements by itself."""
+    return bool(tracer.readable) and id(value) in tracer.readable and not is_asked(value)
 
 
 def can_be_iterated(value: Any) -> bool:
@@ -413,6 +420,8 @@ def is_asked(value: Any) -> bool:
 
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
+    if is_read(tracer, value):
+        return [*iterate_object(tracer, site, value)]
     if is_asked(value):
         return stand_ins.iterable(tracer, site, value)
     if tracer.reads is not None:
@@ -437,6 +446,9 @@ def reverse(tracer: Tracer, site: Site, value: Any) -> Any:
         return reversed(double(kind_of(value), {"__reversed__": None}))
     if found is not MISSING:
         return invoke(tracer, site, found, value)
+    if is_read(tracer, value):
+        reversed(value)  # raises what plain Python raises
+        return reversed(iterable(tracer, site, value))
     if (
         python_special(value, "__getitem__") is MISSING
         and python_special(value, "__len__") is MISSING
@@ -519,11 +531,21 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
         item = escape.watched(operator.getitem, (container, bare(key)), {}, site)
         item = marks.read(tracer, site, operator.getitem, container, item)
-    if id(container) in tracer.readable:
-        return seals.behind(tracer, item, "an item", tracer.readable[id(container)])
+    seal = tracer.readable.get(id(container))
+    if is_traced_array(item) and shows_fields(container, seal):
+        return lent_by(tracer, enter(tracer, item, f"[{key!r}]"))
+    if seal is not None:
+        return seals.behind(tracer, item, "an item", seal)
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
         return item if type(item) in BOXES else enter(tracer, item, type(container).__name__)
     return item
+
+
+def shows_fields(container: Any, seal: Any) -> bool:
+    """Whether a container is an array of records, of whose fields arrays of numbers show the memory."""
+    if not isinstance(container, np.ndarray) or container.dtype.names is None:
+        return False
+    return seal is None or (type(seal) is seals.Held and seal.thing is owner_of(container))
 
 
 INDEXED = (list, tuple, str, bytes, bytearray, range, deque, memoryview)
@@ -606,7 +628,12 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         tracer.reads.pin(key)
         if not is_container(container) or id(container) in tracer.outside:
             tracer.reads.problem(f"an item of a {type(container).__name__} is set", site)
-    if has_box(value) and not isinstance(container, (dict, list, deque)):
+    if type(key) is str and shows_fields(container, tracer.readable.get(id(container))):
+        if is_traced_array(container[key]):
+            set_item(tracer, site, get_item(tracer, site, container, key), Ellipsis, value)
+            return
+    traced = has_box(value) or (tracer.readable and seals.holds_traced(tracer, value))
+    if traced and not isinstance(container, (dict, list, deque)):
         raise TraceError(
             f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "
             "keep it in a list, a dict or an array of numbers"
@@ -619,9 +646,23 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             value = iterable(tracer, site, value)
         write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
+        memory = memory_behind(tracer, container)
+        if memory is not None:
+            raise TraceError(
+                f"{blame(site)}: an item of a {type(container).__name__} is set, in whose memory arrays lie that are "
+                "being traced; write to these arrays"
+            )
         container[lower(tracer, key)] = lower(tracer, value)
         if origin is not None:
             marks.hold_all(tracer.texts, container, origin)
+
+
+def memory_behind(tracer: Tracer, container: Any) -> Any:
+    """What is known of the memory of something that is no array of numbers, where arrays lie in it; else None."""
+    if isinstance(container, memoryview):
+        container = container.obj
+    owner = owner_of(container) if isinstance(container, np.ndarray) else container
+    return tracer.tape.memories.get(id(owner))
 
 
 def drawn_slice(key: Any) -> Any:

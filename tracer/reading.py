@@ -40,7 +40,8 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
         elif (
             is_structural(fn) and fn is not bytes
         ):  # which moves references about, but gives out what a container holds
-            own = args[:1] if hasattr(fn, "__objclass__") else (owner,)
+            own = args if isinstance(fn, type) else (owner,)
+            own = args[:1] if hasattr(fn, "__objclass__") else own
             return [] if is_iterator(owner) else seals_of(tracer, own)
         elif isinstance(fn, type):
             if type(static(fn, "__init__")) is types.FunctionType:
@@ -75,6 +76,6 @@ def converted(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(owner, np.ndarray) and fn.__name__ in ("view", "__array__"):
         plain = args == (np.ndarray,) or fn.__name__ == "__array__"
         return ((owner,), {}) if plain and not kwargs else None
-    if not isinstance(fn, type) and fn in CONVERSIONS and args and not kwargs.get("subok"):
+    if hashable(fn) and fn in CONVERSIONS and args and not kwargs.get("subok"):
         return args, kwargs
     return None

@@ -142,7 +142,9 @@ AS_ARRAY = "convert it with np.array() before the call"
 
 def is_one_number(value: Any) -> bool:
     """Whether a value is a number of another class: its own methods take it apart."""
-    return isinstance(value, numbers.Number) and not isinstance(value, (int, np.generic))
+    if isinstance(value, np.generic):
+        return isinstance(value, np.inexact) and type(value) not in NUMBERS
+    return isinstance(value, numbers.Number) and not isinstance(value, int)
 
 
 def is_number(value: Any) -> bool:
@@ -188,6 +190,12 @@ def seals_of(tracer: Tracer, values: Any, depth: int = 3) -> list[Sealed]:
         elif type(x) in (tuple, list) and len(x) < 100 and depth:
             found += seals_of(tracer, x, depth - 1)
     return found
+
+
+def holds_traced(tracer: Tracer, value: Any) -> bool:
+    """Whether numbers that may have a derivative are behind a seal on a value."""
+    found = seals_of(tracer, (value,))
+    return any(not isinstance(seal, Held) or seal.current() for seal in found)
 
 
 def as_array(tracer: Tracer, array: Any, seal: Sealed) -> Any:
@@ -284,6 +292,10 @@ def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any
         return result
     if kind is tuple:
         return tuple([tied_to(tracer, site, seal, x) for x in result])
+    if kind in (list, dict) and id(result) in tracer.originals:  # it was let in already
+        for key, x in [*frames.items_of(result, kind)]:
+            result[key] = tied_to(tracer, site, seal, x)
+        return result
     if kind not in BOXES:
         return behind(tracer, result, seal.name, seal)
     if isinstance(seal, Held) and kind is ArrayBox and result.memory.owner is seal.thing:

@@ -71,6 +71,9 @@ class Tracer:
         self.holders: dict[
             int, tuple[Any, Any]
         ] = {}  # id of what an argument has captured: it, and its tree, which grows as it is read
+        self.captured: dict[
+            tuple[int, Any], tuple[Any, Any, Any]
+        ] = {}  # (id, key): what an argument has captured, what was read of it, and how that is seen
         self.readable: dict[
             int, Any
         ] = {}  # those of them that C code reads as they are: their seals

@@ -20,7 +20,7 @@ import operator
 import reprlib
 import types
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,13 +28,12 @@ from .border import COLLECTIONS, empty_like, lower, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .escape import watched
+from .frames import MUTABLE
 from .places import outer, user_frame
 from .record import raised
 from .session import Tracer
 from .structure import is_container
 from .tape import External, Op, Site, substitute
-
-MUTABLE = frozenset((list, dict, set, deque, OrderedDict, defaultdict))
 
 METHODS = frozenset(
     (

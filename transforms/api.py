@@ -255,8 +255,9 @@ def inner_run(
         tracer.forward, tracer.last, tracer.bodies = before
     if tracer.loops is not None:
         tracer.loops.pin(start, "its derivative is taken inside the function")
-    seen.settle()
     done.result = result_tree(tracer, done.value)
+    seen.settle()
+    done.value = seen.stood_for(done.value, {})
     return done, start, len(tracer.tape.ops)
 
 
@@ -505,6 +506,26 @@ class Copies:
                         tracer.overlay[key] = before
 
         self.undo.append(undo)
+
+    def stood_for(self, value: Any, memo: dict[int, Any]) -> Any:
+        """A result, with the originals in the place of the copies that the function saw."""
+        if id(value) in memo:
+            return memo[id(value)]
+        for original, copy, _ in self.containers:
+            if value is copy:
+                return original
+        kind = type(value)
+        if not self.containers or kind not in (list, tuple, dict):
+            return value
+        memo[id(value)] = value
+        held = {key: self.stood_for(x, memo) for key, x in items_of(value, kind)}
+        if all(held[key] is x for key, x in items_of(value, kind)):
+            return value
+        if kind is tuple:
+            return tuple(held.values())
+        for key, x in held.items():
+            value[key] = x
+        return value
 
     def settle(self) -> None:
         """Carry over what the function did to the copies."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
-from ..tracer.frames import MAPPINGS, SETS, Own, native
+from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from .reverse import dependents
@@ -42,6 +42,8 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
     """The part of a structured cotangent under a key of the result's structure."""
     kind = tree.kind
     base = native(kind)
+    if key is NAMESPACE:
+        return None
     if type(key) is Own or (base is None and kind is not types.MappingProxyType):
         name = key.name if type(key) is Own else key
         own = isinstance(dy, dict) and base is None

@@ -71,6 +71,8 @@ class GuardWriter:
                 self.visit_constant(place)
         for place in self.later:
             self.statement(f"{self.names[place]} is not {self.names[place.origin]}", place)
+            for step in on_cycle(place):
+                self.statement(f"{self.names[step]} is {self.names[place.origin]}", step)
         return self.lines
 
     def apart(self, written: list[Place], arrays: bool) -> Iterator[tuple[str, str]]:
@@ -472,6 +474,15 @@ def held(place: Place) -> str:
     if place.check == "keys":
         return with_keys(place.value, place.key_list or [])
     return seen(place.check, place.value)
+
+
+def on_cycle(place: Place) -> list[Place]:
+    """The places between an object and where it is met again in itself: shorter cycles are other structures."""
+    origin, steps, step = place.origin, [], place.parent
+    while step is not None and step is not origin:
+        steps.append(step)
+        step = step.parent
+    return [] if step is None else [x for x in steps if type(x.value) is type(place.value)]
 
 
 def seen(check: str | None, value: Any) -> str:

@@ -202,9 +202,10 @@ def pushed(
 ) -> Any:
     """Run the forward sweep on the active tape; the tangent of the result."""
     site = places.user_site()
-    refuse_sealed_between(done.tape, ops, [], done.result, [op for op, _ in seeds])
-    wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
     pusher = Pusher(tracer.tape, site) if pusher is None else pusher
+    moving = [*pusher.tangents, *[op for op, _ in seeds]]
+    refuse_sealed_between(done.tape, ops, [], done.result, moving)
+    wanted = list(dict.fromkeys(x.op for x in leaves(done.result) if x.op is not None))
     found = dict(zip(wanted, pusher.sweep(ops, seeds, wanted), strict=True))
     note_decisions(tracer, pusher)
 

@@ -1,0 +1,488 @@
+"""Containers of classes of their own outside, used by the methods and operators of the classes they derive from."""
+
+import functools
+import operator
+import textwrap
+import types
+
+import numpy as np
+import pytest
+
+from wengert import jit, pullback
+
+# A program with a function f, and what happens in turn: calls of f, statements (--) and questions (?).
+STORIES = {
+    "partial_is_left_alone": (
+        """
+            part=functools.partial(operator.mul,2.0,**{})
+            ops={'part':functools.partial(max,2.0,key=abs)}
+            k=ops['part'].keywords
+            def f(a): return len(ops)*a
+        """,
+        [
+            "1.0",
+            "?ops['part'].keywords is k",
+            "1.0",
+            "?ops['part'].keywords is k",
+            "1.0",
+            "?ops['part'].keywords is k",
+            "1.0",
+            "?ops['part'].keywords is k",
+            "1.0",
+            "?ops['part'].keywords is k",
+        ],
+    ),
+    "partial_beside_what_is_stored": (
+        """
+            parts={'b':functools.partial(max,2.0,key=abs)}; b=parts['b']; k=b.keywords
+            def f(a): parts['c']=1.5; return a
+        """,
+        [
+            "1.0",
+            "?parts['b'] is b",
+            "2.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "2.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "2.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "2.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+        ],
+    ),
+    "list_getitem": (
+        """
+            class Stack(list):
+                def __getitem__(self,i): return list.__getitem__(self,i)
+            stack=Stack([0.5])
+            def f(a):
+                for z in stack[:3]: a=a*z
+                return a
+        """,
+        [
+            "0.25",
+            "0.25",
+            "0.25",
+            "0.25",
+            "--stack.append(-0.355)",
+            "0.25",
+            "0.25",
+            "--stack[0]=3.0",
+            "0.25",
+            "?list(stack)",
+        ],
+    ),
+    "dict_getitem": (
+        """
+            class D(dict):
+                def __getitem__(self,i): return dict.__getitem__(self,i)
+            d=D(a=0.5)
+            def f(a): return a*d['a']*dict.get(d,'b',1.0)*len(d)
+        """,
+        [
+            "0.25",
+            "0.25",
+            "0.25",
+            "0.25",
+            "--d['a']=2.0",
+            "0.25",
+            "0.5",
+            "--d['b']=3.0",
+            "0.25",
+            "--dict.__setitem__(d,'a',7.0)",
+            "0.25",
+        ],
+    ),
+    "methods_of_dict": (
+        """
+            class D(dict):
+                pass
+            d=D(a=0.5)
+            def f(a):
+                a = a*dict.__getitem__(d,'a')*sum(dict.values(d))
+                return a*dict.__len__(d)*(2.0 if dict.__contains__(d,'z') else 1.0)
+        """,
+        [
+            "0.25",
+            "0.25",
+            "0.25",
+            "0.25",
+            "--d['a']=2.0",
+            "0.25",
+            "0.5",
+            "--d['b']=3.0",
+            "0.25",
+            "--d['z']=3.0",
+            "0.25",
+        ],
+    ),
+    "methods_of_list": (
+        """
+            class L(list):
+                pass
+            d=L([0.5])
+            def f(a):
+                a = a*list.__getitem__(d,0)*list.__len__(d)*list.index(d,d[0])
+                return a+sum(list.__iter__(d))+list.count(d,0.5)
+        """,
+        [
+            "0.25",
+            "0.25",
+            "0.25",
+            "0.25",
+            "--d.append(2.0)",
+            "0.25",
+            "0.5",
+            "--d[0]=3.0",
+            "0.25",
+            "--d[1]=0.5",
+            "0.25",
+        ],
+    ),
+    "append": (
+        """
+            class L(list):
+                def push(self,x): list.append(self,x)
+            l=L()
+            def f(a): l.push(a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+        ],
+    ),
+    "writers_of_list": (
+        """
+            class L(list):
+                def push(self,x):
+                    list.append(self,x)
+                    list.extend(self,[x,x*2])
+                    list.insert(self,0,x)
+                    list.__setitem__(self,1,x*3)
+                    list.pop(self)
+            l=L()
+            def f(a): l.push(a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+        ],
+    ),
+    "writers_of_dict": (
+        """
+            class D(dict):
+                def put(self,k,x):
+                    dict.__setitem__(self,k,x)
+                    dict.update(self,{k+'2':x*2})
+                    dict.setdefault(self,'z',x)
+            l=D()
+            def f(a): l.put('k',a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+        ],
+    ),
+    "writers_of_set": (
+        """
+            class S(set):
+                def put(self,x): set.add(self,x)
+            l=S()
+            def f(a): l.put(a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?sorted(l)",
+            "0.5",
+            "?sorted(l)",
+            "0.25",
+            "?sorted(l)",
+            "0.5",
+            "?sorted(l)",
+            "0.25",
+            "?sorted(l)",
+            "0.5",
+            "?sorted(l)",
+        ],
+    ),
+    "writers_of_deque": (
+        """
+            from collections import deque, OrderedDict, Counter, UserList
+            class Q(deque):
+                def put(self,x): deque.append(self,x); deque.appendleft(self,x*2)
+            l=Q()
+            def f(a): l.put(a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.5",
+            "?list(l)",
+        ],
+    ),
+    "append_by_super": (
+        """
+            class L(list):
+                def append(self,x): super().append(x*2)
+            l=L()
+            def f(a): l.append(a); return a*len(l)
+        """,
+        [
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+            "0.25",
+            "?list(l)",
+        ],
+    ),
+    "setitem_by_super": (
+        """
+            class D(dict):
+                def __setitem__(self,k,x): super().__setitem__(k,x*2)
+            l=D()
+            def f(a): l['a']=a; return a*len(l)*l['a']
+        """,
+        [
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+            "0.25",
+            "?dict(l)",
+            "0.5",
+            "?dict(l)",
+        ],
+    ),
+    "ior_of_a_dict": (
+        """
+            class P(dict): pass
+            params=P(a=1.0); p0=params
+            def f(a):
+                global params
+                params|={'b':a}; return a
+        """,
+        [
+            "0.25",
+            "?(type(params).__name__,dict(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,dict(params),params is p0)",
+            "0.25",
+            "?(type(params).__name__,dict(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,dict(params),params is p0)",
+            "0.25",
+            "?(type(params).__name__,dict(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,dict(params),params is p0)",
+        ],
+    ),
+    "iadd_and_imul_of_a_list": (
+        """
+            class P(list): pass
+            params=P([1.0]); p0=params
+            def f(a):
+                global params
+                params+=[a]; params*=2; return a
+        """,
+        [
+            "0.25",
+            "?(type(params).__name__,list(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,list(params),params is p0)",
+            "0.25",
+            "?(type(params).__name__,list(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,list(params),params is p0)",
+        ],
+    ),
+    "ior_and_isub_of_a_set": (
+        """
+            class P(set): pass
+            params=P([1.0]); p0=params
+            def f(a):
+                global params
+                params|={a}; params-={1.0}; return a
+        """,
+        [
+            "0.25",
+            "?(type(params).__name__,sorted(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,sorted(params),params is p0)",
+            "0.25",
+            "?(type(params).__name__,sorted(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,sorted(params),params is p0)",
+            "0.25",
+            "?(type(params).__name__,sorted(params),params is p0)",
+            "0.5",
+            "?(type(params).__name__,sorted(params),params is p0)",
+        ],
+    ),
+    "operators_in_place_of_the_standard_containers": (
+        """
+            from collections import *
+            params=OrderedDict(a=1.0)
+            p0=params
+            c=Counter(a=1)
+            dd=defaultdict(list,a=[1.0])
+            q=deque([1.0],maxlen=3)
+            def f(a):
+                global params,c,dd,q
+                params|={'b':a}; c+=Counter(b=2); dd|={'c':[a]}; q+=[a]; return a
+        """,
+        [
+            "0.25",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+            "0.5",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+            "0.25",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+            "0.5",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+            "0.25",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+            "0.5",
+            "?(repr(params),repr(c),repr(dd),repr(q),params is p0)",
+        ],
+    ),
+    "or_of_a_dict": (
+        """
+            class P(dict): pass
+            params=P(a=1.0)
+            def f(a):
+                z=params|{'b':a}
+                w={'b':a}|params
+                return a*z['b']*len(w), type(z).__name__, type(w).__name__
+        """,
+        ["0.25", "0.5", "0.25", "0.5"],
+    ),
+    "a_view_of_what_out_writes": (
+        """
+            vector=np.array([0.5,-1.0,2.0]); tail=vector[1:]
+            def f(a):
+                np.add(vector,a,out=vector); return tail[0]+a
+        """,
+        [
+            "1.0",
+            "?vector.tolist()",
+            "1.0",
+            "?vector.tolist()",
+            "1.0",
+            "?vector.tolist()",
+            "1.0",
+            "?vector.tolist()",
+        ],
+    ),
+    "partial_of_a_function": (
+        """
+            def mul(p,q): return p*q
+            parts={'b':functools.partial(mul,2.0)}; b=parts['b']; k=b.keywords; z=b.args
+            def f(a): parts['c']=a; return b(a)+parts['b'](a)
+        """,
+        [
+            "1.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "?b.args is z",
+            "?parts['c']",
+            "1.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "?b.args is z",
+            "?parts['c']",
+            "1.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "?b.args is z",
+            "?parts['c']",
+            "1.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "?b.args is z",
+            "?parts['c']",
+            "1.0",
+            "?parts['b'] is b",
+            "?b.keywords is k",
+            "?b.args is z",
+            "?parts['c']",
+        ],
+    ),
+}
+
+
+def told(code, steps, mode):
+    """What a story shows: values, answers and errors."""
+    world = {"functools": functools, "operator": operator, "np": np, "types": types}
+    exec(textwrap.dedent(code), world)
+    f, shown = world["f"], []
+    for step in steps:
+        if step.startswith("--"):
+            exec(step[2:], world)
+        elif step.startswith("?"):
+            shown.append(repr(eval(step[1:], world)))
+        elif mode is None:
+            shown.append(repr(f(eval(step, world))))
+        else:
+            with jit(mode):
+                shown.append(repr(pullback(f, eval(step, world))[0]))
+    return shown
+
+
+@pytest.mark.parametrize(("code", "steps"), STORIES.values(), ids=STORIES)
+def test_like_plain_python(code, steps):
+    plain = told(code, steps, None)
+    assert told(code, steps, False) == plain
+    assert told(code, steps, True) == plain
