@@ -9,22 +9,24 @@ static    what the class holds under a name, found without running any descripto
 from __future__ import annotations
 
 import functools
+import operator
 import types
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 
 from ..rules.mutation import reused as as_many
-from . import calls, places, protocols, scopes
+from . import calls, places, protocols, scopes, stand_ins
 from .arrays import is_traced_array, turn_into
-from .border import ATOMS, STAND_INS, enter, enter_from, lower
+from .border import ATOMS, STAND_INS, enter, enter_from, is_constant, lower
 from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import has_box, record
+from .record import operand, record
 from .session import Tracer, intrinsic
 from .structure import is_container
 from .tails import Tail
@@ -408,7 +410,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
     custom = type(kind.__getattribute__) is types.FunctionType
-    value = object.__getattribute__(obj, name) if custom else getattr(obj, name)
+    value = stand_ins.own(object.__getattribute__(obj, name) if custom else getattr(obj, name))
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         return follow(tracer, site, Reading(name), value, origin)
     place = noted(tracer, obj, name, value)
@@ -564,7 +566,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             value = remade(tracer, obj, name, value)
         plain = lower(tracer, value)
         put(obj, name, plain)
-        if has_box(value):
+        if not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
         tracer.rebound = tracer.rebound or is_a(obj, (types.ModuleType, Globals))
@@ -572,13 +574,16 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             tracer.reads.wrote(slot(obj), name)
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
+        if name == "default_factory" and isinstance(obj, defaultdict):
+            value = stand_ins.kept(site, value, None)
         put(obj, name, value)
 
 
 def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
     """Raise where an attribute that is written in C makes something else of a traced value."""
     found = static(type(obj), name)
-    if found is MISSING or type(found).__flags__ & HEAP_TYPE or getattr(obj, name) is value:
+    setter = getattr(type(found), "__set__", None)
+    if setter is None or type(setter) is types.FunctionType or getattr(obj, name) is value:
         return
     raise TraceError(
         f"{places.blame(site)}: the attribute {name!r} of a {type(obj).__name__} cannot hold a traced value, so its "
@@ -661,13 +666,19 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         name.startswith("__") and name != "__dict__" and not name.startswith("__array")
     ):
         return getattr(value, name)
+    if name == "numerator" and type(box) is Box:
+        return record(tracer, site, operator.pos, (box,), {})
+    if type(box) is Box and is_constant(tracer, box.op):
+        return getattr(protocols.plain_key(box), name)
     raise TraceError(
         f"{places.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
         "gradient could be lost"
     )
 
 
-OF_THE_TYPE = frozenset("shape dtype ndim size itemsize nbytes strides flags device".split())
+OF_THE_TYPE = frozenset(
+    "shape dtype ndim size itemsize nbytes strides flags device denominator".split()
+)
 
 
 VIEWS: dict[str, Any] = {"T": np.transpose, "mT": getattr(np, "matrix_transpose", None)}

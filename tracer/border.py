@@ -46,7 +46,7 @@ from .structure import (
     sources,
 )
 from .tails import Tail, grown, settle_tails
-from .tape import External, Input, Op
+from .tape import NOWHERE, External, Input, Op, ops_in
 from .text import PRIVATE, TEXTS, bare
 
 ATOMS = frozenset(
@@ -104,6 +104,7 @@ def enter(
         if known is not None:
             if isinstance(seal, Sealed):
                 seal.ops.append(input_of(tracer, known))
+                tracer.dependence.want(seal.ops[-1:])
             return known
     if is_container(value):
         shadow = tracer.shadows.get(id(value))
@@ -207,8 +208,10 @@ def tree_of(tracer: Tracer, traced: Any) -> Tree:
     kind = type(traced)
     if kind in BOXES:
         op = input_of(tracer, traced)
-        number = isinstance(op, Input) and is_differentiable(op.value) and type(op.value) is not int
-        return Leaf(op, op.value) if number else FIXED
+        if not (isinstance(op, Input) and is_differentiable(op.value)) or type(op.value) is int:
+            return FIXED
+        tracer.dependence.want([op])
+        return Leaf(op, op.value)
     if id(traced) in tracer.originals and frames.native(kind) not in (None, *frames.SETS):
         items = items_of(traced)
         return Branch(kind, {key: tree_of(tracer, x) for key, x in items})
@@ -272,7 +275,11 @@ def admit(
         box = tracer.input(name, value, "outside" if role in OUTSIDE else "argument", place)
         if seal is not None:
             return seals.met(tracer, box, seal), FIXED
-        return box, Leaf(box.op, value) if is_differentiable(value) else FIXED
+        if not is_differentiable(value):
+            return box, FIXED
+        if role == "captured":
+            tracer.dependence.want([box.op])
+        return box, Leaf(box.op, value)
     if is_container(value):
         return admit_container(tracer, value, name, role, place, seal)
     if role == "outside":
@@ -356,7 +363,9 @@ def admit_container(
     elif kind is deque:
         copy = deque(maxlen=value.maxlen)
     else:
-        copy = defaultdict(value.default_factory) if kind is defaultdict else kind()
+        copy = kind()
+        if kind is defaultdict:
+            copy.default_factory = stand_ins.kept(NOWHERE, value.default_factory, None)
     remember(tracer, value, copy, name, role, now)
     if role not in OUTSIDE:
         tracer.admitting[id(value)] = copy
@@ -627,6 +636,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     """Raise if something that cannot be opened would carry a box to the outside."""
     held = frames.referents(value)
     held += [x for item in held if is_container(item) for x in gc.get_referents(item)]
+    held += [y for x in held if type(x) is stand_ins.Callback for y in (x.func, *x.args)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
     if any(type(x) in PRIVATE for x in held):
@@ -1046,7 +1056,16 @@ def current_op(box: Box) -> Any:
     return current(box) if isinstance(box, ArrayBox) else box.op
 
 
-def draw_all(tracer: Tracer, boxes: list[Box]) -> None:
-    """Guard the values of boxes that went into something that is not a number."""
+def draw_all(tracer: Tracer, boxes: list[Any]) -> None:
+    """Guard the values of numbers that went into something that is not a number."""
     for box in boxes:
-        decide(tracer, box.op, box.value)
+        if type(box) is Box:
+            decide(tracer, box.op, box.value)
+
+
+def is_constant(tracer: Tracer, *operands: Any) -> bool:
+    """Whether nothing among these operands has a derivative that somebody may ask for."""
+    return not any(map(tracer.dependence.has, ops_in(operands)))
+
+
+from . import stand_ins  # noqa: E402  (these need each other)

@@ -17,6 +17,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .errors import EscapeError
 from .tape import Op
 
@@ -75,21 +77,23 @@ class Box:
     def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return protocols.operate(fn, args, kwargs)
 
-    # What would hand the bare value to code that records nothing is refused.
+    # What would hand the bare value to code that records nothing is refused, where it has a derivative.
     def __float__(self) -> float:
-        raise lost(self, "float()")
+        return float(protocols.given(self, "float()"))
 
     def __int__(self) -> int:
-        raise lost(self, "int()")
+        return int(protocols.given(self, "int()"))
 
     def __complex__(self) -> complex:
-        raise lost(self, "complex()")
+        return complex(protocols.given(self, "complex()"))
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise lost(self, "np.asarray()")
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        if type(self) is ArrayBox:  # whose memory somebody could keep
+            raise lost(self, "np.asarray()")
+        return np.asarray(protocols.given(self, "np.asarray()")).__array__(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise lost(self, "pickle or copy")
+        return protocols.given(self, "pickle or copy").__reduce_ex__(protocol)
 
 
 class ArrayBox(Box):

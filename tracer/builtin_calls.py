@@ -17,9 +17,21 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import attributes, calls, dynamic, escape, operators, places, protocols, scopes, seals, slots
+from . import (
+    attributes,
+    calls,
+    dynamic,
+    escape,
+    operators,
+    places,
+    protocols,
+    scopes,
+    seals,
+    slots,
+    stand_ins,
+)
 from .arrays import is_traced_array, move_out, window
-from .border import lower
+from .border import is_constant, lower
 from .box import BOXES, ArrayBox
 from .calls import call, handles
 from .depth import depth, recursion_limit
@@ -29,7 +41,7 @@ from .foreign import callback, opaque, structural
 from .holders import held, hold_all
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
-from .record import NUMBERS, has_box, record
+from .record import NUMBERS, has_box, operand, record
 from .session import Tracer, intrinsic
 from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
@@ -402,8 +414,11 @@ FLOATING = (float, np.half, np.single, np.double, np.longdouble)
 
 @handles(*[kind.as_integer_ratio for kind in FLOATING])
 def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    if type(args[0]) not in BOXES:
-        return args[0].as_integer_ratio()
+    value = args[0]
+    if type(value) in BOXES and is_constant(tracer, operand(value, [])):
+        value = protocols.plain_key(value)
+    if type(value) not in BOXES:
+        return type(value).as_integer_ratio(value, *args[1:], **kwargs)
     raise TraceError(
         f"{places.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
         "lost; convert to Fraction or Decimal outside the traced function"
@@ -702,7 +717,7 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj = args[0]
     if type(obj) in TEXTS:
         return structural(tracer, site, object.__reduce_ex__, (bare(obj), *args[1:]), kwargs)
-    result = object.__reduce_ex__(*args)
+    result = stand_ins.own(object.__reduce_ex__(*args))
     if (origin := held(tracer, obj)) is not None:
         result = follow(tracer, site, len, result, origin)  # the numbers in it are none of the text
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:

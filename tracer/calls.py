@@ -468,12 +468,18 @@ def elsewhere(site: Site, name: str) -> TraceError:
 
 
 def as_caller(fn: Any, args: Any, kwargs: Any) -> Any:
-    """Call what looks into the globals of its caller for its module, in a frame that has those of the traced code."""
-    return FunctionType(step.__code__, user_frame().f_globals)(fn, args, kwargs)
+    """Call what looks at its caller's module, or warns of its line, in a frame that has those of the traced code."""
+    frame = user_frame()
+    return FunctionType(step_at(frame.f_lineno or 0), frame.f_globals)(fn, args, kwargs)
 
 
 def step(fn: Any, args: Any, kwargs: Any) -> Any:
     return fn(*args, **kwargs)
+
+
+@functools.cache
+def step_at(line: int) -> types.CodeType:
+    return step.__code__.replace(co_firstlineno=line - 1)
 
 
 def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:

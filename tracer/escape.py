@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import abc
 import functools
+import gc
 import inspect
+import operator
 import re
 import threading
 import types
@@ -29,9 +31,11 @@ import numpy as np
 from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
+from .frames import native
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
 from .session import Tracer, active
+from .structure import is_container
 from .tape import Site
 from .text import PRIVATE, TEXTS
 
@@ -70,51 +74,135 @@ BY_KEY = frozenset(  # these look at their arguments, and at an element only if 
 ABSTRACT = abc.ABCMeta.__instancecheck__.__code__.co_filename  # asks for classes alone
 
 
-def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site) -> Any:
+def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site, seen: bool = False) -> Any:
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
     Whatever Python code it runs all the same, and with a box, is an error.
     """
     tracer = active.tracer
-    classes = classes_in(reach(fn, args, kwargs), 3)
+    given = reach(fn, args, kwargs)
+    classes = classes_in(given, 3)
     if not classes or tracer is None:
-        return plainly(fn, args, kwargs)
-    escaped: list[Any] = []
+        return plainly(fn, args, kwargs, seen)
+    watch = Watch(tracer, fn, site)
+    tracer.watches.append(watch)
+    taken: list[Detour] = []
+    try:
+        detours.take(special_methods(tracer, classes), taken)
+        if carries(tracer, (*given, *classes)):
+            watch.begin()
+        result = plainly(fn, args, kwargs, seen)
+    finally:
+        watch.end()
+        detours.leave(taken)
+        tracer.watches.pop()
+    watch.check()
+    return result
 
-    def look(frame: Any, event: str, arg: Any) -> None:
+
+class Watch:
+    """The call of a C function. From when it can get hold of a box, the Python functions that it calls are looked at.
+
+    That is from its beginning, where a box can be reached from what it is given; or from when a detour gives it one.
+    """
+
+    __slots__ = ("escaped", "fn", "site", "suspended", "tracer")
+
+    def __init__(self, tracer: Tracer, fn: Callable[..., Any], site: Site) -> None:
+        self.tracer, self.fn, self.site = tracer, fn, site
+        self.escaped: types.CodeType | None = None
+        self.suspended: watchers.Suspended | None = None
+
+    def begin(self) -> None:
+        if self.suspended is None:
+            self.suspended = watchers.Suspended(self.look)
+            self.suspended.begin()
+
+    def end(self) -> None:
+        if self.suspended is not None:
+            self.suspended.end()
+
+    def look(self, frame: Any, event: str, arg: Any) -> None:
         if type(arg) in TEXTS:  # the C function is given it
-            tracer.texts.drawn.append(arg.origin)
-        if event != "call" or escaped:
+            self.tracer.texts.drawn.append(arg.origin)
+        if event != "call" or self.escaped is not None:
             return
         code = frame.f_code
         if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
             return
-        if any(map(holds_box, arguments_of(frame))):
-            escaped.append(code)
+        for x in arguments_of(frame):
+            if holds_box(x) and not made_plain(self.tracer, x):
+                self.escaped = code
 
-    suspended = watchers.Suspended(look)
-    taken: list[Detour] = []
+    def check(self) -> None:
+        """Raise where a box has come to a Python function that is not traced."""
+        code = self.escaped
+        if code is not None:
+            raise EscapeError(
+                f"{blame(self.site)}: {getattr(self.fn, '__name__', self.fn)} called the Python "
+                f"function {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which could not be traced, with "
+                "a traced value. Call it directly, or write the loop in Python."
+            )
+
+
+def made_plain(tracer: Tracer, value: Any) -> bool:
+    """Take the boxes out of an object that Python code is about to see, where none of them has a derivative."""
+    from .border import boxes_behind, is_constant, is_structure, lower
+    from .record import operand
+
+    if type(value) in BOXES or is_container(value) or not is_structure(value):
+        return False
+    boxes = list(boxes_behind(tracer, value, set()))
+    if not is_constant(tracer, operand(boxes, [])):
+        return False
+    lower(tracer, value)
+    return True
+
+
+MOST = 1000  # things to look at before a function is watched all the same
+INERT = HARMLESS - PRIVATE - {np.ndarray, type, types.GeneratorType, types.BuiltinFunctionType}
+
+
+def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
+    """Whether a box, or text, can be reached from values; what lies outside holds plain values."""
+    todo = [*values]
+    seen: set[int] = set()
+    while todo:
+        x = todo.pop()
+        kind = type(x)
+        if kind in PRIVATE:
+            return True
+        if kind in INERT or id(x) in seen:
+            continue
+        seen.add(id(x))
+        if len(seen) > MOST or kind is types.GeneratorType:
+            return True
+        if issubclass(kind, (list, tuple, dict, set, frozenset, deque)):
+            held: Any = (
+                [*dict.keys(x), *dict.values(x)]
+                if issubclass(kind, dict)
+                else native(kind).__iter__(x)
+            )
+            todo += [y for y in held if type(y) not in INERT]
+        if id(x) in tracer.outside or kind in OPENED:
+            continue
+        if kind is np.ndarray:
+            todo += x.flat if x.dtype.kind == "O" else ()
+        elif issubclass(kind, type):
+            if x.__flags__ & HEAP_TYPE:
+                todo += [y for y in vars(x).values() if type(y) in PRIVATE]
+        elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
+            todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
+    return False
+
+
+def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) -> Any:
+    """Call a C function; what it does not take for its argument it names as it is in plain Python.
+
+    Where its caller is ``seen``, that is the traced function.
+    """
     try:
-        detours.take(special_methods(tracer, classes), taken)
-        suspended.begin()
-        result = plainly(fn, args, kwargs)
-    finally:
-        suspended.end()
-        detours.leave(taken)
-    if escaped:
-        code = escaped[0]
-        raise EscapeError(
-            f"{blame(site)}: {getattr(fn, '__name__', fn)} called the Python "
-            f"function {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which could not be traced, with "
-            "a traced value. Call it directly, or write the loop in Python."
-        )
-    return result
-
-
-def plainly(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a C function; what it does not take for its argument it names as it is in plain Python."""
-    try:
-        return fn(*args, **kwargs)
+        return calls.as_caller(fn, args, kwargs) if seen else fn(*args, **kwargs)
     except TypeError as error:
         show_plain_names(error, (args, kwargs))
         raise
@@ -233,7 +321,8 @@ def note_specials(tracer: Tracer, cls: type, members: dict[str, Any]) -> None:
 def same_members(cls: type, members: dict[str, Any]) -> bool:
     """Whether a class has these attributes still, in the same order. Nobody's ``__eq__`` is asked."""
     now = vars(cls)
-    return list(now) == list(members) and [*map(id, now.values())] == [*map(id, members.values())]
+    same = len(now) == len(members) and all(map(operator.is_, now, members))
+    return same and all(map(operator.is_, now.values(), members.values()))
 
 
 def arguments_of(frame: Any) -> list[Any]:
@@ -256,12 +345,21 @@ def holds_box(value: Any) -> bool:
         return any(type(x) in BOXES for x in value)
     if kind is dict:
         return any(type(x) in BOXES for x in value.values())
-    own = (
-        getattr(value, "__dict__", None)
-        if not isinstance(value, (type, types.ModuleType))
-        else None
-    )
+    if issubclass(kind, (type, types.ModuleType)):
+        return False
+    try:
+        own = object.__getattribute__(value, "__dict__")  # none of its own methods is asked
+    except AttributeError:
+        return False
     return type(own) is dict and any(type(x) in BOXES for x in own.values())
+
+
+def may_give(value: Any) -> bool:
+    """Whether code that has a value can take a box, or text, right out of it."""
+    return type(value) in GIVING or holds_box(value)
+
+
+GIVING = PRIVATE | {types.GeneratorType}
 
 
 # -------------------------------------------------------------------------------------------- detours
@@ -270,12 +368,18 @@ def holds_box(value: Any) -> bool:
 class Detour:
     """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it."""
 
-    __slots__ = ("method", "own", "users")
+    __slots__ = ("code", "made_for", "method", "own", "users")
 
     def __init__(self, method: types.FunctionType) -> None:
         self.method = method
         self.own = method.__code__
         self.users = 0
+        self.made_for: types.CodeType | None = None
+
+    def put_up(self) -> None:
+        if self.made_for is not self.own:
+            self.made_for, self.code = self.own, detour_code(self.method, self.own)
+        self.method.__code__ = self.code
 
 
 class Detours:
@@ -302,7 +406,7 @@ class Detours:
                 known.users += 1
                 taken.append(known)
                 if known.users == 1:
-                    method.__code__ = detour_code(method, known.own)
+                    known.put_up()
 
     def leave(self, taken: list[Detour]) -> None:
         with self.lock:
@@ -344,6 +448,8 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
             if visits and not visits[-1].ran:
                 return visits[-1].run(twin)
             result = twin(*args, **kwargs)
+            if tracer.watches and any(map(may_give, (result, *args[:1]))):
+                tracer.watches[-1].begin()
             return drawn(result, method.__name__, args) if type(result) in BOXES else result
         # a thread that traces nothing has met the detour of another
         plain = types.FunctionType(
@@ -366,11 +472,10 @@ ANSWERS = frozenset(
 
 def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
     """What C code is given of the traced result of a special method."""
-    from .box import lost
-    from .protocols import plain_key
+    from .protocols import given, plain_key
 
     if name in ("__float__", "__complex__"):
-        raise lost(box, f"{name}()")
+        return given(box, f"{name}()")
     if name in ("__getattribute__", "__getattr__") and args[1].startswith("__array_"):
         return box.value  # NumPy asks for an attribute of its own protocols
     return plain_key(box) if name in ANSWERS else box
@@ -392,3 +497,6 @@ def around({", ".join(names)}):
     scope: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), scope)
     return scope["around"](*[None] * cells).__code__
+
+
+from . import calls  # noqa: E402  (calls and this module need each other)

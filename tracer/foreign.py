@@ -21,7 +21,7 @@ import numpy as np
 
 from ..rules import registry
 from .arrays import is_traced_array, window
-from .border import draw_all, enter, is_iterator, lower
+from .border import draw_all, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import NoRuleError, TraceError
@@ -162,17 +162,21 @@ def is_structural(fn: Any) -> bool:
     return fn in STRUCTURAL_FUNCTIONS or getattr(fn, "__module__", None) in STRUCTURAL_OWNERS
 
 
+LOOKUPS = frozenset(("get", "pop", "__contains__"))  # of which a key is compared, and not kept
+
+
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
+    call_back = kept_callback if fn is iter or isinstance(fn, type) else callback
     if (fn is bytes or fn is bytearray) and args and type(args[0]) is ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)
     place = CALLBACKS.get(fn) if known else None
     if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
-        args = (*args[:place], callback(tracer, site, args[place]), *args[place + 1 :])
+        args = (*args[:place], call_back(tracer, site, args[place]), *args[place + 1 :])
     for name in ("key", "func", "predicate"):
         if name in kwargs:
-            kwargs = {**kwargs, name: callback(tracer, site, kwargs[name])}
+            kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
     if fn in (min, max) if known else False:
         items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
@@ -202,7 +206,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                 tracer.reads.looked_into(x, site)
                 if type(x) is int and fn is not hash:
                     note_digits(tracer, site, x)
-    if args and isinstance(owner, dict) and type(args[0]) in BOXES:
+    if args and isinstance(owner, dict) and type(args[0]) in BOXES and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
     if known and (owner is None or is_home(owner) or lies_outside(tracer, owner)):
         target = writes_to(fn, args, kwargs)
@@ -210,7 +214,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             return write_container(tracer, site, *target)
     if makes_text(fn):
         return run(tracer, site, fn, args, kwargs)
-    return watched(fn, args, kwargs, site)
+    result = watched(fn, args, kwargs, site, seen=name in CREATING)
+    return stand_ins.own(result) if name in REDUCING else result
 
 
 def makes_text(fn: Any) -> bool:
@@ -225,6 +230,8 @@ def makes_text(fn: Any) -> bool:
 TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat, operator.iconcat))
 
 
+CREATING = frozenset(("type", "__new__", "__call__"))  # classes, whose module is their maker's
+REDUCING = frozenset(("__reduce__", "__reduce_ex__"))
 TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
 
 
@@ -268,6 +275,12 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     if callable(fn) and type(fn) not in BOXES:
         return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)
     return fn
+
+
+def kept_callback(tracer: Tracer, site: Site, fn: Any) -> Any:
+    """A stand-in for a function that an iterator or a defaultdict keeps, and shows to whoever asks for it."""
+    twin = callback(tracer, site, fn) if type(fn) is calls.FunctionType else None
+    return stand_ins.kept(site, fn, twin if type(twin) is calls.FunctionType else None)
 
 
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
@@ -350,7 +363,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if value is None:
         keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
         if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
-            if all(map(is_integer, boxes)):  # a seed
+            if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):  # a seed
                 draw_all(tracer, boxes)
                 if tracer.reads is not None:
                     tracer.reads.problem(f"{fn_name(fn)} changes an object", site)
@@ -364,7 +377,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         effect(tracer, site, fn, args, kwargs)
         return None
     if type(value) is int and is_known(fn):  # a count
-        draw_all(tracer, [x for x in boxes if type(x) is Box])
+        draw_all(tracer, boxes)
         if tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(fn)} counts what it makes of traced values", site)
         return value
@@ -382,8 +395,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return handed.tied(result)
     if tracer.reads is not None:
         tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
-    if all(map(is_integer, boxes)):  # a seed, a size: drawn like any other integer
-        draw_all(tracer, boxes)
+    if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):
+        draw_all(tracer, boxes)  # a seed, a size: drawn like any other integer
         return value
     raise NoRuleError(
         no_rule(
@@ -429,7 +442,7 @@ def may_change(fn: Any) -> bool:
         return False
     owner = getattr(fn, "__self__", None)
     module = getattr(fn, "__module__", None) or type(owner if owner is not None else fn).__module__
-    return module.partition(".")[0] not in LOOKING or getattr(fn, "__name__", "") == "shuffle"
+    return str(module).partition(".")[0] not in LOOKING or getattr(fn, "__name__", "") == "shuffle"
 
 
 def holds_mutable(value: Any) -> bool:
@@ -486,7 +499,7 @@ def is_draw(fn: Any) -> bool:
     """Whether an impure function looks at nothing but a clock or the state of a random generator."""
     owner = getattr(fn, "__self__", None)
     module = getattr(fn, "__module__", None) or type(owner).__module__
-    return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
+    return str(module).partition(".")[0] in ("time", "random", "_random") or str(module).startswith(
         "numpy.random"
     )
 
@@ -498,7 +511,7 @@ def again(
     if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
         return tracer.drawn.pop(0)[1]
     try:
-        return watched(fn, args, kwargs, site)
+        return watched(fn, args, kwargs, site, seen=True)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, asked, error)
@@ -543,6 +556,8 @@ def record_opaque(
 
 def followed(value: Any) -> bool:
     """Whether a result of an unknown callable is made of numbers and arrays."""
+    if hasattr(type(value), "n_sequence_fields"):  # has fields that are no items, as struct_time
+        return False
     if isinstance(value, (tuple, list)):
         return all(map(followed, value))
     return (

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import re
 import struct
 import types
@@ -23,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from .origins import Origin, Texts, joined, kind_of_rule
+from .dependence import kind_of_rule
+from .origins import Origin, Texts, joined
 from .structure import is_container
 from .text import PRIVATE
 
@@ -52,7 +54,9 @@ SILENT = frozenset(
 
 
 def hold(texts: Texts, value: Any, origin: Origin) -> None:
-    """Remember that an object holds text."""
+    """Remember that an object holds text: of a file, so does what it is written to."""
+    if (path := path_of(value)) is not None:
+        texts.files[path] = origin
     key, holders = id(value), texts.holders
     known = holders.get(key)
     if known is not None:
@@ -63,6 +67,12 @@ def hold(texts: Texts, value: Any, origin: Origin) -> None:
     except TypeError:  # then it lives as long as the run goes on
         reference = value
     holders[key] = (reference, origin)
+
+
+def path_of(value: Any) -> str | None:
+    """The name of the file that a file object writes to or reads, if it has one."""
+    name = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
+    return os.path.realpath(name) if isinstance(name, (str, bytes, os.PathLike)) else None
 
 
 def hold_all(texts: Texts, value: Any, origin: Origin) -> None:
@@ -81,6 +91,8 @@ def held(tracer: Any, value: Any) -> Origin | None:
     """The origin of the text that an object holds."""
     holders = tracer.texts.holders
     known = holders.get(id(value))
+    if known is None and tracer.texts.files and (path := path_of(value)) in tracer.texts.files:
+        return tracer.texts.files[path]
     if known is None and holders and isinstance(value, memoryview):
         known = holders.get(id(value.obj))
     return None if known is None else known[1]

@@ -24,8 +24,8 @@ from ..rules.python_builtins import pick
 from . import escape, marks, seals
 from .arrays import is_traced_array, owner_of, save
 from .arrays import write_item as write_array_item
-from .border import COLLECTIONS, enter, is_iterator, lower
-from .box import BOXES, ArrayBox, Box
+from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
+from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
 from .loops import is_fixed
 from .places import blame, user_site
@@ -45,7 +45,7 @@ from .slots import (
     verdict,
 )
 from .structure import is_container
-from .tape import Site
+from .tape import Op, Site
 from .text import bare
 from .text import drawn as drawn_text
 from .writers import write_container
@@ -152,6 +152,25 @@ def draw(box: Box, how: Callable[[Any], Any]) -> Any:
         if type(value) is str:
             return drawn_text(tracer, op, value, user_site())
     return value
+
+
+def given(box: Box, where: str) -> Any:
+    """The plain value of a box for code that records nothing; an error, where that has a derivative."""
+    tracer = active.tracer
+    op = operand(box, [])
+    if tracer is None or tracer.dependence.has(op):
+        raise lost(box, where)
+    return seen(tracer, box, op)
+
+
+def seen(tracer: Tracer, box: Box, op: Op) -> Any:
+    """The plain value of a box, of which the program has seen all."""
+    if isinstance(box.value, np.ndarray):
+        if tracer.reads is not None:
+            tracer.reads.problem("an array is read by code that records nothing", op.site)
+    else:
+        decide(tracer, op, box.value)
+    return box.value
 
 
 def plain_key(key: Any) -> Any:
@@ -632,8 +651,10 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         if is_traced_array(container[key]):
             set_item(tracer, site, get_item(tracer, site, container, key), Ellipsis, value)
             return
-    traced = has_box(value) or (tracer.readable and seals.holds_traced(tracer, value))
-    if traced and not isinstance(container, (dict, list, deque)):
+    native = isinstance(container, (dict, list, deque))
+    traced = not native and not is_constant(tracer, operand(value, []))
+    traced = traced or (not native and tracer.readable and seals.holds_traced(tracer, value))
+    if traced:
         raise TraceError(
             f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "
             "keep it in a list, a dict or an array of numbers"
@@ -653,6 +674,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 "being traced; write to these arrays"
             )
         container[lower(tracer, key)] = lower(tracer, value)
+        if tracer.reads is not None and has_box(value):
+            tracer.reads.problem(f"a {type(container).__name__} keeps a number", site)
         if origin is not None:
             marks.hold_all(tracer.texts, container, origin)
 

@@ -31,7 +31,7 @@ from .frames import items_of, native
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .session import Tracer
-from .tape import Guard, Op, Site, append, element, primal
+from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
@@ -169,6 +169,10 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return value
     if is_text(value):
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
+    if not any(map(tracer.dependence.has, op.operands())):
+        if tracer.reads is not None:
+            tracer.reads.problem(f"{fn_name(op.fn)} makes a {describe(value)}", op.site)
+        return value
     from .places import blame
 
     raise TraceError(

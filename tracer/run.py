@@ -182,6 +182,7 @@ class _Surroundings:
         self.lock = threading.Lock()
         self.runs = 0
         self.show: Any = None
+        self.warnings: Any = warnings  # which hands each warning that is to be shown to a function
         self.logging: types.ModuleType | None = None
         self.internal: Any = None
 
@@ -190,7 +191,10 @@ class _Surroundings:
         with self.lock:
             self.runs += 1
             if self.runs == 1:
-                self.show, warnings.showwarning = warnings.showwarning, self.show_at_user
+                self.show, self.warnings._showwarnmsg = (
+                    self.warnings._showwarnmsg,
+                    self.show_at_user,
+                )
                 vars(record).pop("__warningregistry__", None)
                 self.logging = sys.modules.get("logging")
                 self.internal = getattr(self.logging, "_is_internal_frame", None)
@@ -202,8 +206,8 @@ class _Surroundings:
         with self.lock:
             self.runs -= 1
             if self.runs == 0:
-                if warnings.showwarning == self.show_at_user:
-                    warnings.showwarning = self.show
+                if self.warnings._showwarnmsg == self.show_at_user:
+                    self.warnings._showwarnmsg = self.show
                 if self.internal is not None:
                     self.logging._is_internal_frame = self.internal  # type: ignore[union-attr]
 
@@ -211,21 +215,13 @@ class _Surroundings:
         """Whether ``logging`` looks further out for who has called it."""
         return places.is_ours(frame) or self.internal(frame)
 
-    def show_at_user(
-        self,
-        message: Any,
-        category: Any,
-        filename: str,
-        lineno: int,
-        file: Any = None,
-        line: Any = None,
-    ) -> None:
-        if filename.startswith(OURS):
+    def show_at_user(self, shown: warnings.WarningMessage) -> None:
+        if shown.filename.startswith(OURS):
             frame = sys._getframe(1)
             while frame.f_back is not None and not calls.rewrite.is_twin(frame.f_code):
                 frame = frame.f_back
-            filename, lineno = frame.f_code.co_filename, frame.f_lineno
-        self.show(message, category, filename, lineno, file, line)
+            shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
+        self.show(shown)
 
 
 surroundings = _Surroundings()

@@ -213,6 +213,7 @@ def as_array(tracer: Tracer, array: Any, seal: Sealed) -> Any:
             seal.leaf = Leaf(found.op, plain)
         else:
             seal.ops.append(found.op)
+            tracer.dependence.want([found.op])
     return found
 
 
@@ -258,6 +259,7 @@ def tokens(tracer: Tracer, seal: Sealed | Held) -> list[Op]:
         return seal.current()
     op = tracer.input(seal.name, 0.0, "outside").op
     seal.ops.append(op)
+    tracer.dependence.want([op])
     return [op]
 
 
@@ -266,6 +268,7 @@ def met(tracer: Tracer, box: Box, seal: Sealed | Held) -> Box:
     if isinstance(seal, Held):
         return tied_box(tracer, places.user_site(), box, seal)
     seal.ops.append(box.op)
+    tracer.dependence.want([box.op])
     return box
 
 
@@ -281,6 +284,7 @@ def through(tracer: Tracer, site: Site, seals: list[Sealed], how: Any, *what: An
     for seal in seals:
         if isinstance(seal, Sealed):
             seal.ops += entered
+            tracer.dependence.want(entered)
         result = tied_to(tracer, site, seal, result)
     return result
 

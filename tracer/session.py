@@ -82,6 +82,7 @@ class Tracer:
         self.handed: list[
             ArrayBox
         ] = []  # arrays that functions of ctypes were handed, and may keep
+        self.watches: list[Any] = []  # the calls of C functions that go on, as Watches
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
@@ -114,6 +115,7 @@ class Tracer:
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
         outer = active.tracer  # text of the run around this one may be used in it
         self.texts: Texts = Texts() if outer is None else outer.texts
+        self.dependence = self.texts.dependence
         self.expanding = (
             False  # whether it traces a rule, for all calls with arguments of its types
         )

@@ -6,10 +6,12 @@ answer. A stand-in has those special methods that the object's class has in Pyth
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
 from .border import STAND_INS
+from .box import BOXES
 from .loops import Items
 from .reads import MISSING
 from .session import Tracer, active, intrinsic
@@ -208,8 +210,54 @@ class Context(StandIn):
         return protocols.plain_key(self.ask("__exit__", *error))
 
 
+class Callback(functools.partial):  # type: ignore[type-arg]
+    """A function that C code keeps, to call it back. Whoever asks for it gets the user's own, ``value``."""
+
+    value: Any
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return operator.getitem, ([self.value], 0)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@intrinsic
+def call_back(site: Site, fn: Any, *args: Any, **kwargs: Any) -> Any:
+    if active.tracer is None:  # it has outlived the run
+        return fn(*args, **kwargs)
+    return calls.call(active.tracer, site, fn, args, kwargs)
+
+
+def kept(site: Site, fn: Any, twin: Any) -> Any:
+    """What C code keeps in the place of a function, which has a twin if it is one of Python."""
+    if not callable(fn) or type(fn) in BOXES or type(fn) is Callback:
+        return fn
+    made = Callback(call_back, site, fn) if twin is None else Callback(twin)
+    made.value = fn
+    return made
+
+
+def own(value: Any) -> Any:
+    """A value as the user's program has it: with its own functions, in tuples as well."""
+    if type(value) is tuple:
+        parts = tuple(map(own, value))
+        return value if all(map(operator.is_, parts, value)) else parts
+    return value.value if type(value) is Callback else value
+
+
 STAND_INS |= dict.fromkeys(
-    (ObjectIterator, MeasuredIterator, Iterable, Sized, Measured, Sequence, SizedSequence, Context),
+    (
+        ObjectIterator,
+        MeasuredIterator,
+        Iterable,
+        Sized,
+        Measured,
+        Sequence,
+        SizedSequence,
+        Context,
+        Callback,
+    ),
     operator.attrgetter("value"),
 )
 STAND_INS[Items] = operator.attrgetter("iterator")

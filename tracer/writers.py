@@ -24,10 +24,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from . import escape
 from .border import COLLECTIONS, empty_like, lower, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
-from .escape import watched
 from .frames import MUTABLE
 from .places import outer, user_frame
 from .record import raised
@@ -117,15 +117,15 @@ def write_container(
     known = tracer.originals.get(id(container))
     reads = tracer.reads
     if known is None and reads is None:
-        return watched(fn, (container, *args), kwargs, site)
+        return escape.watched(fn, (container, *args), kwargs, site)
     if known is None or type(container) not in MUTABLE or is_private(site):
         if reads is not None and id(container) in tracer.outside:
             reads.problem(f"a {type(container).__name__} from outside is changed", site)
-        return watched(fn, (container, *args), kwargs, site)
+        return escape.watched(fn, (container, *args), kwargs, site)
     given, taken = consumed(tracer, site, fn, args)
     start, called_back = len(tracer.tape.ops), tracer.called_back
     try:
-        result = watched(fn, (container, *given), kwargs, site)
+        result = escape.watched(fn, (container, *given), kwargs, site)
     except Exception as error:
         raised(tracer, site, error)
         raise

@@ -355,8 +355,9 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
     box = box_of(tracer, d)
     if not alike(d.value, value):
         box = calls.call(tracer, site, broadcast_like, (box, value), {})
-        if type(value) is float and type(box.value) is not float:
-            box = calls.call(tracer, site, float, (box,), {})
+        kind = type(value)
+        if kind in (float, complex) and type(box.value) is not kind:
+            box = calls.call(tracer, site, kind, (box,), {})
     return box
 
 
@@ -413,21 +414,31 @@ def sealed_inside(tracer: Tracer, value: Any, name: str) -> Tree | None:
         found = captures(tracer, value, name, None)
         return captured_inside(tracer, value, set()) if found is None else found[1]
     if isinstance(value, frozenset | set):
-        ops = [box.op for box in boxes_behind(tracer, value, set())]
+        ops = held_inside(tracer, value)
         return Sealed(f"{name}, a {kind.__name__}", "pass a list", ops) if ops else FIXED
     if kind in VIEWS or kind is types.GeneratorType or is_iterator(value):
-        ops = [box.op for box in boxes_behind(tracer, value, set())]
+        ops = held_inside(tracer, value)
         return Sealed(f"{name}, a {kind.__name__}", "make a list of it", ops)
     sealing = sealed(tracer, value, name)
     return None if sealing is None else sealing[1]
+
+
+def held_inside(tracer: Tracer, value: Any) -> list[Op]:
+    """The ops of what can be reached from an argument that is no structure."""
+    ops = [box.op for box in boxes_behind(tracer, value, set())]
+    tracer.dependence.want(ops)
+    return ops
 
 
 def captured_inside(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
     """What a function that the run has made captures, as it is now."""
     kind = type(value)
     if kind in BOXES:
-        number = is_differentiable(value.value) and type(value.value) is not int
-        return Leaf(current_op(value), value.value) if number else FIXED
+        if not is_differentiable(value.value) or type(value.value) is int:
+            return FIXED
+        op = current_op(value)
+        tracer.dependence.want([op])
+        return Leaf(op, value.value)
     if id(value) in memo or kind in PLAIN_KINDS:
         return FIXED
     memo.add(id(value))

@@ -63,13 +63,23 @@ settings = Settings()
 
 
 class Switch:
-    """Whether programs are made and used at all; ``off`` counts who does not want them."""
+    """Whether programs are made and used at all: as the latest ``with`` block says that has not ended."""
 
     def __init__(self) -> None:
-        self.on = os.environ.get("WENGERT_JIT", "1").lower() not in ("0", "off", "false", "no")
+        self.default = os.environ.get("WENGERT_JIT", "1").lower() not in ("0", "off", "false", "no")
+        self.on = self.default
+        self.blocks: list[
+            tuple[object, bool]
+        ] = []  # which end in any order: threads have their own
         self.users: weakref.WeakSet[Any] = (
             weakref.WeakSet()
         )  # whose functions run programs directly
+
+    def settle(self) -> None:
+        """Let every function ask the cache at its next call: a block has begun or ended, or the cache is empty."""
+        self.on = self.blocks[-1][1] if self.blocks else self.default
+        for user in list(self.users):
+            user.detach()
 
 
 switch = Switch()
@@ -91,21 +101,16 @@ def jit(enabled: bool = True) -> Iterator[None]:
     ...     grad(lambda x: x * x)(3.0)
     6.0
     """
+    block = (object(), enabled)
     with lock:
-        before, switch.on = switch.on, enabled
-        detach()
+        switch.blocks.append(block)
+        switch.settle()
     try:
         yield
     finally:
         with lock:
-            switch.on = before
-            detach()
-
-
-def detach() -> None:
-    """Let every function ask the cache at its next call."""
-    for user in list(switch.users):
-        user.detach()
+            switch.blocks = [x for x in switch.blocks if x is not block]
+            switch.settle()
 
 
 class Entry:
@@ -292,7 +297,7 @@ def clear_cache() -> None:
     """
     with lock:
         entries.clear()
-        detach()
+        switch.settle()
 
 
 rules.listeners.append(clear_cache)  # what was assembled with other rules is no longer right

@@ -18,14 +18,14 @@ import inspect
 import math
 import operator
 import types
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
 from ..rules.elementwise import unknown
-from ..rules.mutation import scatter, setitem
+from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.numpy_ufuncs import methods
 from ..tracer import calls, places, protocols
 from ..tracer.border import ATOMS, enter
@@ -33,6 +33,7 @@ from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
 from ..tracer.missing import no_rule
+from ..tracer.operators import BINARY, COMPARE, UNARY
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
@@ -47,6 +48,7 @@ from ..tracer.tape import (
     append,
     element,
     fn_name,
+    ops_in,
     substitute,
 )
 from .simplify import pruned, simplified
@@ -187,7 +189,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         types,
         type_key(op.value),
         type_key(dz),
-        tuple([plain(leaves[i]) for i in statics]),
+        pinned(leaves, statics),
     )
     found = cache.get(key)
     if found is None:
@@ -203,7 +205,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         if drawn and not found.momentary:
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
-            key = (*key[:4], tuple([plain(leaves[i]) for i in statics]))
+            key = (*key[:4], pinned(leaves, statics))
         if not found.momentary:
             cache[key] = found
     return found, leaves
@@ -314,6 +316,7 @@ class Stage:
     def close(self, result: Any) -> bool:
         """End the tape with this result; says whether it holds for this run only."""
         self.tape.result = result
+        self.drawn |= shaping(self.tape, self.inputs)
         if self.tracer.reads is not None:
             must_be_pure(self.op, self.tape)
         outside = {x: x.value for x in self.tape.inputs if x.role == "outside"}
@@ -321,6 +324,61 @@ class Stage:
             fix(self.tape, outside)
         read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
         return read or self.decided
+
+
+def pinned(leaves: list[Any], statics: Iterable[int]) -> tuple[Any, ...]:
+    """The values of the leaves at these places that an expansion holds for; of an array its type says enough."""
+    found = [plain(leaves[i]) for i in statics]
+    return tuple([None if isinstance(x, np.ndarray) else x for x in found])
+
+
+def shaping(tape: Tape, leaves: list[Op]) -> set[int]:
+    """The integer leaves on whose values shapes depend: a rule asks for shapes as if they went by the types alone."""
+    sizes: dict[Op, set[int]] = {
+        x: {i} for i, x in enumerate(leaves) if isinstance(x.value, (int, np.integer))
+    }
+    found: set[int] = set()
+    for op in needed(tape) if sizes else ():
+        used = set().union(*[sizes[x] for x in op.operands() if x in sizes])
+        if not used or op.kind != "call":
+            continue
+        if isinstance(op.value, (int, np.integer)):
+            sizes[op] = used
+        elif isinstance(op.value, (np.ndarray, tuple, list)) and not keeps_shape(op):
+            found |= used
+    return found
+
+
+def needed(tape: Tape) -> list[Op]:
+    """The ops that the result of a tape is computed from."""
+    wanted = set(ops_in(tape.result))
+    found = []
+    for op in reversed(tape.ops):
+        if op in wanted:
+            found.append(op)
+            wanted.update(op.operands())
+    return found[::-1]
+
+
+def keeps_shape(op: Op) -> bool:
+    """Whether the shape of a result goes by the types of the operands, integers among them."""
+    if type(op.fn) is np.ufunc:
+        return True
+    if not protocols.hashable(op.fn):
+        return False
+    if op.fn is operator.getitem:
+        return not has_slice(op.args[1])
+    return op.fn in KEEPING or op.fn in BINARY or op.fn in COMPARE or op.fn in UNARY
+
+
+KEEPING = frozenset((setitem, scatter, scatter_add, np.roll))  # the shape of another operand
+
+
+def has_slice(key: Any) -> bool:
+    """Whether a variable is an end of a slice."""
+    if isinstance(key, slice):
+        return any(isinstance(x, Op) for x in (key.start, key.stop, key.step))
+    return isinstance(key, tuple) and any(map(has_slice, key))
 
 
 def must_be_pure(op: Op, tape: Tape) -> None:

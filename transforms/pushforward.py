@@ -32,6 +32,7 @@ from .expand import (
     is_whole,
     leaves_of,
     operand_count,
+    pinned,
     plain,
     pulled_back,
     refill,
@@ -85,7 +86,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     types = tuple([type_key(plain(x)) for x in leaves])
     statics = looked_at.get((rule, frame), ())
     base = (op.fn, rule, frame, pattern, types, type_key(op.value))
-    found = cache.get((base, tuple([plain(leaves[i]) for i in statics])))
+    found = cache.get((base, pinned(leaves, statics)))
     if found is None:
         try:
             found, drawn = made(op, rule, leaves, given)
@@ -101,7 +102,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
         if not found.momentary:
-            cache[base, tuple([plain(leaves[i]) for i in statics])] = found
+            cache[base, pinned(leaves, statics)] = found
     return found, inputs
 
 

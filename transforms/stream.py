@@ -29,6 +29,7 @@ from .patterns import Numbers, Pattern, alike, frame, kind_of, operands, pattern
 from .roll import Group, Roller, Stretch
 
 MOST_VARIANTS = 8
+MOST_GROWTHS = 32  # times to take an unlike iteration into the pattern
 
 
 def watch(loops: Loops, passage: Passage) -> Any:
@@ -80,6 +81,7 @@ class Watcher:
         if any(s.behind is not None for p in patterns(group.root) for s in spots(p)):
             raise Unrolled("an iteration uses what an earlier one computed")
         self.check()
+        self.growths = 0
         self.save(passage, stretch.heads[0])
         passage.start = first
 
@@ -163,7 +165,7 @@ class Watcher:
             if end is None:
                 del segment
                 self.make_sure_alone(begin, middle, self.given)
-                self.grow(self.ops[begin:middle], following, number, begin)
+                self.grow(passage, self.ops[begin:middle], following, number, begin)
                 return
         except (Unrolled, WengertError):
             self.loops.split(passage, len(heads) - 3)
@@ -186,8 +188,14 @@ class Watcher:
         del heads[-3], states[-2], passage.numbers[-3]
         passage.dropped += 1
 
-    def grow(self, segment: list[Op], following: list[Op], number: int, begin: int) -> None:
+    def grow(
+        self, passage: Passage, segment: list[Op], following: list[Op], number: int, begin: int
+    ) -> None:
         """An iteration that is not like the others is kept, and its like are dropped from now on."""
+        self.growths += 1
+        if self.growths > MOST_GROWTHS:
+            passage.next_look = 0
+            raise Unrolled("too many of its iterations are unlike the others")
         group = self.group
         for i, op in enumerate(segment):
             group.index[op] = begin + i

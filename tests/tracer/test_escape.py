@@ -9,8 +9,10 @@ import threading
 import numpy as np
 import pytest
 
+import wengert
 from helpers import assert_plain, check
 from wengert import grad, pullback, value_and_grad
+from wengert.tracer import watchers
 from wengert.tracer.escape import reach
 
 
@@ -251,3 +253,75 @@ def test_a_function_is_instrumented_while_an_enum_makes_a_detour():
     exec("def fresh(colour): return colour.value", scope)
     fresh = scope["fresh"]
     assert grad(f)(3.0) == 2.0
+
+
+class TestNothingToEscape:
+    """C code that can get hold of no box is not watched, which would cost ten times the call."""
+
+    def test_a_call_with_plain_objects_sets_no_profile_function(self, monkeypatch):
+        begun = []
+        own = watchers.Suspended.begin
+        monkeypatch.setattr(watchers.Suspended, "begin", lambda self: (begun.append(1), own(self)))
+
+        class Item:
+            def __init__(self, v):
+                self.v = v
+
+            def __eq__(self, other):
+                return self.v == other.v
+
+            __hash__ = None
+
+        def plain(x):
+            return [Item(1), Item(2)].index(Item(2)) * x
+
+        def traced(x):
+            return [Item(1), Item(x)].index(Item(x)) * x
+
+        with wengert.jit(False):
+            assert wengert.value_and_grad(plain)(2.0) == (2.0, 1.0)
+            assert not begun
+            assert wengert.value_and_grad(traced)(2.0) == (2.0, 1.0)
+            assert begun
+
+    def test_a_box_that_a_detour_gives_to_code_that_is_not_traced_is_seen(self):
+        scale = [2.0]
+
+        class Amount:
+            def __init__(self, v):
+                self.v = v
+
+            def __sub__(self, other):
+                return Given(scale[0])
+
+            def __eq__(self, other):
+                return False
+
+            __hash__ = None
+
+        class Given:
+            def __init__(self, v):
+                self.v = v
+
+        def look(given):
+            return type(given.v).__name__
+
+        def difference(first, second):
+            return look(first - second)
+
+        difference.__module__ = "unittest.case"  # which is not traced
+        look.__module__ = "unittest.case"
+
+        def f(x, s):
+            scale[0] = s
+            return difference(Amount(1), Amount(2)), x * s
+
+        with wengert.jit(False), pytest.raises(wengert.EscapeError):
+            wengert.pullback(f, 2.0, 3.0)
+
+        def outside(x):
+            return difference(Amount(1), Amount(2)), x
+
+        scale[0] = 2.0
+        with wengert.jit(False):
+            assert wengert.pullback(outside, 2.0)[0] == ("float", 2.0)

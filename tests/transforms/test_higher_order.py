@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, assert_plain, assert_same, check, derivative, numeric_grad
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, jit, jvp, pullback, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -368,3 +368,49 @@ def test_inside_a_function_writes_to_its_argument():
         p = [3.0, 1.0, 2.0]
         pullback(grad(f), p)
         assert_same(p, [None, 0.5, 2.0])
+
+
+# --------------------------------------------------------------------------------- types and shapes
+
+
+@pytest.mark.parametrize("fn", [np.sin, np.exp, np.sqrt, np.tanh, np.conj, np.square])
+@pytest.mark.parametrize("z", [1 + 2j, np.complex128(1 + 2j)])
+@pytest.mark.parametrize("v", [1 + 0j, np.complex128(1)])
+def test_an_inner_gradient_has_the_type_of_its_argument(fn, z, v):
+    second = lambda z, v: pullback(fn, z)[1](v)[0]
+    assert type(second(z, v)) is type(z)
+    assert_same(pullback(second, z, v)[0], second(z, v))
+
+
+@pytest.mark.parametrize("fn", [np.dot, np.inner, np.vdot, np.multiply])
+@pytest.mark.parametrize("x", [1.5, np.float64(1.5), 1.5 - 2j])
+def test_an_inner_gradient_of_a_product_has_the_type_of_its_argument(fn, x):
+    second = lambda x: pullback(lambda y: fn(y, y), x)[1](type(x)(1))[0]
+    assert_same(pullback(second, x)[0], second(x))
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_shapes_that_depend_on_an_integer(on):
+    """A pullback is kept for the types of its operands, and not used for shapes that go by an integer."""
+    x = np.arange(25.0).reshape(5, 5) + 1
+    with jit(on):
+        for k in (4, -1, 0, 1, -4, 2):
+            traced = lambda x, v, k=k: pullback(lambda x: np.trace(x, offset=k), x)[1](v)[0]
+            assert_same(jvp(traced, (x, 1.0), (x, 1.0))[1], np.eye(5, k=k))
+            assert pullback(traced, x, 1.0)[1](x)[1] == pytest.approx(np.trace(x, offset=k))
+
+
+def put(d, i, j):
+    x = np.zeros(6)
+    x[i:j] = d
+    return np.sum(x * np.arange(6.0))
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_one_value_written_to_slices_of_several_lengths(on):
+    with jit(on):
+        for i, j in ((0, 1), (0, 3), (2, 5), (2, 3), (1, 6)):
+            assert_same(grad(put)(np.array([2.0]), i, j), np.array([float(sum(range(i, j)))]))
+            assert_same(
+                grad(grad(lambda s: put(np.array([s]) * s, i, j)))(2.0), 2.0 * sum(range(i, j))
+            )

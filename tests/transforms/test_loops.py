@@ -1,11 +1,14 @@
 """Rolled loops: one operation on the tape, with the values, gradients and decisions of the unrolled one."""
 
+import heapq
 import math
+import random
+import unittest
 
 import numpy as np
 import pytest
 
-from wengert import grad, value_and_grad
+from wengert import grad, jit, value_and_grad
 from wengert.tracer.loops import carry
 from wengert.tracer.run import run
 from wengert.tracer.source import compiled
@@ -533,3 +536,29 @@ def test_a_gradient_around_a_long_loop():
         return x
 
     streamed(lambda r: grad(inner)(0.3, r), 1.01)
+
+
+def test_a_loop_of_unlike_iterations_is_left_alone(monkeypatch):
+    """Each look at the pattern costs some milliseconds, which are not spent at each iteration."""
+    looks = []
+    check = Watcher.check
+    monkeypatch.setattr(Watcher, "check", lambda self: (looks.append(1), check(self)))
+
+    case = unittest.TestCase()
+
+    def f(x):
+        items = []
+        for _ in range(5000):
+            items.append(random.random())
+        heapq.heapify(items)
+        compare(items)
+        return x * x
+
+    def compare(items):
+        for i, item in enumerate(items):
+            if i:
+                case.assertTrue(items[(i - 1) >> 1] <= item)
+
+    with jit(False):
+        assert grad(f)(1.5) == 3.0
+    assert len(looks) < 100

@@ -1,0 +1,169 @@
+"""Functions that C code keeps and calls back: whoever looks at what keeps them finds the user's own."""
+
+import copy
+import functools
+import itertools
+import operator
+import pickle
+import sys
+from collections import defaultdict
+
+import pytest
+
+from helpers import assert_same
+from wengert import grad, jit, pullback, value_and_grad
+
+SCALE = 3.0
+
+
+def even(n):
+    return n % 2 == 0
+
+
+def twice(n):
+    return n * 2
+
+
+def scaled(n):
+    return n * SCALE
+
+
+def three():
+    return 3
+
+
+def fresh():
+    return [SCALE]
+
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self):
+        self.n += 1
+        return self.n
+
+
+def again(it):
+    return list(pickle.loads(pickle.dumps(it)))
+
+
+def of_map(x):
+    it = map(twice, [1, 2, 3])
+    next(it)
+    return again(it), list(it), it.__reduce__()[1][0] is twice, x
+
+
+def of_filter(x):
+    it = filter(even, range(8))
+    next(it)
+    return again(it), it.__reduce__()[1][0] is even, list(it), x
+
+
+def of_callable_iterator(x):
+    counter = Counter()
+    it = iter(counter, 4)
+    next(it)
+    return again(it), it.__reduce__()[1][0] is counter, list(it), x
+
+
+def of_builtins(x):
+    return again(map(abs, [-1, 2])), again(map(float, [1, 2])), again(filter(None, [0, 1])), x
+
+
+def of_copies(x):
+    it = map(twice, [1, 2, 3])
+    a, b = copy.copy(map(twice, (1, 2))), copy.deepcopy(it)
+    return list(a), list(b), list(it), x
+
+
+def of_defaultdict(x):
+    d, e = defaultdict(list), defaultdict(three)
+    d[1].append(2)
+    e["k"] += 1
+    kept = [
+        d.default_factory is list,
+        e.default_factory is three,
+        e.copy().default_factory is three,
+        copy.copy(e).default_factory is three,
+        copy.deepcopy(e).default_factory is three,
+        (e | {}).default_factory is three,
+        repr(d) == "defaultdict(<class 'list'>, {1: [2]})",
+        pickle.loads(pickle.dumps(e))["q"],
+        pickle.dumps(d) == pickle.dumps(defaultdict(list, {1: [2]})),
+        e.default_factory(),
+        getattr(defaultdict(None), "default_factory"),
+        e.__reduce__()[1] == (three,),
+    ]
+    d.default_factory = three
+    return kept, d["n"], d.default_factory is three, d, e, x
+
+
+SOME = defaultdict(fresh)
+
+
+def of_defaultdict_outside(x):
+    return SOME.default_factory is fresh, SOME["a"][0] * x, x
+
+
+CASES = [f for name, f in list(globals().items()) if name.startswith("of_")]
+if sys.version_info < (3, 14):  # which cannot pickle them any more
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def of_itertools(x):
+        return (
+            again(itertools.starmap(operator.pow, [(2, 3), (3, 2)])),
+            again(itertools.takewhile(even, [2, 4, 5])),
+            again(itertools.dropwhile(even, [2, 4, 5])),
+            again(itertools.filterfalse(even, [2, 4, 5])),
+            again(itertools.accumulate([1, 2, 3], operator.mul)),
+            list(copy.copy(itertools.accumulate([1, 2, 3], operator.mul))),
+            x,
+        )
+
+    CASES.append(of_itertools)
+
+
+@pytest.mark.filterwarnings("ignore:Pickle, copy:DeprecationWarning")
+@pytest.mark.parametrize("f", CASES)
+@pytest.mark.parametrize("on", [False, True])
+def test_the_users_function_is_kept(f, on):
+    with jit(on):
+        for _ in range(3):
+            SOME.clear()
+            expected = f(2.0)
+            SOME.clear()
+            assert_same(pullback(f, 2.0)[0], expected)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_what_is_called_back_is_traced(on, monkeypatch):
+    def f(x):
+        d = defaultdict(lambda: x * SCALE)
+        d["a"] *= 2.0
+        return d["a"] + d["b"] + sum(map(scaled, [x, x])) + sum(itertools.accumulate([x, x], pow2))
+
+    def pow2(a, b):
+        return a * b
+
+    with jit(on):
+        for s in (3.0, 4.0, 5.0):
+            monkeypatch.setitem(globals(), "SCALE", s)
+            value, gradient = value_and_grad(f)(2.0)
+            assert value == f(2.0)
+            assert gradient == pytest.approx(3 * s + 2 * s + 1 + 4.0)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_factory_outside_is_traced(on, monkeypatch):
+    table = defaultdict(fresh)
+    with jit(on):
+        for s in (3.0, 4.0, 5.0):
+            monkeypatch.setitem(globals(), "SCALE", s)
+            table.clear()
+            assert grad(lambda x: table["k"][0] * x)(2.0) == s
+
+
+def test_partials_are_called_with_what_they_hold():
+    assert grad(lambda x: sum(map(functools.partial(operator.mul, x), [x, 2.0])))(3.0) == 8.0

@@ -1,0 +1,142 @@
+"""What looks at its caller's module, or warns of its caller's line, sees the user's."""
+
+import abc
+import collections
+import dataclasses
+import datetime
+import enum
+import functools
+import pickle
+import re
+import sys
+import types
+import typing
+import warnings
+from typing import NamedTuple, NewType, ParamSpec, Protocol, TypedDict, TypeVar, runtime_checkable
+
+import pytest
+
+from wengert import jit, pullback
+
+
+@runtime_checkable
+class Valued(Protocol):
+    v: int
+
+
+class Thing:
+    v = 1
+
+
+def of_type_variables():
+    made = [TypeVar("T"), ParamSpec("P"), NewType("N", int)]
+    return [x.__module__ for x in made]
+
+
+def of_functional_classes():
+    return [
+        NamedTuple("N", [("a", int)]).__module__,
+        TypedDict("D", {"a": int}).__module__,
+        collections.namedtuple("C", "a").__module__,
+        dataclasses.make_dataclass("D", ["a"]).__module__,
+        enum.Enum("E", "a b").__module__,
+        enum.IntEnum("F", ["x"]).__module__,
+        functools.partial(enum.Flag, "G")("a b").__module__,
+    ]
+
+
+def of_types():
+    class Meta(type):
+        def __new__(cls, name, bases, space):
+            return super().__new__(cls, name, bases, space)
+
+    return [
+        type("X", (), {}).__module__,
+        types.new_class("Y").__module__,
+        Meta("A", (), {}).__module__,
+        type.__new__(type, "B", (), {}).__module__,
+        type.__call__(type, "D", (), {}).__module__,
+        abc.ABCMeta("M", (), {}).__module__,
+        type(Thing)("U", (Thing,), {}).__qualname__,
+    ]
+
+
+def of_protocols():
+    class Method(Protocol):
+        def m(self): ...
+
+    class Own:
+        def m(self): ...
+
+    marked = runtime_checkable(Method)
+    return [
+        isinstance(Thing(), Valued),
+        isinstance(1, Valued),
+        isinstance(Own(), marked),
+        issubclass(Own, marked),
+        issubclass(int, marked),
+        isinstance(Own(), typing.Hashable),
+    ]
+
+
+def of_refused_protocols():
+    class Method(Protocol):
+        def m(self): ...
+
+    found = []
+    for check, kind in ((isinstance, Method), (issubclass, Valued)):
+        try:
+            check(int, kind)
+        except TypeError as error:
+            found.append(str(error))
+    return found
+
+
+def of_warnings():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        re.compile("(?i)a").flags
+        bool.__invert__(True)
+        datetime.datetime.utcnow()
+        warnings.warn("mine", stacklevel=1)
+        re.sub("a", "b", "a", 0, 0)
+    return [(x.filename, x.lineno, str(x.message)) for x in shown]
+
+
+def of_warnings_once_a_line():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        globals().pop("__warningregistry__", None)
+        for _ in range(2):
+            bool.__invert__(True)
+            bool.__invert__(True)
+    return [(x.filename, x.lineno) for x in shown]
+
+
+def of_filters_by_module():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module=re.escape(__name__))
+        bool.__invert__(True)
+        re.sub("a", "b", "a", 0, 0)
+    return [(x.filename, x.lineno) for x in shown]
+
+
+@pytest.mark.parametrize("f", [f for name, f in list(globals().items()) if name[:3] == "of_"])
+@pytest.mark.parametrize("on", [False, True])
+def test_the_caller_is_the_users(f, on):
+    expected = f()
+    with jit(on):
+        for _ in range(3):
+            assert pullback(lambda x: (f(), x)[0], 1.0)[0] == expected
+
+
+def test_a_class_made_inside_can_be_pickled():
+    def f(x):
+        kind = enum.Enum("Kind", "a b")
+        setattr(sys.modules[__name__], "Kind", kind)
+        return pickle.loads(pickle.dumps(kind.a)) is kind.a
+
+    assert pullback(f, 1.0)[0] is True
+    del globals()["Kind"]
