@@ -27,6 +27,7 @@ from ..rules.broadcasting import cast
 from ..rules.mutation import at_places, scatter, scatter_add, setitem, write_through
 from .box import ArrayBox
 from .errors import TraceError
+from .kinds import isinstance
 from .tape import Op, Site, append, primal
 
 # The pullbacks of these use no values of their operands, or of their first operand, only shapes and types.
@@ -63,7 +64,7 @@ def owner_of(array: Any) -> Any:
             base = base.obj
         elif type(base).__name__ == "DummyArray":  # by which NumPy makes arrays of other strides
             base = base.base
-        if not isinstance(base, np.ndarray):
+        if not issubclass(type(base), np.ndarray):
             return array if type(base).__name__ == "PyCapsule" else base
         array = base
     return array

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
+from .kinds import HELD, attribute, has, has_dict, isinstance, member, own_dict
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record
@@ -71,7 +72,7 @@ CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtin
 
 def owner_of(cls: type, name: str) -> type:
     """The class that an attribute of a class comes from."""
-    for base in cls.__mro__:
+    for base in cls.__mro__ or ():  # a class whose own ``mro`` runs has none yet
         if name in base.__dict__:
             return base
     return cls
@@ -87,21 +88,16 @@ class Globals:
 MODULES = (types.ModuleType, Globals)
 
 
-def is_a(obj: Any, kinds: Any) -> bool:
-    """Whether an object is an instance, told by its type alone: its ``__class__`` may be an attribute with code."""
-    return issubclass(type(obj), kinds)
-
-
 def slot(obj: Any) -> int:
     """The identity under which the overlay keeps what belongs to an object; a module is its globals."""
-    return id(vars(obj)) if is_a(obj, MODULES) else id(obj)
+    return id(own_dict(obj)) if isinstance(obj, MODULES) else id(obj)
 
 
 def lies_outside(tracer: Tracer, obj: Any) -> bool:
     """Whether somebody outside may look at an object: it was there before the run."""
     if type(obj) is types.FunctionType:
         return not calls.rewrite.is_twin(obj.__code__)
-    return id(obj) in tracer.outside or is_a(obj, (type, types.ModuleType, Globals))
+    return id(obj) in tracer.outside or issubclass(type(obj), (type, types.ModuleType, Globals))
 
 
 def owner_place(tracer: Tracer, obj: Any) -> Place | None:
@@ -111,9 +107,9 @@ def owner_place(tracer: Tracer, obj: Any) -> Place | None:
     place = reads.of(obj)
     if place is not None:
         return place
-    if is_a(obj, (type, types.ModuleType)):
+    if isinstance(obj, (type, types.ModuleType)):
         return reads.constant(obj)
-    if is_a(obj, types.FunctionType):
+    if isinstance(obj, types.FunctionType):
         return None if calls.rewrite.is_twin(obj.__code__) else reads.constant(obj)
     if id(obj) in tracer.outside:
         reads.problem(
@@ -137,7 +133,7 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
         return None
     if type(obj) is super:
         return noted_above(reads, obj, name)
-    if step == "own" or name in (dict_of(obj) or ()):
+    if step == "own" or name in (own_dict(obj) or ()):
         return None
     found = static(type(obj), name)
     if found is MISSING or type(obj).__flags__ & HEAP_TYPE:
@@ -159,12 +155,12 @@ def noted_above(reads: Reads, bound: Any, name: str) -> Place | None:
 
 def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
-    noted(tracer, obj, None, tuple(vars(obj)), "names")
+    noted(tracer, obj, None, tuple(own_dict(obj)), "names")
     seen = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
-        for k, v in vars(obj).items()
+        for k, v in own_dict(obj).items()
     }
-    return types.MappingProxyType(seen) if is_a(obj, type) else Namespace(tracer, obj, seen)
+    return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
 
 
 class Namespace(dict[str, Any]):
@@ -228,7 +224,7 @@ class Namespace(dict[str, Any]):
         return value
 
 
-STAND_INS[Namespace] = lambda seen: vars(seen.owner)
+STAND_INS[Namespace] = lambda seen: own_dict(seen.owner)
 
 
 def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
@@ -238,14 +234,26 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     try:
         return look_up(tracer, site, obj, name)
     except AttributeError:
-        if type(obj) not in PRIVATE and type(obj) not in PLAIN:
+        if type(obj) not in PRIVATE and type(obj) not in PLAIN and not answers(type(obj)):
             noted(tracer, obj, name, MISSING, "absent")
         raise
 
 
+def answers(kind: type) -> bool:
+    """Whether a method in Python answers for what is not there: what it reads, it reads when it is called."""
+    if issubclass(kind, (type, types.ModuleType)):
+        return False
+    custom = static(kind, "__getattr__")
+    return custom is not MISSING or type(static(kind, "__getattribute__")) is types.FunctionType
+
+
 def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     kind = type(obj)
-    if name == "__dict__" and lies_outside(tracer, obj) and hasattr(obj, "__dict__"):
+    if (
+        name == "__dict__"
+        and lies_outside(tracer, obj)
+        and (issubclass(kind, (type, types.ModuleType)) or type(static(kind, "__dict__")) in HELD)
+    ):
         return namespace(tracer, obj)
     if kind in PRIVATE:
         return load_text(obj, name) if kind in TEXTS else load_box(tracer, site, obj, name)
@@ -269,13 +277,13 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if sort is str or sort is bytes:
             return leaf(tracer, obj, name, value, True, place)
         if obj.__name__.partition(".")[0] in CONSTANT_MODULES and not (
-            is_container(value) or hasattr(value, "__dict__")
+            is_container(value) or has_dict(value)
         ):
             if place is not None:
                 place.check = "is"
             return value
         return leaf(tracer, obj, name, value, True, place)
-    if is_a(obj, type):
+    if issubclass(kind, type):
         return load_of_class(tracer, site, obj, kind, name)
     if kind is super:
         return load_above(tracer, site, obj, name)
@@ -357,7 +365,7 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         return load_found(tracer, site, obj, kind, name)
     except AttributeError:
         note_member(tracer, kind, "__getattr__")
-        fallback = getattr(kind, "__getattr__", None)
+        fallback = static(kind, "__getattr__")
         if type(fallback) is not types.FunctionType:
             raise
     return calls.call(tracer, site, fallback, (obj, name), {})
@@ -365,7 +373,7 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
 
 def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
     """``obj.name`` without ``__getattr__``, by the method of its class that finds attributes."""
-    custom = kind.__getattribute__
+    custom = kind.__getattribute__ if type(kind) is type else static(kind, "__getattribute__")
     if tracer.reads is not None:
         note_member(tracer, kind, "__getattribute__")
     if type(custom) is types.FunctionType:
@@ -377,7 +385,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     """What ``object.__getattribute__`` finds."""
     kind = type(obj)
     found = static(kind, name)
-    own = dict_of(obj)
+    own = own_dict(obj)
     in_own = type(own) is dict and name in own
     outside = id(obj) in tracer.outside
     sort = type(found)
@@ -388,7 +396,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         note_member(tracer, kind, name)
         note_descriptor(tracer, found)
     if found is not MISSING:
-        getter = getattr(sort, "__get__", None)
+        getter = static(sort, "__get__")
         if sort is property:
             if type(found.fget) is types.FunctionType:
                 return calls.call(tracer, site, found.fget, (obj,), {})
@@ -409,34 +417,37 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             noted(tracer, obj, name, MISSING, "unset")
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
-    custom = type(kind.__getattribute__) is types.FunctionType
-    value = stand_ins.own(object.__getattribute__(obj, name) if custom else getattr(obj, name))
+    get: Any = getattr
+    if type(static(kind, "__getattribute__")) is types.FunctionType:
+        get = object.__getattribute__
+    elif found is not MISSING and static(kind, "__getattr__") is not MISSING:
+        get = kind.__getattribute__  # `__getattr__` is called as a twin, if at all
+    value = stand_ins.own(get(obj, name))
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         return follow(tracer, site, Reading(name), value, origin)
     place = noted(tracer, obj, name, value)
-    if not in_own and found is not MISSING and not hasattr(type(found), "__get__"):
+    if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
         if place is None and tracer.reads is not None:
             place = noted(tracer, kind, name, value)
         return leaf(tracer, owner_of(kind, name), name, value, True, place)
-    return leaf(tracer, obj, name, value, outside or type(obj) is types.FunctionType, place)
-
-
-def dict_of(obj: Any) -> Any:
-    """The ``__dict__`` of an object, or None; no code of its class is asked."""
-    try:
-        return object.__getattribute__(obj, "__dict__")
-    except AttributeError:
-        return None
+    return leaf(
+        tracer,
+        obj,
+        name,
+        value,
+        outside or (kind is types.FunctionType and lies_outside(tracer, obj)),
+        place,
+    )
 
 
 def has_ways_of_its_own(kind: type) -> bool:
     """Whether a class has code of the user's that is asked for attributes that are not there, or for all of them."""
-    functions = kind.__getattribute__, getattr(kind, "__getattr__", None)
+    functions = static(kind, "__getattribute__"), static(kind, "__getattr__")
     return any(type(x) is types.FunctionType for x in functions)
 
 
 def is_data_descriptor(sort: type) -> bool:
-    return hasattr(sort, "__set__") or hasattr(sort, "__delete__")
+    return static(sort, "__set__") is not MISSING or static(sort, "__delete__") is not MISSING
 
 
 def enter_member(tracer: Tracer, name: str, found: Any) -> None:
@@ -488,7 +499,7 @@ def leaf(
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside or tracer.holder_of(obj) is not None:
-        named = is_a(obj, (type, types.ModuleType, types.FunctionType))
+        named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = obj.__name__ if named else type(obj).__name__
         traced = enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
@@ -521,7 +532,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             f"{places.blame(site)}: {name} is set on an array that lies outside the traced function, or in the "
             f"memory of something else; make another array of it, by {INSTEAD[name]}"
         )
-    if kind in PRIVATE and not hasattr(type(obj.value), name):
+    if kind in PRIVATE and not has(type(obj.value), name):
         setattr(obj.value, name, None)  # raises what plain Python raises
     if kind in BOXES:
         raise TraceError(
@@ -529,8 +540,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         )
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
-    if not is_a(obj, (type, types.ModuleType)):
-        custom = kind.__setattr__
+    if not issubclass(kind, (type, types.ModuleType)):
+        custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
         if tracer.reads is not None:
             note_member(tracer, kind, "__setattr__")
         if type(custom) is types.FunctionType:
@@ -543,7 +554,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         if type(found) is property and type(found.fset) is types.FunctionType:
             calls.call(tracer, site, found.fset, (obj, value), {})
             return
-        setter = getattr(type(found), "__set__", None)
+        setter = None if found is MISSING else static(type(found), "__set__")
         if type(setter) is types.FunctionType:
             enter_member(tracer, name, found)
             calls.call(tracer, site, setter, (found, obj, value), {})
@@ -569,7 +580,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         if not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
-        tracer.rebound = tracer.rebound or is_a(obj, (types.ModuleType, Globals))
+        tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
         effect(tracer, site, setattr, (obj, name, value), {})
@@ -577,6 +588,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         if name == "default_factory" and isinstance(obj, defaultdict):
             value = stand_ins.kept(site, value, None)
         put(obj, name, value)
+        if type(obj) is OrderedDict and id(obj) in tracer.originals and tracer.reads is not None:
+            tracer.reads.problem(f"the attribute {name!r} of an OrderedDict outside is set", site)
 
 
 def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
@@ -604,7 +617,9 @@ def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any
 
 
 def put(obj: Any, name: str, value: Any) -> None:
-    if is_a(obj, (type, types.ModuleType)) or type(type(obj).__setattr__) is not types.FunctionType:
+    kind = type(obj)
+    custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
+    if type(custom) is not types.FunctionType or issubclass(kind, (type, types.ModuleType)):
         setattr(obj, name, value)
     else:
         object.__setattr__(obj, name, value)
@@ -612,8 +627,8 @@ def put(obj: Any, name: str, value: Any) -> None:
 
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
-    custom = getattr(type(obj), "__delattr__", None)
-    if not is_a(obj, (type, types.ModuleType)):
+    custom = member(type(obj), "__delattr__")
+    if not issubclass(type(obj), (type, types.ModuleType)):
         note_member(tracer, type(obj), "__delattr__")
         note_descriptor(tracer, note_member(tracer, type(obj), name))
         if type(custom) is types.FunctionType:
@@ -626,7 +641,7 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
 def remove(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.__dict__[name]``: the class is not asked."""
     removed(tracer, site, obj, name)
-    del dict_of(obj)[name]
+    del own_dict(obj)[name]
 
 
 def removed(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
@@ -639,7 +654,7 @@ def removed(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
 def load_text(text: Any, name: str) -> Any:
     """An attribute of text: that of the string, but a method is given the text."""
     value = getattr(text.value, name)
-    if getattr(value, "__self__", None) is text.value:
+    if attribute(value, "__self__") is text.value:
         return types.MethodType(getattr(type(text.value), name), text)
     return value
 

@@ -30,6 +30,7 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import Own
 from .intrinsic import Intrinsic
+from .kinds import has_dict, isinstance, own_dict
 from .reads import Place
 from .record import decide, has_box
 from .seals import is_iterator as is_iterator
@@ -320,7 +321,7 @@ def stay_outside(tracer: Tracer, value: Any) -> None:
 
 def callable_only(value: Any) -> bool:
     """Whether a value is a C callable or the like, with no attributes to look into."""
-    return callable(value) and not hasattr(value, "__dict__") and not attributes(value)
+    return callable(value) and not has_dict(value) and not attributes(value)
 
 
 def admit_container(
@@ -379,6 +380,10 @@ def admit_container(
                 tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal
             )
             copy.append(inside) if kind in (list, deque) else copy.__setitem__(key, inside)
+        if kind is OrderedDict and (own := own_dict(value)):
+            for key, x in own.items():
+                held, parts[Own(key)] = admit_attribute(tracer, x, name, key, role, place)
+                setattr(copy, key, held)
     except BaseException:
         del tracer.originals[id(copy)]  # half a shadow must never be carried over
         raise
@@ -417,7 +422,10 @@ def admit_set(
         if any(a is not b for a, b in zip(inner, now, strict=True)):
             held = {Own(key): x for key, x in attributes(value).items()}
             copy = frames.made(kind, {**dict(enumerate(inner)), **held})
-            plain = [tracer.originals.get(id(x), (x, getattr(x, "value", x)))[1] for x in copy]
+            plain = [
+                tracer.originals.get(id(x), (x, x.value if type(x) in PRIVATE else x))[1]
+                for x in copy
+            ]
             if is_held(plain, list(now)):  # in the same order
                 return remember(tracer, value, copy, name, role, now), tree
             seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(tree))
@@ -595,7 +603,7 @@ def lower(
     elif kind is Template:
         return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
-        for key, x in list(vars(value).items()):
+        for key, x in list(own_dict(value).items()):
             if type(x) in PRIVATE or is_container(x):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
@@ -670,6 +678,9 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     if kind is defaultdict:
         original.default_factory = lower(tracer, value.default_factory, memo, final)
     sync(tracer, original, value, memo, final)
+    if kind is OrderedDict:  # which has attributes of its own
+        for key, x in (own_dict(value) or {}).items():
+            setattr(original, key, lower(tracer, x, memo, final))
     return original
 
 
@@ -781,7 +792,7 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     memo[id(instance)] = (instance, instance)
     if isinstance(instance, BaseException):
         lower_members(tracer, instance, memo, final)
-    own = getattr(instance, "__dict__", None)
+    own = own_dict(instance)
     if type(own) is dict:
         rename_keys(tracer, own, memo)
     if final and isinstance(instance, COLLECTIONS):
@@ -871,7 +882,7 @@ def changed_shadow(tracer: Tracer, original: Any) -> Any:
     for shadow in tracer.shadows_of.get(id(original), ()):
         elements, plain = (list(_items(x)) for x in (shadow, original))
         if len(elements) != len(plain) or any(
-            getattr(x, "value", x) is not y and id(x) not in tracer.originals
+            (x.value if type(x) in PRIVATE else x) is not y and id(x) not in tracer.originals
             for x, y in zip(elements, plain, strict=True)
         ):
             return shadow
@@ -1031,9 +1042,9 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
     seen.add(id(value))
     held: list[Any]
     if isinstance(value, type):
-        held = [x for x in vars(value).values() if type(x) in BOXES]
+        held = [x for x in own_dict(value).values() if type(x) in BOXES]
     elif isinstance(value, BaseException):
-        held = [value.args, vars(value)]
+        held = [value.args, own_dict(value)]
     elif kind is types.FunctionType:
         held = [value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__]
     elif kind is types.CellType or not is_structure(value):

@@ -39,6 +39,7 @@ from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
 from .holders import held, hold_all
+from .kinds import isinstance, member, own_dict, static
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
 from .record import NUMBERS, has_box, operand, record
@@ -48,10 +49,10 @@ from .tape import Site
 from .text import TEXTS, bare
 
 
-@handles(isinstance)
+@handles(builtins.isinstance)
 def _isinstance(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     if kwargs or len(args) != 2:
-        return isinstance(*args, **kwargs)
+        return builtins.isinstance(*args, **kwargs)
     return is_instance(tracer, site, *args)
 
 
@@ -66,10 +67,31 @@ def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
             return protocols.truth(tracer, site, invoke(tracer, site, check, classes, value))
     if tracer.reads is not None:
         note_subclass(tracer, site, type(plain), (classes,))
-    return isinstance(plain, classes)
+    if is_object(plain) and pretends(type(plain)):
+        if type(classes) is type:
+            return issubclass(type(plain), classes) or claims(tracer, site, plain, classes)
+        unrepeatable(
+            tracer, site, f"isinstance, which asks a {type(plain).__name__} for its class,"
+        )
+    return builtins.isinstance(plain, classes)
 
 
-@handles(issubclass)
+def pretends(kind: type) -> bool:
+    """Whether the instances of a class may name another as theirs."""
+    asks = type(member(kind, "__getattribute__")) is types.FunctionType
+    return asks or static(kind, "__class__") is not vars(object)["__class__"]
+
+
+def claims(tracer: Tracer, site: Site, value: Any, cls: type) -> bool:
+    """Whether an object says that its class is another one, which derives from ``cls``."""
+    try:
+        named = attributes.load(tracer, site, value, "__class__")
+    except AttributeError:
+        return False
+    return isinstance(named, type) and slots.is_subtype(named, cls)
+
+
+@handles(issubclass, takes=(2, 2))
 def _issubclass(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     if tracer.reads is not None and isinstance(args[0], type):
         note_subclass(tracer, site, args[0], args[1:])
@@ -104,7 +126,7 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
     return type(np.broadcast_arrays(0, 0))(parts)
 
 
-@handles(callable)
+@handles(callable, takes=(1, 1))
 def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     slots.special(args[0], "__call__")  # which is looked at
     return callable(plain_of(args[0]))
@@ -112,8 +134,10 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 
 @handles(type)
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    if len(args) == 1:
+    if len(args) == 1 and not kwargs:
         return type(plain_of(args[0]))
+    if len(args) != 3:
+        return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = type(bare(args[0]), *args[1:], **kwargs)
     if "__module__" not in args[2]:
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
@@ -126,7 +150,7 @@ def unrepeatable(tracer: Tracer, site: Site, what: str) -> None:
         tracer.reads.problem(f"{what} is used", site)
 
 
-@handles(id)
+@handles(id, takes=(1, 1))
 def _id(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> int:
     unrepeatable(tracer, site, "id()")
     return id(plain_of(args[0]))
@@ -175,12 +199,13 @@ def _str(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return protocols.text(tracer, site, args[0])
 
 
-@handles(bool, operator.truth)
+@handles(operator.truth, takes=(1, 1))
+@handles(bool, takes=(0, 1))
 def _bool(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return protocols.truth(tracer, site, args[0]) if args else False
 
 
-@handles(operator.not_)
+@handles(operator.not_, takes=(1, 1))
 def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return not protocols.truth(tracer, site, args[0])
 
@@ -230,6 +255,8 @@ def _next(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(sum)
 def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if not 0 < len(args) + len(kwargs) < 3 or not args or kwargs.keys() - {"start"}:
+        return sum(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     start = args[1:] or tuple(kwargs.values())
     iterator = iter(protocols.iterate_object(tracer, site, args[0]))
     sum((), *map(plain_of, start))  # raises what plain Python raises
@@ -245,7 +272,7 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return total
 
 
-@handles(getattr)
+@handles(getattr, takes=(2, 3))
 def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     try:
         return attributes.load(tracer, site, args[0], bare(args[1]))
@@ -256,9 +283,12 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         raise
 
 
-@handles(object.__getattribute__)
+@handles(object.__getattribute__, takes=(2, 2))
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj, name = args[0], bare(args[1])
+    if is_object(obj) and type(name) is str and not isinstance(obj, (type, types.ModuleType)):
+        if name == "__dict__" and id(obj) in tracer.outside:
+            return attributes.namespace(tracer, obj)
     try:
         return attributes.find(tracer, site, obj, name)
     except AttributeError as error:
@@ -267,7 +297,7 @@ def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> 
         raise
 
 
-@handles(hasattr)
+@handles(hasattr, takes=(2, 2))
 def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     try:
         attributes.load(tracer, site, args[0], bare(args[1]))
@@ -276,17 +306,17 @@ def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return True
 
 
-@handles(setattr)
+@handles(setattr, takes=(3, 3))
 def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args
     attributes.store(tracer, site, obj, bare(name), value)
 
 
-@handles(object.__setattr__)
+@handles(object.__setattr__, takes=(3, 3))
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args[0], bare(args[1]), args[2]
     if (
-        type(getattr(type(obj), "__setattr__", None)) is types.FunctionType
+        type(member(type(obj), "__setattr__")) is types.FunctionType
         or id(obj) not in tracer.outside
     ):
         if id(obj) not in tracer.outside:
@@ -300,29 +330,32 @@ def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, setattr, (obj, name, value), {})
 
 
-@handles(delattr)
+@handles(delattr, takes=(2, 2))
 def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     attributes.delete(tracer, site, *map(bare, args))
 
 
-@handles(vars)
+@handles(vars, takes=(0, 1))
 def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args:
         return dynamic.of_caller(tracer, site, "vars()")
-    return attributes.load(tracer, site, args[0], "__dict__")
+    try:
+        return attributes.load(tracer, site, args[0], "__dict__")
+    except AttributeError:
+        raise TypeError("vars() argument must have __dict__ attribute") from None
 
 
-@handles(locals)
+@handles(locals, takes=(0, 0))
 def _locals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return dynamic.of_caller(tracer, site, "locals()")
 
 
-@handles(globals)
+@handles(globals, takes=(0, 0))
 def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return scopes.seen_globals(tracer, site, places.user_frame().f_globals, "globals()")
 
 
-@handles(dir)
+@handles(dir, takes=(0, 1))
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
     if not args:
@@ -335,8 +368,8 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 @handles(super)
 def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    if args:
-        return super(*args)  # type: ignore[misc]
+    if args or kwargs:
+        return super(*args, **kwargs)  # type: ignore[misc]
     raise TraceError(
         f"{places.blame(site)}: super without arguments, and not written as super(), cannot be followed; write "
         "super(), or give it the class and the object"
@@ -376,13 +409,24 @@ def _chr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return character if origin is None else follow(tracer, site, chr, character, origin)
 
 
+def shows_alike(value: Any) -> bool:
+    """Whether what stands on the tape for a value is shown like that: of a deque of traced values it is a list."""
+    if type(value) in (list, tuple, dict):
+        return all(map(shows_alike, value.values() if type(value) is dict else value))
+    return type(value) in BOXES or not has_box(value)
+
+
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     args = tuple([call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args])
     for x in args:
         protocols.note_digits(tracer, site, x) if type(x) is int else None
-    effect(tracer, site, print, args, kwargs)
     print(*[lower(tracer, x) for x in args], **{k: lower(tracer, x) for k, x in kwargs.items()})
+    if tracer.reads is not None and not all(map(shows_alike, args)):
+        tracer.reads.problem(
+            "a container of traced values that is no list, tuple or dict is printed", site
+        )
+    effect(tracer, site, print, args, kwargs)
     origin = behind(tracer, site, args)
     if origin is not None:
         hold_all(tracer.texts, kwargs.get("file") or sys.stdout, origin)
@@ -633,7 +677,7 @@ def _ndarray_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return np.ndarray.__getitem__(args[0], protocols.plain_key(args[1]))
 
 
-@handles(operator.getitem)
+@handles(operator.getitem, takes=(2, 2))
 def _operator_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return protocols.get_item(tracer, site, *args)
 
@@ -651,7 +695,7 @@ for _base in (list, dict):
     handles(_base.__getitem__)(_of_base(_base))
 
 
-@handles(operator.setitem)
+@handles(operator.setitem, takes=(3, 3))
 def _operator_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     protocols.set_item(tracer, site, *args)
 
@@ -680,27 +724,27 @@ for _op in [*operators.BINARY, *operators.COMPARE, *operators.INPLACE]:
         handles(_op)(_operator(_op))
 
 
-@handles(operator.contains)
+@handles(operator.contains, takes=(2, 2))
 def _contains(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return protocols.contains(tracer, site, *args)
 
 
-@handles(operator.delitem)
+@handles(operator.delitem, takes=(2, 2))
 def _delitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     protocols.delete_item(tracer, site, *args)
 
 
-@handles(object.__ne__)
+@handles(object.__ne__, takes=(2, 2))
 def _object_ne(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return operators.differs(tracer, site, *args)
 
 
-@handles(object.__str__)
+@handles(object.__str__, takes=(1, 1))
 def _object_str(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return protocols.representation(tracer, site, *args)
 
 
-@handles(object.__format__)
+@handles(object.__format__, takes=(2, 2))
 def _object_format(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     value, spec = args
     return format(slots.blank(value), spec) if spec else protocols.text(tracer, site, value)
@@ -711,7 +755,7 @@ def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return functools.cmp_to_key(callback(tracer, site, args[0]))
 
 
-@handles(object.__reduce_ex__)
+@handles(object.__reduce_ex__, takes=(2, 2))
 def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     """What ``copy`` asks of an object: the state of an outside object must be what the traced function sees."""
     obj = args[0]
@@ -723,9 +767,7 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
         return result
     state = result[2]
-    attributes.noted(
-        tracer, obj, None, tuple(vars(obj)) if hasattr(obj, "__dict__") else (), "names"
-    )
+    attributes.noted(tracer, obj, None, tuple(own_dict(obj) or ()), "names")
     if isinstance(state, dict):
         state = {k: attributes.load(tracer, site, obj, k) for k in state}
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):

@@ -22,6 +22,7 @@ from .closed import is_hidden, reached
 from .errors import TraceError
 from .escape import Detour, detours
 from .foreign import is_plain_value, unknown
+from .kinds import isinstance
 from .marks import found
 from .places import blame
 from .protocols import draw

@@ -32,9 +32,10 @@ from .border import enter, enter_from, note_captured
 from .box import ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
-from .escape import code_of
+from .escape import code_of, plainly
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
+from .kinds import attribute, hashes_natively, isinstance
 from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
@@ -43,7 +44,7 @@ from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics, untraced
-from .slots import is_object, is_python
+from .slots import is_object, is_python, plain_of
 from .slots import special as special_method
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
@@ -91,15 +92,30 @@ PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab", "x", "data", 
 special: dict[Any, Callable[..., Any]] = {}
 
 
-def handles(*fns: Any) -> Callable[[Any], Any]:
-    """Say how a call of each of these functions is traced: ``handler(tracer, site, args, kwargs)``."""
+def handles(*fns: Any, takes: tuple[int, int] | None = None) -> Callable[[Any], Any]:
+    """Say how a call of each of these functions is traced: ``handler(tracer, site, args, kwargs)``.
+
+    A handler of a function that ``takes`` so many arguments, all of them by position, is given no others.
+    """
 
     def register(handler: Any) -> Any:
         for fn in fns:
-            special[fn] = handler
+            special[fn] = handler if takes is None else strict(fn, handler, *takes)
         return handler
 
     return register
+
+
+def strict(fn: Any, handler: Any, least: int, most: int) -> Any:
+    """A handler that lets CPython refuse what ``fn`` does not take."""
+
+    def checked(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+        if kwargs or not least <= len(args) <= most:
+            given = tuple(map(plain_of, args)), {k: plain_of(x) for k, x in kwargs.items()}
+            return plainly(fn, *given)  # raises what plain Python raises
+        return handler(tracer, site, args, kwargs)
+
+    return checked
 
 
 def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,7 +123,10 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     if tracer.readable and (found := reading.read_by(tracer, fn, args, kwargs)):
         return reading.call(tracer, site, fn, args, kwargs, found)
     handler = rule = None
-    if type(type(fn).__hash__) is not FunctionType:  # which is the user's own, and not ours to run
+    kind = type(fn)
+    if kind is FunctionType or hashes_natively(
+        kind
+    ):  # any other is the user's own, and not ours to run
         try:
             handler = special.get(fn)
             rule = registry.rules.get(fn)
@@ -123,7 +142,6 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return handler(tracer, site, args, kwargs)
     if rule is not None and tracer.primitives is None and fn is not max and fn is not min:
         return primitive(tracer, site, fn, rule, args, kwargs)
-    kind = type(fn)
     if kind is FunctionType:
         return call_function(tracer, site, fn, args, kwargs)
     if kind in PRIVATE:
@@ -132,7 +150,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         if isinstance(fn.__self__, Intrinsic):
             return fn.__self__(*args, **kwargs)  # type: ignore[operator]
         return call(tracer, site, fn.__func__, (fn.__self__, *args), kwargs)
-    if isinstance(fn, type):
+    if issubclass(kind, type):
         return construct(tracer, site, fn, args, kwargs)
     if kind is functools.partial:
         return call_partial(tracer, site, fn, args, kwargs)
@@ -223,7 +241,7 @@ def primitive(
             return result
     if fn is round and len(args) == 2:
         args = (args[0], protocols.position(tracer, site, args[1]))
-    if fn.__class__ is types.BuiltinFunctionType and fn.__module__ == "math":
+    if type(fn) is types.BuiltinFunctionType and fn.__module__ == "math":
         args = tuple([protocols.of_math(tracer, site, fn, x) for x in args])
         if fn is math.prod and any(map(is_object, args[0])):
             start = kwargs.get("start", 1)
@@ -325,6 +343,10 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if target is not None:
             arrays: list[ArrayBox] = []
             value = operand(result, arrays)
+            if type(target) is ArrayBox and not fits(plain_of(result), target.value):
+                plainly(
+                    fn, *refusable(args, kwargs, targets, mask)
+                )  # raises what plain Python raises
             if type(target) is not ArrayBox:
                 raise TraceError(f"{site}: out= must be an array")
             if isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
@@ -334,6 +356,21 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                     target, append(tracer.tape, np.positive, (value,), {}, +value.value, site), site
                 )
     return out if len(targets) > 1 else targets[0]
+
+
+def fits(result: Any, out: np.ndarray) -> bool:
+    """Whether NumPy surely takes an array for the result of a function."""
+    return np.shape(result) == out.shape and np.can_cast(
+        np.asarray(result).dtype, out.dtype, "same_kind"
+    )
+
+
+def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any]:
+    """The arguments of a call with ``out=`` for NumPy to judge, which writes to copies."""
+    out = tuple([np.copy(plain_of(x)) if x is not None else None for x in targets])
+    options = {} if mask is True else {"where": primal(operand(mask, []))}
+    plain, named = primal(operand(args, [])), primal(operand(kwargs, []))
+    return plain, {**named, **options, "out": out if len(out) > 1 else out[0]}
 
 
 def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any) -> Any:
@@ -569,7 +606,7 @@ def note_inherited(reads: Reads, fn: Any, owner: Any) -> None:
     kind = owner if isinstance(owner, type) else type(owner)
     for cls in kind.__mro__:
         found: Any = vars(cls).get(name)
-        if found is fn or getattr(found, "__func__", None) is fn:
+        if found is fn or attribute(found, "__func__") is fn:
             reads.note(reads.constant(cls), "static", name, found)
             reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
             return
@@ -672,14 +709,14 @@ def get_attributes(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
 
 def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """Make an object of a class by the protocol, with the Python parts as twins."""
-    meta_call = type(cls).__call__
+    meta_call = None if type(cls) is type else static(type(cls), "__call__")
     if tracer.reads is not None:
         if type(cls) is not type:
             reads = tracer.reads
             reads.note(
                 reads.constant(type(cls)), "static", "__call__", static(type(cls), "__call__")
             )
-        if hasattr(cls, "__del__"):
+        if static(cls, "__del__") is not MISSING:
             tracer.reads.problem(f"{cls.__name__} has a method __del__", site)
     if type(meta_call) is FunctionType:
         return call(tracer, site, meta_call, (cls, *args), kwargs)
@@ -708,10 +745,13 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         instance = new(cls)
     else:
         instance = new(cls, *args, **kwargs)
-    if isinstance(instance, cls):
+    if slots.is_subtype(type(instance), cls):
         init = type(instance).__init__
         if type(init) is FunctionType:
-            call(tracer, site, init, (instance, *args), kwargs)
+            result = call(tracer, site, init, (instance, *args), kwargs)
+            if result is not None:
+                kind = slots.kind_of(result).__name__
+                raise TypeError(f"__init__() should return None, not '{kind}'")
         elif init is not object.__init__:
             init(instance, *args, **kwargs)
     return instance

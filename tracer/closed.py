@@ -21,6 +21,7 @@ from ..rules.registry import NONDIFF, lookup
 from .attributes import slot
 from .box import BOXES
 from .errors import TraceError
+from .kinds import attribute, has_dict, isinstance
 from .places import OURS, blame
 from .session import Tracer
 from .structure import attributes, is_container
@@ -35,7 +36,7 @@ def must_be_closed(
         return
     if tracer.reads is not None:
         tracer.reads.pin(fn)  # another closure with the same code is another primitive
-    name = getattr(fn, "__name__", "the function")
+    name = attribute(fn, "__name__", "the function")
     for path, value in reached(tracer, fn, name, args, kwargs):
         if is_hidden(value):
             raise TraceError(
@@ -69,7 +70,7 @@ def must_come_from(
             seen.update(new)
             todo += new
         elif depends_on_arguments(op):
-            name = getattr(fn, "__name__", "the function")
+            name = attribute(fn, "__name__", "the function")
             paths = [
                 path
                 for path, x in reached(tracer, fn, name, args, kwargs)
@@ -136,7 +137,7 @@ def is_given(value: Any) -> bool:
     """Whether the tape sees all of an argument: numbers, arrays and containers of them."""
     if is_container(value):
         return all(map(is_given, value.values() if isinstance(value, dict) else value))
-    return type(value) in BOXES or not hasattr(value, "__dict__")
+    return type(value) in BOXES or not has_dict(value)
 
 
 def variables(tracer: Tracer, fn: types.FunctionType) -> Iterator[tuple[str, Any]]:

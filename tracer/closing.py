@@ -21,6 +21,7 @@ from .border import boxes_behind, lower
 from .box import BOXES, Box
 from .errors import TraceError
 from .intrinsic import intrinsic
+from .kinds import attribute, isinstance, own_dict
 from .places import blame
 from .record import operand, record
 from .run import run
@@ -71,12 +72,12 @@ def mapped(value: Any, leaf: Callable[[Any], Any], memo: dict[int, Any] | None =
     elif kind is types.MethodType:
         owner = mapped(value.__self__, leaf, memo)
         new = value if owner is value.__self__ else types.MethodType(value.__func__, owner)
-    elif type(getattr(value, "__dict__", None)) is dict and not callable_only(value):
-        own = vars(value)
+    elif type(own_dict(value)) is dict and not callable_only(value):
+        own = own_dict(value)
         attributes = mapped(own, leaf, memo)
         if attributes is not own:
             new = copy.copy(value)
-            vars(new).update(attributes)
+            own_dict(new).update(attributes)
     memo[id(value)] = (value, new)
     return new
 
@@ -132,8 +133,8 @@ def held(value: Any, seen: set[int]) -> Any:
     elif kind is FunctionType:
         cells = [c.cell_contents for c in value.__closure__ or () if filled(c)]
         inner = (*cells, value.__defaults__, value.__kwdefaults__)
-    elif type(getattr(value, "__dict__", None)) is dict and not callable_only(value):
-        inner = vars(value).values()
+    elif type(own_dict(value)) is dict and not callable_only(value):
+        inner = own_dict(value).values()
     for x in inner:
         yield from held(x, seen)
 
@@ -153,7 +154,7 @@ class Closed:
 
     def __init__(self, f: Any, args: tuple[Any, ...], count: int) -> None:
         self.f, self.args, self.count = f, args, count
-        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self.__name__ = attribute(f, "__name__", type(f).__name__)
 
     def __call__(self, *given: Any) -> Any:
         xs = given[: len(given) - self.count]

@@ -21,6 +21,7 @@ from . import rewrite
 from .box import BOXES
 from .calls import handles
 from .foreign import opaque
+from .kinds import isinstance
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of
 from .session import Tracer

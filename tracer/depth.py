@@ -14,9 +14,10 @@ from __future__ import annotations
 import sys
 import threading
 
+from .kinds import isinstance
 from .places import is_ours
 
-FRAMES = 6 if sys.version_info >= (3, 12) else 5.5  # CPython 3.11 counts some of the user's twice
+FRAMES = 6 if sys.version_info >= (3, 12) else 6.2  # CPython 3.11 counts some of the frames twice
 LARGEST = int(2**31 / FRAMES)  # the limit is an int of C
 EVERY = 16  # so many generators may be begun before the frames are looked at again
 

@@ -19,6 +19,7 @@ from ..rules.linear import variable
 from ..rules.registry import Rule
 from .box import BOXES
 from .errors import NoRuleError
+from .kinds import isinstance
 from .places import blame
 from .record import box, operand
 from .session import Tracer

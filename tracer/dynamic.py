@@ -24,6 +24,7 @@ from .border import lower, remember
 from .calls import handles
 from .errors import TraceError
 from .escape import watched
+from .kinds import has, isinstance
 from .marks import found, refuse
 from .protocols import plain_of
 from .scopes import Execution, Variables, scope_of, seen_globals
@@ -118,7 +119,7 @@ def of_caller(tracer: Tracer, site: Site, what: str) -> Any:
 
 def is_mapping(variables: Any) -> bool:
     """Whether something may hold the variables of code; None stands for those of the caller."""
-    return variables is None or hasattr(type(variables), "__getitem__")
+    return variables is None or has(type(variables), "__getitem__")
 
 
 def under_another_name(site: Site, what: str) -> TraceError:

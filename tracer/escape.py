@@ -32,6 +32,7 @@ from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
 from .frames import native
+from .kinds import attribute, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
 from .session import Tracer, active
@@ -241,12 +242,12 @@ def type_name(kind: type) -> str:
 
 def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Iterable[Any]:
     """What a C function may call special methods of: a container that only keeps its elements is not looked into."""
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     rest = args
     if args and (owner is None or isinstance(owner, types.ModuleType)):
         owner, rest = args[0], args[1:]
     if type(owner) in KEEPERS:
-        name = getattr(fn, "__name__", "")
+        name = attribute(fn, "__name__", "")
         if name in QUIET:
             return ()
         if name in BY_KEY or (name in ("contains", "remove") and type(owner) not in (list, deque)):
@@ -345,12 +346,7 @@ def holds_box(value: Any) -> bool:
         return any(type(x) in BOXES for x in value)
     if kind is dict:
         return any(type(x) in BOXES for x in value.values())
-    if issubclass(kind, (type, types.ModuleType)):
-        return False
-    try:
-        own = object.__getattribute__(value, "__dict__")  # none of its own methods is asked
-    except AttributeError:
-        return False
+    own = own_dict(value) if not isinstance(value, (type, types.ModuleType)) else None
     return type(own) is dict and any(type(x) in BOXES for x in own.values())
 
 

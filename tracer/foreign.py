@@ -28,6 +28,7 @@ from .errors import NoRuleError, TraceError
 from .escape import watched
 from .handed import Handed
 from .holders import gives_nothing, is_known
+from .kinds import attribute, isinstance
 from .marks import (
     behind,
     failed,
@@ -142,7 +143,7 @@ def is_structural(fn: Any) -> bool:
         return fn in STRUCTURAL_TYPES or issubclass(
             fn, (*STRUCTURAL_TYPES[:5], deque, BaseException)
         )
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, types.ModuleType):
         cls = owner if isinstance(owner, type) else type(owner)
         if type(fn) is types.MethodWrapperType and fn.__objclass__ in STRUCTURAL_TYPES:
@@ -152,14 +153,14 @@ def is_structural(fn: Any) -> bool:
             or cls in STRUCTURAL_TYPES
             or is_iterator(owner)
         )
-    home = getattr(fn, "__objclass__", None)
+    home = attribute(fn, "__objclass__")
     if home is not None:
         return home in STRUCTURAL_TYPES or issubclass(home, BaseException)
     if type(fn) in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
         return True
     if not hashable(fn):
         return type(fn).__module__ in STRUCTURAL_OWNERS or type(fn).__module__ == "functools"
-    return fn in STRUCTURAL_FUNCTIONS or getattr(fn, "__module__", None) in STRUCTURAL_OWNERS
+    return fn in STRUCTURAL_FUNCTIONS or attribute(fn, "__module__") in STRUCTURAL_OWNERS
 
 
 LOOKUPS = frozenset(("get", "pop", "__contains__"))  # of which a key is compared, and not kept
@@ -177,7 +178,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     for name in ("key", "func", "predicate"):
         if name in kwargs:
             kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
-    if fn in (min, max) if known else False:
+    if args and known and fn in (min, max):
         items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
             if not any(map(is_object, items)):
@@ -185,8 +186,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         args = args if len(args) > 1 else (items,)
     if known and fn is functools.reduce and len(args) > 1:
         args = (args[0], iterable(tracer, site, args[1]), *args[2:])
-    name = getattr(fn, "__name__", "")
-    owner = getattr(fn, "__self__", None)
+    name = attribute(fn, "__name__", "")
+    owner = attribute(fn, "__self__")
     if (known and fn in CONSUMERS) or name in TAKERS:
         merging = isinstance(fn, type) and issubclass(fn, dict)
         merging = merging or (name == "update" and isinstance(owner, dict))
@@ -195,6 +196,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             (fn is sorted or fn is set or fn is frozenset or name == "join")
             and args
             and can_be_iterated(args[-1])
+            and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
             args = (*args[:-1], list(args[-1]))
     if tracer.reads is not None:
@@ -222,9 +224,9 @@ def makes_text(fn: Any) -> bool:
     """Whether a structural callable makes text, or reads it: others hand on what they are given."""
     if hashable(fn) and fn in TEXTUAL:
         return True
-    owner = getattr(fn, "__self__", None)
-    cls = owner if isinstance(owner, type) else getattr(fn, "__objclass__", type(owner))
-    return cls in STRINGS or getattr(fn, "__name__", "") in ("__str__", "__repr__", "__format__")
+    owner = attribute(fn, "__self__")
+    cls = owner if isinstance(owner, type) else attribute(fn, "__objclass__", type(owner))
+    return cls in STRINGS or attribute(fn, "__name__", "") in ("__str__", "__repr__", "__format__")
 
 
 TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat, operator.iconcat))
@@ -232,6 +234,7 @@ TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat,
 
 CREATING = frozenset(("type", "__new__", "__call__"))  # classes, whose module is their maker's
 REDUCING = frozenset(("__reduce__", "__reduce_ex__"))
+HASHED = (set, frozenset, dict)  # of whose elements C code does not ask the hashes again
 TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
 
 
@@ -350,7 +353,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             if origin is not None and box.value.tobytes() != was:  # by what stands in the text
                 refuse(tracer, site, fn, box, origin)
         handed.written(operands, options, targets)
-        handed.keep(operands, options, (getattr(fn, "__self__", None), *args, *kwargs.values()))
+        handed.keep(operands, options, (attribute(fn, "__self__"), *args, *kwargs.values()))
 
     def changed(x: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
@@ -361,7 +364,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         keep(tracer, fn, given, kwargs, value, source)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     if value is None:
-        keeper = getattr(fn, "__self__", None) if not hasattr(fn, "__objclass__") else args[0]
+        keeper = attribute(fn, "__self__") if not hasattr(fn, "__objclass__") else args[0]
         if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
             if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):  # a seed
                 draw_all(tracer, boxes)
@@ -482,24 +485,24 @@ NUMPY_IMPURE = frozenset(
 
 def is_pure(fn: Any) -> bool:
     """Whether an unknown callable is known at least to give equal results for equal arguments."""
-    if isinstance(fn, np.ufunc) or getattr(fn, "__module__", None) in PURE_MODULES:
+    if isinstance(fn, np.ufunc) or attribute(fn, "__module__") in PURE_MODULES:
         return True
     if isinstance(fn, type):
         return fn in PURE_TYPES
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, types.ModuleType):
         return type(owner) in PURE_TYPES or owner in PURE_TYPES if hashable(owner) else False
-    if getattr(fn, "__objclass__", None) in PURE_TYPES:
+    if attribute(fn, "__objclass__") in PURE_TYPES:
         return True
-    name = getattr(fn, "__name__", "")
+    name = attribute(fn, "__name__", "")
     return name not in NUMPY_IMPURE and any(space.get(name) is fn for space in NUMPY_CORE)
 
 
 def is_draw(fn: Any) -> bool:
     """Whether an impure function looks at nothing but a clock or the state of a random generator."""
-    owner = getattr(fn, "__self__", None)
-    module = getattr(fn, "__module__", None) or type(owner).__module__
-    return str(module).partition(".")[0] in ("time", "random", "_random") or str(module).startswith(
+    owner = attribute(fn, "__self__")
+    module = str(attribute(fn, "__module__") or type(owner).__module__)
+    return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
         "numpy.random"
     )
 
@@ -529,7 +532,12 @@ def unknown(
         reads.impure[ops[start]] = None
         return
     if is_plain_value(value):
-        op = append(tracer.tape, fn, operand(tuple(args), []), operand(kwargs, []), value, site)
+        try:
+            given, options = operand(tuple(args), []), operand(kwargs, [])
+        except RecursionError:
+            reads.problem(f"{fn_name(fn)} is given what holds itself", site)
+            return
+        op = append(tracer.tape, fn, given, options, value, site)
         reads.impure[op] = None
         ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
         return
@@ -567,14 +575,18 @@ def followed(value: Any) -> bool:
     )
 
 
-def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
+def refresh(
+    tracer: Tracer, args: Any, made: Callable[[Any], Any], seen: dict[int, Any] | None = None
+) -> None:
     """Bring shadows up to date with containers that a C function may have changed.
 
     ``made(x)`` is what the traced function sees of a value that the C function put there.
     """
+    seen = {} if seen is None else seen
     for shadow in args:
-        if not is_container(shadow):
+        if not is_container(shadow) or id(shadow) in seen:
             continue
+        seen[id(shadow)] = shadow
         known = tracer.originals.get(id(shadow))
         elements = list(shadow.values() if isinstance(shadow, dict) else shadow)
         if known is not None and type(shadow) in (list, dict, deque, defaultdict, OrderedDict):
@@ -596,7 +608,7 @@ def refresh(tracer: Tracer, args: Any, made: Callable[[Any], Any]) -> None:
                     shadow.clear()
                     shadow.extend(new)
                     changed(tracer, shadow, list(original))
-        refresh(tracer, elements, made)
+        refresh(tracer, elements, made, seen)
 
 
 def changed(tracer: Tracer, shadow: Any, now: Any) -> None:

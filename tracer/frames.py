@@ -20,6 +20,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from .kinds import has, isinstance, own_dict, static
+
 SEQUENCES = frozenset((list, tuple, deque))
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 SETS = frozenset((set, frozenset))
@@ -68,7 +70,7 @@ ACCESS = frozenset("__getitem__ __iter__ __len__ __contains__ keys values items 
 def is_read_by_key(kind: type) -> bool:
     """Whether a container of a class gives its items as its native class does, so that it can hold others as well."""
     base = native(kind)
-    return all(getattr(kind, name, None) is getattr(base, name, None) for name in ACCESS)
+    return all(static(kind, name) is static(base, name) for name in ACCESS)
 
 
 def blank(kind: type, items: Any = ()) -> Any:
@@ -78,7 +80,7 @@ def blank(kind: type, items: Any = ()) -> Any:
 
 
 def is_namedtuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_make") and hasattr(kind, "_fields")
+    return issubclass(kind, tuple) and has(kind, "_make") and has(kind, "_fields")
 
 
 def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
@@ -90,7 +92,7 @@ def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
 
 def attributes(instance: Any) -> dict[str, Any]:
     """The instance attributes of an object: those of its ``__dict__`` and of its slots."""
-    own = getattr(instance, "__dict__", None)
+    own = own_dict(instance)
     found = dict(own) if own and own is not instance else {}
     for cls in type(instance).__mro__:
         slots = cls.__dict__.get("__slots__", ())
@@ -113,7 +115,7 @@ def parts_of(value: Any) -> dict[Any, Any]:
     if base is None:
         return attributes(value)
     parts = dict(items_of(value, base))
-    if kind is not base:
+    if kind is not base or base is OrderedDict:  # which has a dict of its own
         parts.update({Own(name): x for name, x in attributes(value).items()})
         if is_namespace(value):
             parts[NAMESPACE] = value
@@ -132,7 +134,7 @@ def referents(value: Any) -> list[Any]:
 
 def is_namespace(value: Any) -> bool:
     """Whether a dict's items are its attributes as well (``self.__dict__ = self``)."""
-    return isinstance(value, dict) and getattr(value, "__dict__", None) is value
+    return isinstance(value, dict) and own_dict(value) is value
 
 
 def option_of(value: Any) -> Any:

@@ -28,6 +28,7 @@ from . import seals
 from .arrays import Writing, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
+from .kinds import attribute, isinstance
 from .places import blame
 from .record import append, has_box
 from .seals import Held
@@ -52,19 +53,19 @@ BLAS_WRITERS = ("axpy", "swap", "scal", "copy", "rot", "rotm")
 
 def module_of(fn: Any) -> str:
     """The module that a callable, or the class of what it is a method of, comes from."""
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if isinstance(owner, types.ModuleType):
         return owner.__name__
-    home = getattr(fn, "__objclass__", None) or (type(owner) if owner is not None else None)
-    found = getattr(fn, "__module__", None) or getattr(home or type(fn), "__module__", None)
+    home = attribute(fn, "__objclass__") or (type(owner) if owner is not None else None)
+    found = attribute(fn, "__module__") or getattr(home or type(fn), "__module__", None)
     return found if isinstance(found, str) else ""
 
 
 def is_known(fn: Any) -> bool:
     """Whether a callable is known to keep nothing that it is handed, and not to look into objects for numbers."""
     root = module_of(fn).partition(".")[0]
-    name = getattr(fn, "__name__", "")
-    if name in BUFFER_WRITERS and isinstance(getattr(fn, "__self__", None), BUFFERS):
+    name = attribute(fn, "__name__", "")
+    if name in BUFFER_WRITERS and isinstance(attribute(fn, "__self__"), BUFFERS):
         return False
     if isinstance(fn, np.ufunc):
         return True
@@ -95,7 +96,7 @@ class Handed:
         self.writes = may_write(fn, kwargs)
         self.behind: list[Box] = []
         if not is_known(fn):
-            given = (getattr(fn, "__self__", None), *args, *kwargs.values())
+            given = (attribute(fn, "__self__"), *args, *kwargs.values())
             self.behind = found_behind(tracer, [x for x in given if type(x) not in BOXES])
         more = [box for box in self.behind if type(box) is ArrayBox]
         if self.writes:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..rules import registry
 from .dependence import kind_of_rule
+from .kinds import attribute, isinstance
 from .origins import Origin, Texts, joined
 from .structure import is_container
 from .text import PRIVATE
@@ -72,7 +73,9 @@ def hold(texts: Texts, value: Any, origin: Origin) -> None:
 def path_of(value: Any) -> str | None:
     """The name of the file that a file object writes to or reads, if it has one."""
     name = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
-    return os.path.realpath(name) if isinstance(name, (str, bytes, os.PathLike)) else None
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        return None
+    return os.path.realpath(os.fsdecode(name))
 
 
 def hold_all(texts: Texts, value: Any, origin: Origin) -> None:
@@ -113,8 +116,8 @@ def is_known(fn: Any) -> bool:
         from .calls import UNTRACED
 
         return (fn.__module__ or "").partition(".")[0] in UNTRACED - READING
-    name = getattr(fn, "__name__", "")
-    owner = getattr(fn, "__self__", None)
+    name = attribute(fn, "__name__", "")
+    owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, (type, types.ModuleType)):
         fn = getattr(type(owner), name, fn)
     if name in KNOWN:
@@ -123,12 +126,12 @@ def is_known(fn: Any) -> bool:
 
 
 def is_naming(fn: Any) -> bool:
-    if getattr(fn, "__module__", None) in NAMING:
+    if attribute(fn, "__module__") in NAMING:
         return fn.__name__ != "fspath" and not fn.__name__.startswith("_")
     return isinstance(fn, (types.BuiltinFunctionType, type)) and fn in OPENING
 
 
 def gives_nothing(fn: Any, value: Any) -> bool:
     """Whether a function has done what it was called for, and only says that, or how much of it."""
-    name = getattr(fn, "__name__", "")
+    name = attribute(fn, "__name__", "")
     return value is None or name in KNOWN or name in KEEPING

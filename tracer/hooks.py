@@ -23,6 +23,7 @@ from .depth import depth
 from .effects import effect
 from .escape import watched
 from .frames import MUTABLE
+from .kinds import has, isinstance
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
@@ -310,11 +311,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             return value
         reads = tracer.reads
         kind = type(value)
-        atom = (
-            kind in CONSTANT
-            or (kind in DISGUISES and not tracer.rebound)
-            or value.__class__ is type
-        )
+        atom = kind in CONSTANT or (kind in DISGUISES and not tracer.rebound) or kind is type
         if atom and (
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):
@@ -709,7 +706,7 @@ def merge_keywords(site: Site) -> Hook:
         tracer = active.tracer
         mapping = x
         if type(x) is not dict and tracer is not None:
-            if not is_object(x) and not hasattr(type(plain_of(x)), "keys"):
+            if not is_object(x) and not has(type(plain_of(x)), "keys"):
                 fn(**plain_of(x))  # raises what plain Python raises
             mapping = stand_ins.mapping(tracer, site, x)
         if isinstance(mapping, dict) and given.keys().isdisjoint(dict.keys(mapping)):

@@ -16,6 +16,7 @@ iteration reads, even where two of them hold the same value, and a plain number 
 
 from __future__ import annotations
 
+import builtins
 import itertools
 import operator
 import sys
@@ -28,6 +29,7 @@ from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .errors import TraceError
+from .kinds import has, isinstance
 from .places import blame
 from .session import Tracer
 from .source import INFIX, PREFIX
@@ -35,12 +37,15 @@ from .tape import NOWHERE, Op, Site
 from .text import TEXTS
 
 FRESH = frozenset((zip, enumerate, reversed))
+SIZED = frozenset((range, list, tuple, dict, str))
+# What the latest iterator was made from, which is not kept alive: its type, and its length or the range itself.
+NO_SOURCE: tuple[Any, Any] = (None, None)
 FOLLOWED = frozenset((range, list, tuple, *FRESH))  # whose items are followed
 HARMLESS = frozenset(
     (
-        range, len, abs, isinstance, issubclass, callable, type, id, bool, int, float, complex, str, repr, hash,
-        format, min, max, sum, tuple, list, dict, set, frozenset, slice, zip, enumerate, reversed, any, all, sorted,
-        iter, round, divmod, pow, getattr, hasattr, super, operator.not_, operator.truth, operator.getitem,
+        range, len, abs, builtins.isinstance, issubclass, callable, type, id, bool, int, float, complex, str,
+        repr, hash, format, min, max, sum, tuple, list, dict, set, frozenset, slice, zip, enumerate, reversed, any,
+        all, sorted, iter, round, divmod, pow, getattr, hasattr, super, operator.not_, operator.truth, operator.getitem,
     )
 )  # fmt: skip
 STORING = frozenset(
@@ -196,7 +201,7 @@ class Loops:
         self.open: list[Passage] = []
         self.done: list[Passage] = []
         self.traced: set[Loop] = set()  # loops that work on traced values
-        self.source: Any = None  # what the latest iterator was made from
+        self.source: tuple[Any, Any] = NO_SOURCE
         self.items: Items | None = None  # that iterator
         self.picks: dict[int, Pick] = {}  # by the list
         self.tainted = False  # whether iterators were made from iterators
@@ -415,29 +420,32 @@ class Loops:
         if loop not in self.traced and any(map(is_traced, seen)):
             self.traced.add(loop)
         if loop.counted:
-            source, self.source = self.source, None
+            (kind, length), self.source = self.source, NO_SOURCE
             if self.items is not None:
                 self.items.passage, self.items = passage, None
                 passage.items = loop.followed
-            if type(source) is range:
-                passage.range = source
-            if type(source) in (range, list, tuple, dict, str):
-                passage.length = len(source)
-            elif type(source) is ArrayBox and source.value.ndim:
-                passage.length = len(source.value)
-                passage.array = True
-            elif type(source) not in (zip, enumerate, reversed) or self.tainted:
+            if kind is range:
+                passage.range, passage.length = length, len(length)
+            elif length is not None:
+                passage.length, passage.array = length, kind is ArrayBox
+            elif kind not in (zip, enumerate, reversed) or self.tainted:
                 passage.rigid = passage.rigid or "what it iterates over may depend on what it does"
         self.open.append(passage)
         return passage
 
     def iterate(self, source: Any, iterator: Iterator[Any]) -> Iterator[Any]:
         """An iterator is made from an object: the one to take instead."""
-        self.source, self.items = source, None
+        kind = type(source)
+        length = None
+        if kind in SIZED:
+            length = source if kind is range else len(source)
+        elif kind is ArrayBox and source.value.ndim:
+            length = len(source.value)
+        self.source, self.items = (kind, length), None
         if type(source) in FOLLOWED and sys.gettrace() is None:  # a debugger would see how it ends
             self.items = Items(iterator, self)
             return self.items
-        if hasattr(type(source), "__next__") and type(source) not in FRESH:
+        if has(type(source), "__next__") and type(source) not in FRESH:
             self.write()
         return iterator
 
@@ -448,7 +456,11 @@ class Loops:
             return args
         if kind is FunctionType or kind is MethodType:
             return args
-        stepping = any(hasattr(type(x), "__next__") and type(x) not in FRESH for x in args)
+        stepping = any(
+            has(kind, "__next__") and kind not in FRESH
+            for kind in map(type, args)
+            if kind not in BOXES
+        )
         if stepping and kind is type and fn in FRESH:
             self.tainted = True
         if kind is BuiltinFunctionType and type(fn.__self__) is list and not stepping:

@@ -30,6 +30,7 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import referents
 from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
+from .kinds import attribute, has, isinstance
 from .origins import Origin, Texts, dependent, dependents, joined
 from .places import blame
 from .structure import attributes, is_container, is_namedtuple
@@ -117,7 +118,7 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
         return (value.func, value.args, value.keywords)
     if kind is slice:
         return (value.start, value.stop, value.step)
-    if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
+    if has(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
         return referents(value)
     if not deep or isinstance(value, (type, np.ndarray, np.generic)):
         return ()
@@ -202,7 +203,7 @@ def is_reading(fn: Any, value: Any) -> bool:
     """Whether a value is what the ``json`` scanner has read, and the position up to which."""
     if type(value) is not tuple or len(value) != 2 or type(value[1]) is not int:
         return False
-    return getattr(fn, "__module__", None) == "_json"
+    return attribute(fn, "__module__") == "_json"
 
 
 def is_text(value: Any) -> bool:
@@ -287,7 +288,7 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
     """A C function was given text, or numbers to make text of: what it may have put it into holds it."""
     if isinstance(fn, type) or is_naming(fn):
         return
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if owner is None and args and hasattr(fn, "__objclass__"):
         owner, args = args[0], args[1:]
     if not (gives_nothing(fn, value) or value is owner):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .box import BOXES
+from .kinds import attribute, isinstance
 from .places import blame
 from .tape import Op, Site
 
@@ -53,8 +54,8 @@ def no_rule(
 
 def address(fn: Any) -> tuple[str | None, str]:
     """The module and the name in it where a callable is found; without a module if nobody else finds it."""
-    owner = getattr(fn, "__objclass__", None)
-    name = getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None)
+    owner = attribute(fn, "__objclass__")
+    name = attribute(fn, "__qualname__") or attribute(fn, "__name__")
     if type(fn).__name__ == "fortran":  # a function of BLAS or LAPACK
         name = fn.__name__.rpartition(" ")[2]
     if not isinstance(name, str):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .box import BOXES
+from .kinds import isinstance
 from .session import Tracer
 from .slots import plain_of
 from .tape import Site

@@ -24,6 +24,7 @@ from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import MUTABLE
+from .kinds import has, isinstance
 from .reads import HEAP_TYPE, MISSING
 from .record import record
 from .session import Tracer
@@ -322,7 +323,7 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
 
 def has_parts(value: Any) -> bool:
     """Whether CPython could take a value for a sequence of some kind."""
-    return is_object(value) or hasattr(kind_of(value), "__contains__")
+    return is_object(value) or has(kind_of(value), "__contains__")
 
 
 def power(tracer: Tracer, site: Site, base: Any, exponent: Any, modulus: Any) -> Any:

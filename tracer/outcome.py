@@ -18,6 +18,7 @@ from . import frames
 from .arrays import current, is_traced_array
 from .border import ATOMS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
+from .kinds import isinstance
 from .loops import handed_on
 from .reads import MISSING, Place
 from .record import has_box

@@ -18,6 +18,7 @@ import numpy as np
 
 from .box import BOXES, ArrayBox
 from .errors import TraceError
+from .kinds import attribute, has, isinstance
 from .places import blame
 from .reads import MISSING
 from .session import Tracer
@@ -125,7 +126,7 @@ def overrides(values: Any, name: str) -> list[Any]:
     """Those of some values whose classes have an override, one of each class, in the order in which they are asked."""
     found: list[Any] = []
     for x in values:
-        if type(x) in BOXES or not hasattr(type(x), name) or any(type(x) is type(y) for y in found):
+        if type(x) in BOXES or not has(type(x), name) or any(type(x) is type(y) for y in found):
             continue
         if special(x, name) is getattr(np.ndarray, name):
             continue
@@ -203,7 +204,7 @@ def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> 
 
 def takes_arrays(fn: Any) -> bool:
     """Whether a function makes arrays of its operands."""
-    return type(fn) is np.ufunc or (getattr(fn, "__module__", None) or "").startswith(
+    return type(fn) is np.ufunc or (attribute(fn, "__module__") or "").startswith(
         ("numpy", "scipy")
     )
 
@@ -261,7 +262,7 @@ SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 def is_element(value: Any) -> bool:
     """Whether NumPy takes an object for a single element of an array of objects."""
-    if not is_object(value) or hasattr(type(value), "__array__"):
+    if not is_object(value) or has(type(value), "__array__"):
         return False
     base = native_base(type(value))
     return not is_sequence(value) and base not in operators.EXACT and base not in (str, bytes)

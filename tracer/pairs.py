@@ -31,6 +31,7 @@ from .closed import must_be_closed, must_come_from
 from .directions import is_number
 from .errors import CotangentError, TraceError
 from .foreign import is_pure, opaque
+from .kinds import attribute, isinstance, own_dict
 from .places import blame
 from .record import box, box_of, describe, has_box, operand
 from .session import Tracer
@@ -126,8 +127,8 @@ def pair_of(function: Any, made: Any) -> tuple[Any, Any]:
 
 def place_of(function: Any) -> str:
     """The name of a rule and where it stands."""
-    code = getattr(getattr(function, "__func__", function), "__code__", None)
-    name = getattr(function, "__name__", type(function).__name__)
+    code = getattr(attribute(function, "__func__", function), "__code__", None)
+    name = attribute(function, "__name__", type(function).__name__)
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
@@ -330,7 +331,7 @@ class Captured:
     def replaced(self, leaf: Any) -> None:
         """Put ``leaf(box, op)`` in the place of each array."""
         now = self.cell.cell_contents
-        if now is self.content or now is getattr(self.content, "value", None):
+        if now is self.content or (type(self.content) in BOXES and now is self.content.value):
             self.content = self.cell.cell_contents = self.mapped(self.content, leaf)
 
     def mapped(self, value: Any, leaf: Any) -> Any:
@@ -372,7 +373,7 @@ def variables(value: Any, outside: set[int], seen: set[int]) -> Iterator[tuple[A
         yield None, (value.__defaults__, value.__kwdefaults__)
     elif isinstance(value, types.MethodType):
         yield from variables(value.__func__, outside, seen)
-        yield None, getattr(value.__self__, "__dict__", None)
+        yield None, own_dict(value.__self__)
     elif isinstance(value, functools.partial):
         yield None, (value.args, value.keywords)
         yield from variables(value.func, outside, seen)

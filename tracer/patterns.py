@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import attributes, builtin_calls, calls, protocols
+from .kinds import isinstance
 from .reads import MISSING
 from .session import Tracer
 from .slots import flags_of, kind_of

@@ -27,6 +27,7 @@ from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
+from .kinds import hashes_natively, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import MISSING, static
@@ -93,7 +94,7 @@ def note_digits(tracer: Tracer, site: Site, value: Any) -> None:
 
 
 def hashable(value: Any) -> bool:
-    if type(type(value).__hash__) is types.FunctionType:
+    if not hashes_natively(type(value)):
         return False  # the user's own, and not ours to run
     try:
         hash(value)
@@ -653,7 +654,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             return
     native = isinstance(container, (dict, list, deque))
     traced = not native and not is_constant(tracer, operand(value, []))
-    traced = traced or (not native and tracer.readable and seals.holds_traced(tracer, value))
+    if not native and tracer.readable:
+        traced = traced or seals.holds_traced(tracer, value)
     if traced:
         raise TraceError(
             f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "

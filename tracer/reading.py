@@ -18,6 +18,7 @@ from ..rules import registry
 from . import calls
 from .box import BOXES
 from .foreign import is_structural
+from .kinds import attribute, isinstance
 from .protocols import hashable
 from .reads import static
 from .seals import as_array, is_iterator, seals_of, through
@@ -30,12 +31,12 @@ from .tape import Site
 def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     """The seals behind which a call reads: those of a callable written in C. Python code is followed into."""
     kind = type(fn)
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if kind in FOLLOWED and registry.lookup(fn) is None:
         return []
     if hashable(fn) and fn not in (float, complex):
         if fn in calls.special:
-            if getattr(fn, "__objclass__", None) is not np.ndarray:
+            if attribute(fn, "__objclass__") is not np.ndarray:
                 return []
         elif (
             is_structural(fn) and fn is not bytes
@@ -62,7 +63,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, seals: lis
         if id(array) in tracer.readable and isinstance(array, np.ndarray):
             plain = as_array(tracer, array, tracer.readable[id(array)])
             if plain is not None:
-                own = array is getattr(fn, "__self__", None)
+                own = array is attribute(fn, "__self__")
                 return plain if own else calls.call(tracer, site, fn, (plain, *rest), options)
     return through(tracer, site, seals, calls.call, site, fn, args, kwargs)
 
@@ -72,7 +73,7 @@ CONVERSIONS = frozenset((np.asarray, np.array, np.ascontiguousarray, np.asfortra
 
 def converted(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> Any:
     """The arguments of a conversion to a plain array, where it converts a sealed one; else None."""
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     if isinstance(owner, np.ndarray) and fn.__name__ in ("view", "__array__"):
         plain = args == (np.ndarray,) or fn.__name__ == "__array__"
         return ((owner,), {}) if plain and not kwargs else None

@@ -21,12 +21,13 @@ import numpy as np
 
 from ..rules.registry import lookup
 from .intrinsic import Intrinsic
+from .kinds import HEAP_TYPE as HEAP_TYPE
+from .kinds import MISSING as MISSING
+from .kinds import isinstance
+from .kinds import static as static
 from .structure import is_container
 from .tape import Site
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
-
-HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
 BY_VALUE = frozenset((int, str, bytes, range, slice))
 # Immutable values written in C, by module and name: what holds of one holds as long as it is the very same.
 FROZEN = frozenset(
@@ -48,15 +49,6 @@ BY_IDENTITY = frozenset(
     + (types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.CodeType)
     + (property, staticmethod, classmethod, types.GetSetDescriptorType, types.MemberDescriptorType)
 )
-
-
-def static(cls: type, name: str) -> Any:
-    """What a class holds under a name, or MISSING."""
-    for base in cls.__mro__:
-        found = base.__dict__.get(name, MISSING)
-        if found is not MISSING:
-            return found
-    return MISSING
 
 
 FIXED_OBJECTS = (type, np.dtype, functools._lru_cache_wrapper)
@@ -189,7 +181,7 @@ class Reads:
             self.settle(place)
         elif (
             place.value is not value and type(value) in BY_VALUE and place.value != value
-        ) or place.value.__class__ is not value.__class__:
+        ) or type(place.value) is not type(value):
             self.problem(f"{place} changed while the function ran")
         return place
 
@@ -289,8 +281,8 @@ def is_whole_scalar(value: Any) -> bool:
 
 def is_moving(value: Any) -> bool:
     """Whether a value is an iterator written in C, which is not the same after it was looked at."""
-    step = getattr(type(value), "__next__", None)
-    return step is not None and type(step) is not types.FunctionType
+    step = static(type(value), "__next__")
+    return step is not MISSING and type(step) is not types.FunctionType
 
 
 from . import arrays, escape  # noqa: E402  (escape and this module need each other)

@@ -28,6 +28,7 @@ from .arrays import (
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native
+from .kinds import attribute, has_dict, isinstance
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .session import Tracer
@@ -53,7 +54,7 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
         return {key: operand(x, arrays) for key, x in value.items()}
     if kind is slice:
         return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
-    if isinstance(value, NESTED) and has_box(
+    if issubclass(kind, NESTED) and has_box(
         value
     ):  # of another class, which C code reads as its base
         items = [(key, operand(x, arrays)) for key, x in items_of(value, native(kind))]
@@ -118,7 +119,7 @@ def finish(
     if type(value) is np.ndarray:
         for known in arrays:
             if known.value is value:
-                if (getattr(fn, "__module__", None) or "").startswith("scipy.ndimage"):
+                if (attribute(fn, "__module__") or "").startswith("scipy.ndimage"):
                     raise TraceError(
                         f"{site}: {fn.__name__} writes into an array; leave out output= where it is traced"
                     )
@@ -147,17 +148,18 @@ def needed_values(fn: Any, args: Any, arrays: list[ArrayBox]) -> list[ArrayBox]:
 def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     """Box the value of an op: each number and array in it gets a box of its own."""
     value = op.value
-    if isinstance(value, bool):
+    kind = type(value)
+    if kind is bool:
         decide(tracer, op, value)
         return value
-    if isinstance(value, NUMBERS) or isinstance(value, np.bool_):
+    if issubclass(kind, NUMBERS) or kind is np.bool_:
         return Box(value, op)
     if is_traced_array(value) or (
         is_followed(value) and any(type(x.value) is type(value) for x in arrays)
     ):
         fresh = is_value_free(op.fn) or not any(True for _ in op.operands())
         return lent_by(tracer, box_array(op, arrays, fresh))
-    if isinstance(value, (tuple, list)):
+    if issubclass(kind, (tuple, list)):
         parts = []
         for i, part in enumerate(value):
             piece = append(tracer.tape, element, (op, i), {}, part, op.site)
@@ -249,12 +251,7 @@ def born(
         )
     if kind in (tuple, list, dict) or (isinstance(value, tuple) and hasattr(value, "_make")):
         return born_parts(tracer, site, fn, args, kwargs, value)
-    if (
-        not pure
-        and not isinstance(value, type)
-        and not callable(value)
-        and hasattr(value, "__dict__")
-    ):
+    if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         tracer.outside.setdefault(id(value), value)  # it may be somebody's own
     return value
 
@@ -264,7 +261,7 @@ def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, valu
     if isinstance(value, (list, dict)):
         from .border import enter
 
-        return enter(tracer, value, getattr(fn, "__name__", "made"))  # it may be somebody's own
+        return enter(tracer, value, attribute(fn, "__name__", "made"))  # it may be somebody's own
     arrays = [(key, x) for key, x in enumerate(value) if is_traced_array(x)]
     if not arrays:
         return value

@@ -18,6 +18,7 @@ from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .depth import depth, recursion_limit
 from .errors import TraceError
 from .intrinsic import Intrinsic
+from .kinds import attribute, isinstance
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
 from .pairs import settle_pairs
@@ -98,7 +99,7 @@ def run(
     if wrt_self:
         done.self_tree = admit_self(tracer, f)
     else:
-        owner = getattr(f, "__self__", f)
+        owner = attribute(f, "__self__", f)
         while isinstance(owner, Intrinsic):  # the object that is called in the end
             owner = getattr(owner.f, "__self__", owner.f)
         enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
@@ -261,11 +262,11 @@ def describe(f: Any) -> tuple[str, Site]:
         raise TraceError(
             f"the first argument must be a function or another callable, not a {type(f).__name__}"
         )
-    while isinstance(getattr(f, "__self__", None), Intrinsic):
+    while isinstance(attribute(f, "__self__"), Intrinsic):
         f = f.__self__.f
-    inner = getattr(f, "__func__", f)
-    code = getattr(inner, "__code__", None)
-    name = getattr(f, "__name__", type(f).__name__)
+    inner = attribute(f, "__func__", f)
+    code = attribute(inner, "__code__")
+    name = attribute(f, "__name__", type(f).__name__)
     if code is None:
         return name, NOWHERE
     return name, Site(code.co_filename, code.co_firstlineno, code.co_name)

@@ -19,6 +19,7 @@ import operator
 from typing import Any
 
 from .border import enter, lower
+from .kinds import isinstance
 from .places import user_site
 from .reads import Place
 from .session import Tracer, intrinsic

@@ -28,6 +28,7 @@ from . import frames, places
 from .arrays import is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .intrinsic import Intrinsic
+from .kinds import has, isinstance
 from .session import Tracer
 from .structure import Leaf, Sealed, Tree, sources
 from .tape import Input, Op, Site, append
@@ -53,12 +54,12 @@ def is_iterator(value: Any) -> bool:
         "itertools",
         "collections",
         "_collections_abc",
-    ) and hasattr(cls, "__next__")
+    ) and has(cls, "__next__")
 
 
 def underlying(view: Any) -> Any:
     """The mapping that a view or a proxy of one shows."""
-    return next((x for x in gc.get_referents(view) if hasattr(type(x), "keys")), None)
+    return next((x for x in gc.get_referents(view) if has(type(x), "keys")), None)
 
 
 def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:

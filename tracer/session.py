@@ -23,6 +23,7 @@ from .box import ArrayBox, Box
 from .errors import Refusal
 from .intrinsic import intrinsic as intrinsic
 from .intrinsic import intrinsics as intrinsics
+from .kinds import isinstance
 from .origins import Texts
 from .reads import Place, Reads
 from .tape import Input, Op, Tape

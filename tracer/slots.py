@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .kinds import flags_of
 from .reads import HEAP_TYPE, MISSING, static
 from .session import Tracer, active
 from .tape import Site
@@ -24,7 +25,6 @@ NATIVE_METHODS = frozenset(
     (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 )
 IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
-flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
 
 
 def plain_of(value: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, setitem
+from .kinds import attribute, isinstance
 from .tape import Input, Op, Tape, element, primal
 
 INFIX = {
@@ -92,8 +93,8 @@ class Text:
 
     def function(self, fn: Any) -> str:
         """How the source refers to a callable."""
-        name = getattr(fn, "__name__", "fn")
-        owner = getattr(fn, "__self__", None)
+        name = attribute(fn, "__name__", "fn")
+        owner = attribute(fn, "__self__")
         if isinstance(owner, np.ufunc):
             return f"np.{owner.__name__}.{name}"
         if BUILTINS.get(name) is fn:
@@ -136,7 +137,7 @@ class Text:
         given = [self.argument(x) for x in args] + [
             f"{k}={self.argument(x)}" for k, x in op.kwargs.items()
         ]
-        objclass = getattr(fn, "__objclass__", None)
+        objclass = attribute(fn, "__objclass__")
         if objclass is not None and args and objclass is np.ndarray:
             return f"{self.operand(args[0])}.{fn.__name__}({', '.join(given[1:])})"
         return f"{self.function(fn)}({', '.join(given)})"
@@ -195,8 +196,8 @@ class Writer(Text):
         for name, value in self.namespace.items():
             if name in ("np", "math") or not re.search(rf"\b{name}\b", body):
                 continue
-            module = getattr(value, "__module__", None)
-            real = getattr(value, "__qualname__", "")
+            module = attribute(value, "__module__")
+            real = attribute(value, "__qualname__", "")
             if callable(value) and module and getattr(sys.modules.get(module), real, None) is value:
                 lines.append(
                     f"from {module} import {real}" + ("" if real == name else f" as {name}")

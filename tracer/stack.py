@@ -14,6 +14,7 @@ from typing import Any
 from .border import lower
 from .calls import handles
 from .holders import hold
+from .kinds import isinstance
 from .marks import behind
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of

@@ -12,6 +12,7 @@ from typing import Any
 
 from .border import STAND_INS
 from .box import BOXES
+from .kinds import isinstance
 from .loops import Items
 from .reads import MISSING
 from .session import Tracer, active, intrinsic
@@ -49,7 +50,19 @@ class ObjectIterator(StandIn):
 
     @intrinsic
     def __next__(self) -> Any:
+        if special(self.value, "__next__") is MISSING:  # it was there when the iteration began
+            raise TypeError(f"'{kind_of(self.value).__name__}' object is not iterable")
         return self.ask("__next__")
+
+    def __getattr__(self, name: str) -> Any:
+        """``yield from`` calls what an iterator has of ``send``, ``throw`` and ``close``."""
+        if name not in DELEGATED:
+            raise AttributeError(name)
+        method = attributes.load(self.tracer, self.site, self.value, name)
+        return lambda *args: calls.call(self.tracer, self.site, method, args, {})
+
+
+DELEGATED = frozenset(("send", "throw", "close"))
 
 
 class MeasuredIterator(ObjectIterator):

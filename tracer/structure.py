@@ -20,6 +20,7 @@ import numpy as np
 from . import frames
 from .frames import attributes as attributes
 from .frames import is_namedtuple as is_namedtuple
+from .kinds import isinstance
 from .tape import Op
 
 

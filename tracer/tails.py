@@ -18,6 +18,7 @@ import types
 from typing import Any
 
 from .effects import effect
+from .kinds import isinstance
 from .places import user_site
 from .session import Tracer, intrinsic
 from .tape import External

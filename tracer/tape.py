@@ -24,6 +24,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from .kinds import attribute, isinstance
+
 
 class Site(NamedTuple):
     """A place in a program: file, line and the function's name."""
@@ -78,9 +80,10 @@ class Op:
         """Each op that this op takes as an argument, in order, however deeply nested."""
         found: list[Op] = []
         for x in self.args:
-            if isinstance(x, Op):
+            kind = type(x)
+            if issubclass(kind, Op):
                 found.append(x)
-            elif not isinstance(x, (float, int, str)):
+            elif not issubclass(kind, (float, int, str)):
                 found += ops_in(x)
         if self.kwargs:
             found += ops_in(self.kwargs)
@@ -304,30 +307,31 @@ def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
 
 def ops_in(tree: Any) -> Iterator[Op]:
     """Each op in a nested argument."""
-    if isinstance(tree, Op):
+    kind = type(tree)
+    if issubclass(kind, Op):
         yield tree
-    elif isinstance(tree, tuple) or type(tree) is list:
-        for branch in tuple.__iter__(tree) if isinstance(tree, tuple) else tree:
+    elif issubclass(kind, tuple) or kind is list:
+        for branch in tuple.__iter__(tree) if kind is not list else tree:
             yield from ops_in(branch)
-    elif isinstance(tree, dict):
+    elif issubclass(kind, dict):
         for branch in tree.values():
             yield from ops_in(branch)
-    elif isinstance(tree, slice):
+    elif kind is slice:
         yield from ops_in((tree.start, tree.stop, tree.step))
 
 
 def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     """A copy of a nested argument in which ``leaf(op)`` stands for each op."""
-    if isinstance(tree, Op):
-        return leaf(tree)
     kind = type(tree)
+    if issubclass(kind, Op):
+        return leaf(tree)
     if kind is tuple or kind is list:
         return kind([substitute(branch, leaf) for branch in tree])
     if kind is dict:
         return {key: substitute(branch, leaf) for key, branch in tree.items()}
     if kind is slice:
         return slice(*[substitute(x, leaf) for x in (tree.start, tree.stop, tree.step)])
-    if isinstance(tree, tuple) and hasattr(tree, "_make"):
+    if issubclass(kind, tuple) and hasattr(tree, "_make"):
         return tree._make([substitute(branch, leaf) for branch in tree])
     return tree
 
@@ -355,11 +359,11 @@ def type_name(value: Any) -> str:
 
 def fn_name(fn: Any) -> str:
     """How the tape shows a callable."""
-    name = getattr(fn, "__name__", None) or type(fn).__name__
-    owner = getattr(fn, "__self__", None)
+    name = attribute(fn, "__name__") or type(fn).__name__
+    owner = attribute(fn, "__self__")
     if isinstance(owner, np.ufunc):
         return f"{owner.__name__}.{name}"
-    objclass = getattr(fn, "__objclass__", None)
+    objclass = attribute(fn, "__objclass__")
     return f"{objclass.__name__}.{name}" if isinstance(objclass, type) else name
 
 

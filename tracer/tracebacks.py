@@ -21,6 +21,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from . import rewrite
+from .kinds import isinstance
 from .places import is_ours
 
 F = TypeVar("F", bound=Callable[..., Any])

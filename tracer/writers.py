@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import collections
 import contextlib
+import dataclasses
 import functools
 import heapq
 import operator
@@ -63,7 +64,7 @@ WHOLE = frozenset((list, tuple, dict, set, frozenset, str, bytes, range))  # kep
 
 
 # What these note, they take back, or it is a cache of theirs: nobody's business.
-PRIVATE = frozenset((reprlib.__file__, functools.__file__))
+PRIVATE = frozenset((reprlib.__file__, functools.__file__, dataclasses.__file__))
 
 
 def is_private(site: Site) -> bool:

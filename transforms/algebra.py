@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.broadcasting import cast, expand
+from ..tracer.kinds import isinstance
 from ..tracer.tape import (
     NOWHERE,
     FloatOp,

@@ -29,6 +29,7 @@ from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of
+from ..tracer.kinds import isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
@@ -569,8 +570,8 @@ def as_object_variables(tracer: Tracer, value: Any, seen: Copies, name: str) -> 
     seen.objects.add(id(value))
     parts: dict[Any, Tree] = {}
     outside = id(value) in tracer.outside
-    if outside and hasattr(value, "__dict__"):
-        noted(tracer, value, None, tuple(vars(value)), "names")
+    if outside and (own := own_dict(value)) is not None:
+        noted(tracer, value, None, tuple(own), "names")
     for key, plain in attributes(value).items():
         if type(plain) is int:
             parts[key] = FIXED

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.numpy_reductions import ties
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.source import AS_IMPORTED, BUILTINS, INFIX, Text
 from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
@@ -144,8 +145,8 @@ class Assembly(Text):
 
     def function(self, fn: Any) -> str:
         """A callable by a name of its own: a look-up of ``np.add.reduce`` would cost as much as a small sum."""
-        name = getattr(fn, "__name__", type(fn).__name__)
-        owner = getattr(fn, "__self__", None)
+        name = attribute(fn, "__name__", type(fn).__name__)
+        owner = attribute(fn, "__self__")
         if isinstance(owner, np.ufunc):
             fn = self.methods.setdefault((owner, name), fn)  # made anew each time it is asked for
             name = f"{owner.__name__}_{name}"

@@ -22,6 +22,7 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.numpy_products import cross3, einsum_plan, kept_start, part_of
 from ..rules.numpy_shapes import on_diagonal
 from ..rules.numpy_ufuncs import methods
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
 
 Rule = Callable[["Batch", Op], Any]
@@ -166,7 +167,7 @@ def rule_of(fn: Any) -> Rule | None:
 
 def scalar_only(fn: Any) -> bool:
     """Whether a function is for Python's numbers alone."""
-    return getattr(fn, "__module__", None) in ("math", "cmath", "builtins")
+    return attribute(fn, "__module__") in ("math", "cmath", "builtins")
 
 
 def ndim(x: Any) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, carry, drawn
 from ..tracer.tape import FloatOp, Input, KeywordOp, Op, Signature, Tape
 from .columns import Column

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.reads import Place, Reads
 from ..tracer.tape import External, Guard, Input, Op
 from .assemble import Assembly, same

@@ -25,6 +25,7 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic, intrinsic
+from ..tracer.kinds import attribute, has, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import static
 from .branches import joined
@@ -243,7 +244,7 @@ def key_of(f: Any) -> Hashable:
         return (f.__code__, id(f.__globals__))
     if kind is types.MethodType:
         owner = f.__self__
-        if hasattr(type(owner), "cache_key"):
+        if has(type(owner), "cache_key"):
             return owner.cache_key()
         return ("method", key_of(f.__func__), type(owner))
     if kind is functools.partial:
@@ -259,7 +260,7 @@ def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
     with lock:
         found = entries.get(key)
         if found is None:
-            name = getattr(f, "__name__", type(f).__name__)
+            name = attribute(f, "__name__", type(f).__name__)
             found = entries[key] = Entry(name, source_of(f), title())
         else:
             entries.move_to_end(key)
@@ -272,15 +273,13 @@ def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
 
 def source_of(f: Any) -> str:
     """Where the user's function stands, of which a callable was made."""
-    owner = getattr(f, "__self__", None)
+    owner = attribute(f, "__self__")
     if isinstance(owner, Intrinsic):
         return source_of(owner.f)
     if isinstance(f, functools.partial):
         return source_of(f.func)
-    inner = getattr(f, "__func__", f)
-    code = getattr(inner, "__code__", None) or getattr(
-        static(type(f), "__call__"), "__code__", None
-    )
+    inner = attribute(f, "__func__", f)
+    code = attribute(inner, "__code__") or getattr(static(type(f), "__call__"), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 
 

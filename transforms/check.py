@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer.errors import TraceError, WengertError
+from ..tracer.kinds import isinstance
 from ..tracer.run import argument_names
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.tracebacks import entrance

@@ -27,6 +27,7 @@ from ..tracer import calls, places
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
+from ..tracer.kinds import attribute, has, isinstance
 from ..tracer.loops import Carry
 from ..tracer.pairs import Pair
 from ..tracer.session import Tracer, active, intrinsic
@@ -93,7 +94,7 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if tracer.primitives is None and len(tracer.calls) == cached:
         stretch = Stretch(tracer, start, written, result, (f, args, kwargs))
         if stretch.can_be_folded():
-            stretch.fold(getattr(f, "__name__", "f"), site)
+            stretch.fold(attribute(f, "__name__", "f"), site)
     return result
 
 
@@ -151,7 +152,7 @@ class Stretch:
             and not is_pure(fn)
         ):
             return False
-        owner = getattr(fn, "__self__", None)
+        owner = attribute(fn, "__self__")
         kinds = (types.ModuleType, type, np.ufunc, type(None))
         return isinstance(owner, kinds) and all(map(is_value, (*op.args, *op.kwargs.values())))
 
@@ -266,7 +267,7 @@ def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iter
             yield from boxes_in(part, seen, within)
     elif within and isinstance(x, types.MethodType | functools.partial):
         owner = x.__self__ if isinstance(x, types.MethodType) else (x.args, x.keywords)
-        yield from boxes_in((getattr(x, "__func__", None) or x.func, owner), seen, within)  # type: ignore[union-attr]
+        yield from boxes_in((attribute(x, "__func__") or x.func, owner), seen, within)  # type: ignore[union-attr]
     elif within and isinstance(x, types.FunctionType):
         seen.add(id(x))
         for cell in x.__closure__ or ():
@@ -279,7 +280,7 @@ def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iter
             raise Opaque
     elif type(x) not in ATOMS:
         ours = type(x).__module__.startswith(f"{PACKAGE}.")  # a pullback, say
-        if ours or hasattr(type(x), "__next__") or isinstance(x, functools.partial):
+        if ours or has(type(x), "__next__") or isinstance(x, functools.partial):
             if within:
                 return
             raise Opaque

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
+
 
 class Column(list[Any]):
     """One value for each iteration of a loop. Inside a program a plain list will do, which is made sooner."""

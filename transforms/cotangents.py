@@ -12,6 +12,7 @@ import numpy as np
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
+from ..tracer.kinds import isinstance
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from .reverse import dependents

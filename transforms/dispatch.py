@@ -24,6 +24,7 @@ from typing import Any
 from ..tracer import loops
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.intrinsic import Intrinsic
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, run
@@ -352,10 +353,10 @@ def arguments(
 
 def written(kind: str, f: Any, options: str = "") -> str:
     """How a person would write what was made of ``f``."""
-    owner = getattr(f, "__self__", None)
+    owner = attribute(f, "__self__")
     inner = owner.title() if isinstance(owner, Caller) else name_of(f)
     return f"{kind}({inner}{options})"
 
 
 def name_of(f: Any) -> str:
-    return str(getattr(f, "__name__", type(f).__name__))
+    return str(attribute(f, "__name__", type(f).__name__))

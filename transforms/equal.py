@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.zeros import product, quotient
+from ..tracer.kinds import isinstance
 from ..tracer.tape import (
     Op,
     Signature,

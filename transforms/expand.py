@@ -25,15 +25,15 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.elementwise import unknown
-from ..rules.mutation import scatter, scatter_add, setitem
+from ..rules.mutation import scatter, setitem
 from ..rules.numpy_ufuncs import methods
 from ..tracer import calls, places, protocols
 from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
+from ..tracer.kinds import has_dict, isinstance
 from ..tracer.missing import no_rule
-from ..tracer.operators import BINARY, COMPARE, UNARY
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.session import Tracer, active
@@ -344,7 +344,7 @@ def shaping(tape: Tape, leaves: list[Op]) -> set[int]:
             continue
         if isinstance(op.value, (int, np.integer)):
             sizes[op] = used
-        elif isinstance(op.value, (np.ndarray, tuple, list)) and not keeps_shape(op):
+        elif isinstance(op.value, np.ndarray) and goes_by_number(op, leaves):
             found |= used
     return found
 
@@ -360,18 +360,17 @@ def needed(tape: Tape) -> list[Op]:
     return found[::-1]
 
 
-def keeps_shape(op: Op) -> bool:
-    """Whether the shape of a result goes by the types of the operands, integers among them."""
-    if type(op.fn) is np.ufunc:
-        return True
-    if not protocols.hashable(op.fn):
-        return False
+def goes_by_number(op: Op, leaves: list[Op]) -> bool:
+    """Whether the shape of a result goes by the values of integers, where the types of the leaves do not tell it.
+
+    A slice is as long as what is written to it, unless that is one element along an axis.
+    """
     if op.fn is operator.getitem:
-        return not has_slice(op.args[1])
-    return op.fn in KEEPING or op.fn in BINARY or op.fn in COMPARE or op.fn in UNARY
+        return has_slice(op.args[1]) and any(1 in np.shape(x.value) for x in leaves)
+    return protocols.hashable(op.fn) and op.fn in BY_NUMBER
 
 
-KEEPING = frozenset((setitem, scatter, scatter_add, np.roll))  # the shape of another operand
+BY_NUMBER = frozenset((np.diagonal, np.diag, np.repeat, np.tile, np.arange, np.eye))
 
 
 def has_slice(key: Any) -> bool:
@@ -489,7 +488,7 @@ SIGNATURE = frozenset(("constant", "defaults", "default", "kwdefaults", "kwdefau
 def is_object(value: Any) -> bool:
     """Whether an argument is an object of somebody's class, whose attributes a rule may read: a method's ``self``."""
     kind = type(value)
-    return kind not in BOXES and hasattr(value, "__dict__") and not isinstance(value, FIXED_TYPES)
+    return kind not in BOXES and has_dict(value) and not isinstance(value, FIXED_TYPES)
 
 
 FIXED_TYPES: tuple[Any, ...] = (type, np.generic, type(np._NoValue), *ATOMS)

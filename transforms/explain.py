@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import TraceError
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.session import active
 from ..tracer.tape import fn_name
 from ..tracer.tracebacks import entrance
@@ -117,7 +118,7 @@ def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
 
 def state_of(f: Any) -> Dispatcher | None:
     """The state behind a function that Wengert made."""
-    state = getattr(f, "__self__", None)
+    state = attribute(f, "__self__")
     return state if isinstance(state, Dispatcher) else None
 
 

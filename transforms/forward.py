@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
+from ..tracer.kinds import isinstance
 from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.tape import Op, Site, Tape, append, element, primal
 from .columns import Column, add_columns, fill_column, join_columns, make_column, take_column
 from .loops import LoopFunction

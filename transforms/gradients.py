@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
@@ -153,8 +154,8 @@ def checked_argnums(argnums: int | Collection[int]) -> int | tuple[int, ...]:
 
 
 def name_of(f: Any) -> str:
-    code = getattr(f, "__code__", None)
-    name = getattr(f, "__name__", type(f).__name__)
+    code = attribute(f, "__code__")
+    name = attribute(f, "__name__", type(f).__name__)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
 
 

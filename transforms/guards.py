@@ -21,6 +21,7 @@ import numpy as np
 
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
+from ..tracer.kinds import attribute, isinstance, own_dict
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
@@ -274,7 +275,7 @@ class GuardWriter:
             found = f"{self.constant(static, 'static')}({owner}, {place.key!r})"
             return f"{found} is not {self.constant(MISSING, 'MISSING')}"
         if place.step in ("own", "in dict"):
-            return f"{place.key!r} in {owner}.__dict__"
+            return f"{place.key!r} in {self.constant(own_dict, 'own_dict')}({owner})"
         test = is_absent if place.step == "absent" else is_unset
         return f"not {self.constant(test, test.__name__)}({owner}, {place.key!r})"
 
@@ -370,7 +371,7 @@ def name_hint(place: Place) -> str:
     """What to call the value of a place in a program."""
     if place.step == "constant":
         value = place.value
-        return getattr(value, "__name__", None) or ("globals_" if isinstance(value, dict) else "k")
+        return attribute(value, "__name__") or ("globals_" if isinstance(value, dict) else "k")
     if place.step == "item":
         return f"{name_hint(place.parent)}_{place.key}" if place.parent is not None else "item"
     return str(place.key) if isinstance(place.key, str) else place.step
@@ -408,9 +409,14 @@ def is_empty(cell: Any) -> bool:
     return False
 
 
+def is_asked(value: Any) -> bool:
+    """Whether the class of an object has a method in Python that is asked for its attributes."""
+    return type(static(type(value), "__getattribute__")) is types.FunctionType
+
+
 def is_unset(obj: Any, name: str) -> bool:
     """Whether an object has no attribute of that name, neither of its own nor from its class."""
-    return static(type(obj), name) is MISSING and name not in (getattr(obj, "__dict__", None) or ())
+    return static(type(obj), name) is MISSING and name not in (own_dict(obj) or ())
 
 
 def is_absent(obj: Any, name: str) -> bool:
@@ -507,9 +513,9 @@ def seen(check: str | None, value: Any) -> str:
         code = value.__code__
         return f"the function {value.__name__} ({code.co_filename}:{code.co_firstlineno})"
     native = not type(value).__flags__ & HEAP_TYPE  # and runs no code of the user's
-    name = getattr(value, "__name__", None) if native else None
+    name = attribute(value, "__name__") if native else None
     if callable(value) and isinstance(name, str):
-        module = getattr(value, "__module__", None)
+        module = attribute(value, "__module__")
         return (
             f"the function {module}.{name}" if isinstance(module, str) else f"the function {name}"
         )

@@ -18,6 +18,7 @@ import numpy as np
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
+from ..tracer.kinds import isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic

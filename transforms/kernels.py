@@ -23,6 +23,7 @@ import numpy as np
 
 from ..rules import broadcasting, mutation, operators, zeros
 from ..rules.registry import lookup
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op, element, ops_in
 
@@ -82,7 +83,7 @@ def is_fresh(op: Op) -> bool:
         return fn.nout == 1 and len(op.args) == fn.nin
     if fn in INFIX or fn in PREFIX:
         return fn is not operator.pos
-    owner = getattr(fn, "__self__", None)
+    owner = attribute(fn, "__self__")
     return fn in FRESH or isinstance(owner, np.ufunc)
 
 
@@ -96,7 +97,7 @@ def is_view(op: Op) -> bool:
 
 def is_native(fn: Any) -> bool:
     """Is a function, as it is called in a program, C code, so that NumPy's warnings come from the program itself?"""
-    if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ufunc):
+    if isinstance(fn, np.ufunc) or isinstance(attribute(fn, "__self__"), np.ufunc):
         return True
     inner = getattr(fn, "_implementation", fn)
     return isinstance(inner, BuiltinFunctionType) or (hashable(fn) and fn in (*INFIX, *PREFIX))
@@ -143,12 +144,12 @@ def is_steady(op: Op) -> bool:
         return is_array(args[0])
     if fn is operator.getitem:
         return steady_index(args[0], args[1])
-    if isinstance(fn, np.ufunc) or getattr(math, getattr(fn, "__name__", ""), None) is fn:
+    if isinstance(fn, np.ufunc) or getattr(math, attribute(fn, "__name__", ""), None) is fn:
         return True
     for x in op.operands():
         if type(x.value) is int:
             return False  # it may be a shape
-    if isinstance(getattr(fn, "__self__", None), np.ufunc):
+    if isinstance(attribute(fn, "__self__"), np.ufunc):
         return True
     if fn is np.array or fn is np.asarray:
         return all(is_array(x) or isinstance(x.value, (float, np.inexact)) for x in op.operands())

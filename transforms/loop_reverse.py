@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, primal
 from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.source import INFIX, PREFIX, Text, Writer
 from ..tracer.tape import Op, Tape, element, ops_in, primal
 from .assemble import WRITES, Assembly, Storage

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.tape import NOWHERE, Op, Site
 from .columns import Column
 from .kernels import is_steady

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
+from ..tracer.kinds import isinstance
 from ..tracer.session import intrinsic
 from ..tracer.tape import fn_name, type_name
 from ..tracer.tracebacks import entrance

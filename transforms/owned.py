@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..rules.mutation import scatter_add, setitem
+from ..tracer.kinds import isinstance
 from ..tracer.tape import Op, element, ops_in
 from .kernels import is_array, is_fresh
 

@@ -28,6 +28,7 @@ from ..tracer.box import BOXES, ArrayBox
 from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
 from ..tracer.foreign import is_pure
+from ..tracer.kinds import isinstance
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
 from ..tracer.places import blame

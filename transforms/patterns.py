@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.box import Box
+from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Pick, Put, item
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op

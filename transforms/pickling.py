@@ -23,6 +23,7 @@ import numpy as np
 
 from ..rules.registry import NONDIFF, QUERY, lookup, register
 from ..tracer.frames import native
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import blame
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, leaves, mapped, rebuild, sources
@@ -183,7 +184,7 @@ def packed_function(op: Op) -> Any:
 
 def has_name(fn: Any) -> bool:
     """Whether another process finds a function by its name."""
-    if getattr(fn, "__module__", None) == "__main__" and not hasattr(
+    if attribute(fn, "__module__") == "__main__" and not hasattr(
         sys.modules["__main__"], "__file__"
     ):
         return False  # typed in at a prompt or in a notebook
@@ -263,7 +264,7 @@ def unpacked_function(fn: Any) -> Any:
 
 def place_of(decorated: Any, f: Any) -> tuple[str, str] | None:
     """The module and the name of ``f``, if ``decorated`` has taken its place there, as a decorator does."""
-    module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", "")
+    module, name = attribute(f, "__module__"), attribute(f, "__qualname__", "")
     if module not in sys.modules or module == "__main__":
         return None
     try:

@@ -34,6 +34,7 @@ from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native
+from ..tracer.kinds import attribute, has, isinstance
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
@@ -234,7 +235,7 @@ class Builder:
     def constant_of(self, value: Any, site: Any) -> None:
         """A constant on the tape must be the same thing at every call."""
         if type(value) in ATOMS or isinstance(value, CONSTANTS):
-            owner = getattr(value, "__self__", None)
+            owner = attribute(value, "__self__")
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 self.reads.pin(owner)
             return
@@ -330,7 +331,7 @@ class Builder:
         text = "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in parts.items()) + "}"
         if kind is dict:
             return text
-        if native(kind) is None and not hasattr(kind, "__dataclass_fields__"):
+        if native(kind) is None and not has(kind, "__dataclass_fields__"):
             kept = [k for k, part in tree.parts.items() if has_leaf(part)]
             return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
         differentiable = self.constant({k: has_leaf(x) for k, x in tree.parts.items()}, "has")
@@ -813,7 +814,7 @@ class Builder:
         name = self.assembly.fresh(self.program.name)
         self.program.name = name
         count = len(reads.arguments)
-        code: Any = getattr(f, "__code__", None)
+        code: Any = attribute(f, "__code__")
         simple = (
             type(f) is types.FunctionType
             and code is not None

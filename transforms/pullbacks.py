@@ -16,6 +16,7 @@ import numpy as np
 
 from ..rules import equivalents
 from ..tracer.box import BOXES
+from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic

@@ -23,6 +23,7 @@ from ..rules.broadcasting import broadcast_like, cast
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
+from ..tracer.kinds import isinstance
 from ..tracer.missing import no_rule
 from ..tracer.record import operand
 from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name

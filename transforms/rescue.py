@@ -25,6 +25,7 @@ from ..rules import numpy_products, numpy_shapes
 from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.zeros import product, quotient, ratio
+from ..tracer.kinds import isinstance
 from ..tracer.tape import NOWHERE, Op, Tape, append, element
 from .assemble import WRITES, Assembly, define, source_of
 

@@ -19,6 +19,7 @@ import numpy as np
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
 from ..tracer.errors import NoRuleError
+from ..tracer.kinds import isinstance
 from ..tracer.places import blame
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (

@@ -18,6 +18,7 @@ from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
+from ..tracer.kinds import isinstance
 from ..tracer.tape import Op, Tape, ops_in, substitute
 from .algebra import SPANS, TERMS, Algebra, Pile, Sum, rule, unlifted
 from .equal import axes_of, dropped, is_factor, is_real, key_of, ones_at, plain, sum_key

@@ -25,6 +25,7 @@ import numpy as np
 from ..rules.registry import lookup
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
+from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Passage, Pick, Put, carry, drawn, item
 from ..tracer.tape import (
     FloatOp,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.tape import Op
 from .columns import Column
 from .loops import EXIT, Choice, Family, LoopFunction, Variant

@@ -16,6 +16,7 @@ from ..rules import registry
 from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add
 from ..rules.zeros import product
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import Op, Tape, append, element, ops_in, substitute
 
 NUMBERS = (int, float)
@@ -101,7 +102,7 @@ def is_shared(fn: Any) -> bool:
     rule = registry.rules.get(fn)
     if rule is None:
         return False
-    if rule.kind == registry.NONDIFF and str(getattr(fn, "__module__", "")).startswith(RULES):
+    if rule.kind == registry.NONDIFF and str(attribute(fn, "__module__", "")).startswith(RULES):
         return True
     return rule.partials is not None or isinstance(fn, np.ufunc)
 

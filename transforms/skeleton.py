@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.kinds import isinstance
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, mapped, rebuild
 from ..tracer.tape import Op, Tape, copy_of

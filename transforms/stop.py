@@ -17,6 +17,7 @@ import numpy as np
 from ..rules.registry import nondiff
 from ..tracer import calls, places
 from ..tracer.box import BOXES
+from ..tracer.kinds import isinstance
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.text import TEXTS, bare

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..tracer.arrays import owner_of
 from ..tracer.errors import WengertError
+from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Loops, Passage, carry
 from ..tracer.tape import FloatOp, Guard, Op
 from .bodies import Builder

@@ -20,6 +20,7 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
 from ..tracer.intrinsic import Intrinsic
+from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run, run

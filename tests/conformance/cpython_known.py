@@ -67,8 +67,6 @@ KNOWN = {
     "asynchronous functions": """
         test_generators.GeneratorTest.test_ag_frame_f_back
         test_generators.GeneratorTest.test_cr_frame_f_back""",
-    "attributes of inner functions behind functools.wraps": """
-        test_contextlib.ContextManagerTestCase.test_contextmanager_attribs""",
     "what a function makes lives until the run ends": """
         test_scope.ScopeTests.testLeaks""",
     "pickled iterators over containers": """

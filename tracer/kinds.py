@@ -1,0 +1,95 @@
+"""What a value is, and what it holds, told by its type alone.
+
+A value of the user's may have anything to say when it is asked: ``isinstance`` and ``getattr`` run its ``__class__``,
+``__getattribute__`` and ``__getattr__``, a weak proxy answers for another object or raises. Nothing of the user's
+may run because the engine has a look, so whatever looks at the values of a program goes by this module.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from builtins import isinstance as isinstance
+else:
+
+    def isinstance(value: Any, kinds: Any) -> bool:
+        """Whether the type of a value is, or derives from, one of these."""
+        return issubclass(type(value), kinds)
+
+
+HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
+flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
+HELD = frozenset((types.GetSetDescriptorType, types.MemberDescriptorType))
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
+
+
+def static(cls: type, name: str) -> Any:
+    """What a class holds under a name, or MISSING."""
+    for base in cls.__mro__ or ():  # a class whose own ``mro`` runs has none yet
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+def has(cls: type, name: str) -> bool:
+    """Whether a class holds something under a name."""
+    return static(cls, name) is not MISSING
+
+
+def member(cls: type, name: str) -> Any:
+    """The same as ``static``, for a special method that every class has: no descriptor, and nobody's class is asked."""
+    return getattr(cls, name) if type(cls) is type else static(cls, name)
+
+
+def hashes_natively(kind: type) -> bool:
+    """Whether C code alone makes the hashes of the instances of a class."""
+    if not flags_of(kind) & HEAP_TYPE:
+        return kind is not weakref.ReferenceType  # which asks what it refers to
+    return type(static(kind, "__hash__")) in SLOTS and not issubclass(kind, weakref.ReferenceType)
+
+
+SLOTS = frozenset((types.WrapperDescriptorType, type(None)))  # None where there are no hashes
+
+
+def own_dict(value: Any) -> Any:
+    """The dict in which a value has its own attributes, or None."""
+    kind = type(value)
+    found: Any = kind.__dict__.get("__dict__")
+    if type(found) in HELD:
+        return found.__get__(value)
+    for base in kind.__mro__:
+        found = base.__dict__.get("__dict__")
+        if type(found) in HELD:
+            return found.__get__(value)
+    return None
+
+
+def has_dict(value: Any) -> bool:
+    """Whether a value can have attributes of its own."""
+    return own_dict(value) is not None
+
+
+def attribute(value: Any, name: str, default: Any = None) -> Any:
+    """What a value holds under a name: by itself, in a slot, or by what its native class has to say."""
+    if not flags_of(type(value)) & HEAP_TYPE:
+        return default if type(value) in PROXIES else getattr(value, name, default)
+    if isinstance(value, type):
+        found = static(type, name)
+    else:
+        own = own_dict(value)
+        if own is not None and name in own:
+            return own[name]
+        found = static(type(value), name)
+    if type(found) not in HELD:
+        return found if type(found) is str else default
+    try:
+        return found.__get__(value)
+    except AttributeError:
+        return default
+
+
+PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))  # which ask another object
