@@ -164,6 +164,24 @@ def alias(value: Any, op: Op, memory: Memory) -> ArrayBox:
     return box
 
 
+def beside(original: ArrayBox, box: ArrayBox) -> ArrayBox:
+    """Let a box of the same elements be a variable of its own: what is written to one is written to the other."""
+    memory, root = original.memory, original
+    while root.view is not None:
+        root = root.view[0]
+    if not any(x is root for x in memory.boxes):
+        memory.boxes.append(root)
+    box.seen = memory.writes
+    memory.boxes.append(box)
+    return box
+
+
+def apart(original: ArrayBox, box: ArrayBox, fn: Any) -> None:
+    """From now on such a box is derived from the array, by ``fn``."""
+    box.memory.boxes[:] = [x for x in box.memory.boxes if x is not box]
+    box.view = (original, fn, (), {})
+
+
 def overlaid(box: ArrayBox) -> ArrayBox:
     """An array that is met in memory which was written to: what was written comes from the arrays that it was by."""
     memory = box.memory

@@ -890,11 +890,38 @@ def changed_shadow(tracer: Tracer, original: Any) -> Any:
 
 
 def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
-    """The other shadows of a container's original: it came in at several positions of the arguments."""
+    """The other shadows of a container's original, which came in at several places, and what it is joined with."""
     known = tracer.originals.get(id(shadow))
     if known is None or type(shadow) in (tuple, frozenset):
-        return []
+        return tracer.joined.get(id(shadow), [])
     return [x for x in tracer.shadows_of[id(known[1])] if x is not shadow]
+
+
+def join(tracer: Tracer, container: Any, copy: Any) -> None:
+    """Let a copy be one with a container that the run sees: what is written to one is written to the other."""
+    known = tracer.originals.get(id(container))
+    if known is not None:
+        tracer.originals[id(copy)] = (copy, known[1])
+        tracer.shadows_of[id(known[1])].append(copy)
+        tracer.names[id(copy)] = tracer.names.get(id(container), "")
+        return
+    group = [container, *tracer.joined.get(id(container), []), copy]
+    for x in group:
+        tracer.joined[id(x)] = [y for y in group if y is not x]
+
+
+def part(tracer: Tracer, container: Any, copy: Any) -> None:
+    """Undo ``join``."""
+    known = tracer.originals.pop(id(copy), None)
+    if known is not None:
+        found = tracer.shadows_of[id(known[1])]
+        found[:] = [x for x in found if x is not copy]
+        tracer.names.pop(id(copy), None)
+        return
+    for x in tracer.joined.pop(id(copy), []):
+        rest = [y for y in tracer.joined.pop(id(x)) if y is not copy]
+        if rest:
+            tracer.joined[id(x)] = rest
 
 
 def settle(tracer: Tracer) -> None:

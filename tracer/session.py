@@ -92,6 +92,9 @@ class Tracer:
         ] = {}  # id of a shadow: what its original held when they were equal
         self.found: dict[int, Any] = {}  # id of a shadow: what its original held at first
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
+        self.joined: dict[
+            int, list[Any]
+        ] = {}  # id of a container made inside: its copies with variables
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.specials: dict[
             int, Any

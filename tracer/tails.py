@@ -47,7 +47,12 @@ class Tail:
 
 def tail_of(tracer: Tracer, name: str, value: Any) -> Tail | None:
     """The tail of a list that lies outside; None for one that was entered already, and for anything else."""
-    if type(value) is not list or id(value) in tracer.shadows_of or id(value) in tracer.originals:
+    if (
+        type(value) is not list
+        or id(value) in tracer.shadows_of
+        or id(value) in tracer.originals
+        or id(value) in tracer.joined
+    ):
         return None
     tail = tracer.tails.get(id(value))
     if tail is None:

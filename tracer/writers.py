@@ -117,9 +117,11 @@ def write_container(
         tracer.loops.store(container) if type(container) is list else tracer.loops.write()
     known = tracer.originals.get(id(container))
     reads = tracer.reads
-    if known is None and reads is None:
+    others = siblings(tracer, container)
+    if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
-    if known is None or type(container) not in MUTABLE or is_private(site):
+    outside = known is not None and type(container) in MUTABLE and not is_private(site)
+    if not outside and not others:
         if reads is not None and id(container) in tracer.outside:
             reads.problem(f"a {type(container).__name__} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
@@ -131,9 +133,11 @@ def write_container(
         raised(tracer, site, error)
         raise
     given = tuple([taken.get(i, x) for i, x in enumerate(given)])
-    for sibling in siblings(tracer, container):
+    for sibling in others:
         with contextlib.suppress(Exception):  # which the container itself has not raised
             fn(sibling, *given, **kwargs)
+    if not outside:
+        return result
     target = external(tracer, container)
     if reads is not None:
         if tracer.called_back != called_back or any(map(callable, kwargs.values())):

@@ -13,6 +13,7 @@ import numpy as np
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
 from ..tracer import calls, places
+from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
 from ..tracer.attributes import noted, put, slot
 from ..tracer.border import (
@@ -23,6 +24,8 @@ from ..tracer.border import (
     captures,
     current_op,
     is_structure,
+    join,
+    part,
     result_tree,
 )
 from ..tracer.box import BOXES, ArrayBox, Box
@@ -232,7 +235,7 @@ def inner_run(
     is about to begin, what they get them from.
     """
     done = Run(tracer.tape)
-    seen = Copies()
+    seen = Variables(tracer)
     if tracer.loops is not None:
         tracer.loops.hold()  # the ops of every iteration are needed in a moment
     boxed = []
@@ -252,12 +255,12 @@ def inner_run(
     )
     try:
         done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
+        done.result = result_tree(tracer, done.value)
     finally:
         tracer.forward, tracer.last, tracer.bodies = before
+        seen.end()
     if tracer.loops is not None:
         tracer.loops.pin(start, "its derivative is taken inside the function")
-    done.result = result_tree(tracer, done.value)
-    seen.settle()
     done.value = seen.stood_for(done.value, {})
     return done, start, len(tracer.tape.ops)
 
@@ -363,7 +366,7 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
 
 
 def as_variables(
-    tracer: Tracer, value: Any, seen: Copies, name: str, ints: bool = True
+    tracer: Tracer, value: Any, seen: Variables, name: str, ints: bool = True
 ) -> tuple[Any, Tree]:
     """Give each leaf of an argument, ``ints`` among them or not, a variable of its own on the running tape."""
     kind = type(value)
@@ -374,7 +377,7 @@ def as_variables(
         plain = primal(source)
         op = append(tracer.tape, variable, (source,), {}, plain, places.user_site())
         if kind is ArrayBox:
-            box: Box = ArrayBox(plain, op, value.memory, (value, variable, (), {}))
+            box: Box = seen.array(value, ArrayBox(plain, op, value.memory))
         else:
             box = Box(plain, op)
         return box, Leaf(op, plain) if is_differentiable(plain) else FIXED
@@ -383,13 +386,16 @@ def as_variables(
     base = native(kind)
     if base is None or base in SETS:
         return as_object_variables(tracer, value, seen, name)
+    if id(value) in seen.opening:
+        return value, FIXED  # on a cycle it stands once
+    seen.opening.add(id(value))
     items = list(items_of(value, base))
     pairs = {key: as_variables(tracer, x, seen, f"{name}[{key!r}]", ints) for key, x in items}
+    seen.opening.discard(id(value))
     parts: dict[Any, Tree] = {key: t for key, (_, t) in pairs.items()}
     inner = {key: x for key, (x, _) in pairs.items()}
     if kind is base or base is tuple:
-        own = attributes(value) if kind is not base else {}
-        for key, x in own.items():
+        for key, x in (attributes(value) if kind is not base else {}).items():
             inner[Own(key)], parts[Own(key)] = as_variables(
                 tracer, x, seen, f"{name}.{key}", ints=False
             )
@@ -462,23 +468,21 @@ def captured_inside(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
     return Branch(kind, {key: captured_inside(tracer, x, memo) for key, x in parts.items()})
 
 
-def elements(container: Any) -> list[Any]:
-    return list(container.values() if isinstance(container, dict) else container)
+class Variables:
+    """Where the arguments of an inner pullback hold variables, as long as the function runs.
 
-
-class Copies:
-    """The containers and objects among the arguments of an inner pullback, as long as the function runs.
-
-    The function sees copies of the containers with variables in them, and variables for the attributes of objects.
+    The function sees copies of the containers with variables in them, other boxes of the arrays, and variables for the
+    attributes of objects. What is written to one of these is written to what it stands for, and the other way round.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
         # An original, its copy, and by the id of what the copy began with: that, and what it stands for
         self.containers: list[tuple[Any, Any, dict[int, tuple[Any, Any]]]] = []
+        self.arrays: list[tuple[ArrayBox, ArrayBox]] = []
+        self.opening: set[int] = set()
         self.objects: set[int] = set()
-        self.undo: list[
-            Callable[[], None]
-        ] = []  # puts an attribute back, if the function left it alone
+        self.undo: list[Callable[[], None]] = []  # puts an attribute back, if the function left it
 
     def container(
         self, original: Any, copy: Any, items: list[tuple[Any, Any]], inner: dict[Any, Any]
@@ -486,6 +490,7 @@ class Copies:
         """Note that the function finds ``copy`` in the place of ``original``."""
         begun = {id(inner[key]): (inner[key], old) for key, old in items}
         self.containers.append((original, copy, begun))
+        join(self.tracer, original, copy)
 
     def item(self, held: Any, key: Any, plain: Any, traced: Any) -> None:
         """Let the function find ``traced`` in an item of a collection of a class of its own."""
@@ -498,26 +503,51 @@ class Copies:
 
         self.undo.append(undo)
 
-    def attribute(self, tracer: Tracer, obj: Any, name: str, plain: Any, traced: Any) -> None:
+    def array(self, original: ArrayBox, box: ArrayBox) -> ArrayBox:
+        """Let the function find ``box`` in the place of an array: another way to its memory, which is written to."""
+        self.arrays.append((original, box))
+        return beside(original, box)
+
+    def attribute(self, obj: Any, name: str, plain: Any, traced: Any) -> None:
         """Let the function find ``traced`` in an attribute; what lies outside keeps its plain value."""
         key = (slot(obj), name)
-        if id(obj) not in tracer.outside:
+        overlay = self.tracer.overlay
+        if id(obj) not in self.tracer.outside:
             put(obj, name, traced)
 
             def undo() -> None:
                 if attributes(obj).get(name) is traced:
                     put(obj, name, plain)
         else:
-            before = tracer.overlay.get(key)
-            tracer.overlay[key] = (obj, plain, traced)
+            before = overlay.get(key)
+            overlay[key] = (obj, plain, traced)
 
             def undo() -> None:
-                if tracer.overlay.get(key, (None, None, None))[2] is traced:
-                    del tracer.overlay[key]
+                if overlay.get(key, (None, None, None))[2] is traced:
+                    del overlay[key]
                     if before is not None:
-                        tracer.overlay[key] = before
+                        overlay[key] = before
 
         self.undo.append(undo)
+
+    def end(self) -> None:
+        """From now on the copies are apart. What C code did to them alone is carried over."""
+        for original, copy, begun in self.containers:
+            part(self.tracer, original, copy)
+            now, held = (
+                [begun.get(id(x), (x, x))[1] for x in elements(c)] for c in (copy, original)
+            )
+            if isinstance(original, dict):
+                if list(copy) != list(original) or not same(now, held):
+                    original.clear()
+                    original.update(zip(copy, now, strict=True))
+            elif not same(now, held):
+                original.clear()
+                original.extend(now)
+        for original, box in self.arrays:
+            apart(original, box, variable)
+        for undo in self.undo:
+            undo()
 
     def stood_for(self, value: Any, memo: dict[int, Any]) -> Any:
         """A result, with the originals in the place of the copies that the function saw."""
@@ -539,26 +569,16 @@ class Copies:
             value[key] = x
         return value
 
-    def settle(self) -> None:
-        """Carry over what the function did to the copies."""
-        for original, copy, before in self.containers:
-            now = [before.get(id(x), (x, x))[1] for x in elements(copy)]
-            if isinstance(original, dict):
-                if list(copy) != list(original) or any(
-                    a is not b for a, b in zip(now, original.values(), strict=True)
-                ):
-                    original.clear()
-                    original.update(zip(copy, now, strict=True))
-            elif len(now) != len(original) or any(
-                a is not b for a, b in zip(now, original, strict=True)
-            ):
-                original.clear()
-                original.extend(now)
-        for undo in self.undo:
-            undo()
+
+def elements(container: Any) -> list[Any]:
+    return list(container.values() if isinstance(container, dict) else container)
 
 
-def as_object_variables(tracer: Tracer, value: Any, seen: Copies, name: str) -> tuple[Any, Tree]:
+def same(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def as_object_variables(tracer: Tracer, value: Any, seen: Variables, name: str) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
     if (
         type(value) in ATOMS
@@ -581,5 +601,5 @@ def as_object_variables(tracer: Tracer, value: Any, seen: Copies, name: str) -> 
         )
         traced, parts[key] = as_variables(tracer, x, seen, f"{name}.{key}", ints=False)
         if traced is not x:
-            seen.attribute(tracer, value, key, plain, traced)
+            seen.attribute(value, key, plain, traced)
     return value, Branch(type(value), parts)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
 from ..tracer.kinds import isinstance
+from ..tracer.session import active
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from .reverse import dependents
@@ -48,7 +50,7 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
     if type(key) is Own or (base is None and kind is not types.MappingProxyType):
         name = key.name if type(key) is Own else key
         own = isinstance(dy, dict) and base is None
-        return dy.get(name) if own else getattr(dy, name, None)
+        return dy.get(name) if own else attribute_of(dy, name)
     items = [k for k in tree.parts if type(k) is not Own]
     if base is None or base in MAPPINGS or base in SETS:
         if not isinstance(dy, (dict, types.MappingProxyType)) or {*dy} != {*items}:
@@ -60,6 +62,14 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
             f"{path} must be a {kind.__name__} of length {len(items)}, not {type_of(dy)}"
         )
     return dy[key]
+
+
+def attribute_of(dy: Any, name: str) -> Any:
+    """An attribute of a structured cotangent, None if it has none; in a run as the run sees it."""
+    tracer = active.tracer
+    if tracer is None:
+        return getattr(dy, name, None)
+    return calls.call(tracer, places.user_site(), getattr, (dy, name, None), {})
 
 
 def refuse_sealed(

@@ -19,6 +19,7 @@ import numpy as np
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import isinstance
+from ..tracer.loops import Carry, Pick, Put
 from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
@@ -156,6 +157,14 @@ def push_unfollowed(pusher: Pusher, op: Op) -> Any:
 
 
 OWN[Unfollowed] = push_unfollowed
+
+
+def push_carry(pusher: Pusher, op: Op) -> Any:
+    """The tangent of what is carried is that of where it comes from."""
+    return pusher.tangents.get(op.args[0])
+
+
+OWN[Carry] = OWN[Pick] = OWN[Put] = push_carry
 
 
 def is_asked_forward(op: Op) -> bool:

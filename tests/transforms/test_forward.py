@@ -560,3 +560,107 @@ def test_an_option_that_is_an_argument_may_change(mode):
 def test_the_errors_are_of_their_own():
     assert not issubclass(TangentError, CotangentError)
     assert "jvp" not in str(explain(grad(lambda x: x), 1.0))
+
+
+# ------------------------------------------------------------------------- arguments that hold, share, and are written
+
+
+def test_a_store_to_a_list_among_the_primals_is_done_at_each_call(mode):
+    def f(a, b):
+        a[0] = b
+        return a[0] * 2
+
+    same = 0.5
+    for stored in (same, same, same, same, 0.7, 0.9):
+        a = [same]
+        assert jvp(f, (a, stored), ([1.0], 0.5)) == (stored * 2, 1.0)
+        assert a == [stored]
+
+
+def test_a_list_at_two_places_among_the_primals_is_one_list(mode):
+    def f(v, w):
+        v.append(2.0)
+        w[0] = w[0] * 3
+        return sum(v) * len(w) * (10 if v is w else 1)
+
+    for _ in range(4):
+        a = [1.5]
+        plain = [1.5]
+        value, tangent = jvp(f, (a, a), ([1.0], [0.5]))
+        assert value == f(plain, plain) and a == plain
+        assert (
+            tangent == 0.5 * 3 * 2 * 10
+        )  # what is stored by way of `w` is found there by way of `v`
+
+
+@pytest.mark.parametrize("first, second", [((0, 3), (3, 6)), ((0, 6), (0, 6))])
+def test_views_of_one_array_keep_their_tangents_when_another_is_written(mode, first, second):
+    def f(v, w):
+        v += w
+        w[0] = 2.0
+        return (v * w * v).sum()
+
+    dv, dw = V, np.array([0.3, -0.7, 1.1])
+    if first == second:
+        dv = dw = np.arange(6.0)
+    for i in range(4):
+        base = np.arange(6.0) + i
+        value, tangent = jvp(f, (base[slice(*first)], base[slice(*second)]), (dv, dw))
+        base = np.arange(6.0) + i
+        again, back = pullback(f, base[slice(*first)], base[slice(*second)])
+        gv, gw = back(1.0)
+        assert value == again
+        assert tangent == pytest.approx(gv @ dv + gw @ dw, rel=1e-13)
+        if first != second:
+
+            def along_line(t, i=i):
+                base = np.arange(6.0) + i
+                return f(base[:3] + t * dv, base[3:] + t * dw)
+
+            assert tangent == pytest.approx(numeric(along_line, 0.0, 1.0), rel=1e-6)
+
+
+def test_an_inner_gradient_of_views_of_one_array(mode):
+    def f(v, w):
+        v *= w
+        w[1] = 3.0
+        return (v * w).sum()
+
+    def outer(a):
+        return grad(f, (0, 1))(a[:2], a[2:])
+
+    for i in range(4):
+        v, w = np.array([1.0 + i, 2.0]), np.array([3.0, 5.0])
+        gv, gw = outer(np.concatenate([v, w]))
+        assert gv == pytest.approx([w[0] ** 2, w[1] * 3.0])
+        assert gw == pytest.approx([2 * v[0] * w[0], v[1] * 3.0])
+
+
+def test_tangents_in_an_object_are_those_of_this_call(mode):
+    @dataclasses.dataclass
+    class P:
+        w: float
+        b: list
+        c: object = None
+
+    def f(p):
+        return p.w * p.b[0] if p.c is None else p.w * p.c
+
+    for i in range(4):
+        for dw, db in ((-1.2, 0.1), (1.2, 0.3)):
+            value, tangent = jvp(f, (P(1.5, [2.0 + i]),), (P(dw, [db]),))
+            assert (value, tangent) == (1.5 * (2.0 + i), pytest.approx(dw * (2.0 + i) + 1.5 * db))
+
+
+def test_a_number_in_a_list_is_picked_by_the_number_of_an_iteration(mode):
+    def f(v):
+        best, where = v[0], 0
+        for i in range(1, len(v)):
+            if v[i] > best:
+                best, where = v[i], i
+        return best * (where + 1)
+
+    for v in ([1.0, 2.0, 0.5, 3.0], [1.0, 2.5, 0.5, 3.0], [5.0, 2.0, 0.5], [1.0, 2.0, 5.5, 3.0]):
+        where = v.index(max(v))
+        direction = [1.0, 10.0, 100.0, 1000.0][: len(v)]
+        assert jvp(f, (v,), (direction,)) == (max(v) * (where + 1), direction[where] * (where + 1))
