@@ -46,7 +46,7 @@ from .structure import (
     is_differentiable,
     sources,
 )
-from .tails import Tail, grown, settle_tails
+from .tails import Tail, grown, settle_tails, untouched
 from .tape import NOWHERE, External, Input, Op, ops_in
 from .text import PRIVATE, TEXTS, bare
 
@@ -335,6 +335,8 @@ def admit_container(
     """The shadow of an outside container and its tree."""
     kind = type(value)
     now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
+    if tracer.tails:
+        now = untouched(tracer, value, now)
     if role not in OUTSIDE and id(value) in tracer.admitting:
         return tracer.admitting[id(value)], FIXED  # on a cycle it stands once
     if place is not None:
@@ -460,7 +462,7 @@ def remember(
     tracer.shadows_of.setdefault(id(original), []).append(shadow)
     tracer.names[id(shadow)] = name
     if now is not None:
-        tracer.before[id(shadow)] = now
+        tracer.before[id(shadow)] = tracer.mirrors.get(id(original), now)
         if tracer.reads is not None:
             tracer.found[id(shadow)] = now
     return shadow
@@ -572,9 +574,15 @@ def lower(
     if kind is types.FunctionType:
         lower_function(tracer, value, memo, final)
     elif kind in (types.MethodType, types.BuiltinFunctionType):
+        own = is_container(value.__self__) and id(value.__self__) not in tracer.originals
+        if own and not final and not has_box(value.__self__):
+            return value
         if not isinstance(value.__self__, types.ModuleType):
             owner = lower(tracer, value.__self__, memo, final)
-            return getattr(owner, value.__name__) if type(value.__self__) in PRIVATE else value
+            moved = type(value.__self__) in PRIVATE or (
+                kind is types.BuiltinFunctionType and owner is not value.__self__
+            )
+            return getattr(owner, value.__name__) if moved else value
     elif kind is slice:
         parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
         return slice(*parts)
@@ -954,9 +962,12 @@ def settle(tracer: Tracer) -> None:
                 tracer.reads.problem(f"a {type(held).__name__} is changed")
     for cell, shadow in list(tracer.cells.values()):
         try:
-            plain = lower(tracer, shadow.cell_contents, memo, True)
+            held = shadow.cell_contents
         except ValueError:
             continue
+        plain = lower(tracer, held, memo, True)
+        if tracer.cells_held.get(id(cell), cell) is held and not has_box(held):
+            continue  # what is in it has been carried over
         if type(plain) is Tail:  # the cell holds its list still
             continue
         try:

@@ -339,6 +339,7 @@ def _delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 def _vars(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if not args:
         return dynamic.of_caller(tracer, site, "vars()")
+    tracer.variables = None
     try:
         return attributes.load(tracer, site, args[0], "__dict__")
     except AttributeError:
@@ -360,6 +361,7 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
     if not args:
         return sorted(dynamic.of_caller(tracer, site, "dir()"))
+    tracer.variables = None
     found = python_special(args[0], "__dir__")
     if found is MISSING:
         return dir(plain_of(args[0]))

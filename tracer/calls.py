@@ -32,7 +32,7 @@ from .border import enter, enter_from, note_captured
 from .box import ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
-from .escape import code_of, plainly
+from .escape import code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
 from .kinds import attribute, hashes_natively, isinstance
@@ -716,8 +716,11 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
             reads.note(
                 reads.constant(type(cls)), "static", "__call__", static(type(cls), "__call__")
             )
-        if static(cls, "__del__") is not MISSING:
+    finalizer = static(cls, "__del__")
+    if finalizer is not MISSING:
+        if tracer.reads is not None:
             tracer.reads.problem(f"{cls.__name__} has a method __del__", site)
+        finalized(tracer, finalizer)
     if type(meta_call) is FunctionType:
         return call(tracer, site, meta_call, (cls, *args), kwargs)
     return instantiate(tracer, site, cls, args, kwargs)

@@ -378,6 +378,13 @@ class Detour:
         self.method.__code__ = self.code
 
 
+def finalized(tracer: Tracer, method: Any) -> None:
+    """Let what CPython may call anywhere, such as ``__del__``, run its twin until the run ends."""
+    known = tracer.finalizers
+    if type(method) is types.FunctionType and not any(x.method is method for x in known):
+        detours.take([Detour(method)], known)
+
+
 class Detours:
     """The detours of all threads: whoever comes first puts one up, whoever leaves last takes it down."""
 

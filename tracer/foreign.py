@@ -12,7 +12,9 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import signal
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -21,14 +23,15 @@ import numpy as np
 
 from ..rules import registry
 from .arrays import is_traced_array, window
-from .border import draw_all, enter, is_constant, is_iterator, lower
+from .border import draw_all, enter, is_constant, is_held, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import NoRuleError, TraceError
-from .escape import watched
+from .escape import finalized, watched
+from .frames import MUTABLE
 from .handed import Handed
 from .holders import gives_nothing, is_known
-from .kinds import attribute, isinstance
+from .kinds import attribute, has_dict, isinstance
 from .marks import (
     behind,
     failed,
@@ -57,6 +60,7 @@ from .protocols import (
     note_digits,
     plain_key,
 )
+from .reads import HEAP_TYPE, Reads, static
 from .record import append, born, finish, has_box, operand, raised, record
 from .session import Tracer
 from .slots import is_object, plain_of
@@ -289,8 +293,13 @@ def kept_callback(tracer: Tracer, site: Site, fn: Any) -> Any:
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
     given = args
-    if type(fn).__module__ == "_json":  # the encoder, which makes strings of numbers
-        args = drawn(tracer, args)
+    if keeps_callback(fn):
+        for x in (*args, *kwargs.values()):
+            finalized(tracer, attribute(x, "__func__", x))
+            finalized(tracer, static(type(x), "__call__"))
+    encodes = type(fn).__module__ == "_json"  # the encoder, which makes strings of numbers
+    if encodes:
+        drawn(tracer, args)
     if tracer.reads is not None:
         seen = (*args, *kwargs.values())
         if is_pure(fn):
@@ -307,7 +316,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         args = tuple([passed(x, passing) if is_generator(x) else x for x in args])
         stream = Origin(None, "", passing)
         origin = stream if origin is None else joined([origin, stream])
-    if not (has_box(args) or has_box(kwargs)):
+    if encodes or not (has_box(args) or has_box(kwargs)):
         if origin is not None:
             args = tuple([told(tracer, site, fn, x, origin) for x in args])
         plain_args = [handed_over(tracer, x) for x in args]
@@ -318,6 +327,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             value = again(tracer, site, fn, plain_args, options, pure, asked)
             handed.written((), {})
         refresh(tracer, args, lambda x: enter(tracer, x, "made") if is_traced_array(x) else x)
+        if not looks_only(fn):
+            renew(tracer)
         result = born(tracer, site, fn, tuple(plain_args), options, value, pure)
         if tracer.reads is not None and not pure:
             unknown(tracer, site, fn, plain_args, options, value, start)
@@ -359,6 +370,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return record_opaque(tracer, site, fn, operands, options, x, []) if followed(x) else x
 
     refresh(tracer, args, changed)
+    if not looks_only(fn):
+        renew(tracer)
     value = traced(tracer, site, fn, value, origin, texts)
     if gives_nothing(fn, value) and (source := behind(tracer, site, *asked)) is not None:
         keep(tracer, fn, given, kwargs, value, source)
@@ -412,6 +425,19 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     )
 
 
+def keeps_callback(fn: Any) -> bool:
+    """Whether C code keeps a function that it is given, to call it at any moment."""
+    if isinstance(fn, type):
+        return issubclass(fn, weakref.ref)
+    owner = attribute(fn, "__self__")
+    if isinstance(owner, type) and issubclass(owner, weakref.ref):
+        return True
+    return fn is weakref.proxy or fn is signal_of
+
+
+signal_of: Any = vars(signal)["_signal"].signal
+
+
 def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
     """An argument for C code that has text: a function is to know that what it is called with is made of it."""
     if type(value) not in (types.FunctionType, types.MethodType) or isinstance(fn, type):
@@ -441,11 +467,16 @@ LOOKING = frozenset("_json _pickle _struct _io time random _random numpy logging
 
 def may_change(fn: Any) -> bool:
     """Whether a callable may change a container that it is given: one in C of which nothing is known."""
-    if type(fn) is calls.FunctionType or isinstance(fn, type) or is_pure(fn):
-        return False
+    return not (type(fn) is calls.FunctionType or isinstance(fn, type) or looks_only(fn))
+
+
+def looks_only(fn: Any) -> bool:
+    """Whether a callable is known to change no container, nor to call what might."""
+    if is_pure(fn):
+        return True
     owner = getattr(fn, "__self__", None)
     module = getattr(fn, "__module__", None) or type(owner if owner is not None else fn).__module__
-    return str(module).partition(".")[0] not in LOOKING or getattr(fn, "__name__", "") == "shuffle"
+    return str(module).partition(".")[0] in LOOKING and getattr(fn, "__name__", "") != "shuffle"
 
 
 def holds_mutable(value: Any) -> bool:
@@ -532,6 +563,10 @@ def unknown(
         reads.impure[ops[start]] = None
         return
     if is_plain_value(value):
+        made = next((x for x in (*args, *kwargs.values()) if is_own(reads, x)), None)
+        if made is not None:  # which must not be kept alive either
+            reads.problem(f"{fn_name(fn)} is given a {type(made).__name__} made by the run", site)
+            return
         try:
             given, options = operand(tuple(args), []), operand(kwargs, [])
         except RecursionError:
@@ -542,6 +577,17 @@ def unknown(
         ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
         return
     reads.problem(f"{fn_name(fn)} makes a {type(value).__name__}", site)
+
+
+def is_own(reads: Reads, value: Any) -> bool:
+    """Whether a value is an object of the run's own."""
+    kind = type(value)
+    return (
+        bool(kind.__flags__ & HEAP_TYPE)
+        and has_dict(value)
+        and reads.of(value) is None
+        and not callable(value)
+    )
 
 
 def is_plain_value(value: Any) -> bool:
@@ -609,6 +655,22 @@ def refresh(
                     shadow.extend(new)
                     changed(tracer, shadow, list(original))
         refresh(tracer, elements, made, seen)
+
+
+def renew(tracer: Tracer) -> None:
+    """Bring shadows up to date with containers that code behind the tracer's back has changed."""
+    for shadow, original in list(tracer.originals.values()):
+        before = tracer.before.get(id(shadow))
+        if before is None or original is shadow or id(original) in tracer.behind:
+            continue
+        if type(shadow) in MUTABLE and not is_held(original, before):
+            tracer.mirrors.pop(id(original), None)
+            if type(shadow) is set:
+                shadow.clear()
+                shadow.update(original)
+                changed(tracer, shadow, set(original))
+            else:
+                refresh(tracer, [shadow], lambda x: enter(tracer, x, "made"))
 
 
 def changed(tracer: Tracer, shadow: Any, now: Any) -> None:

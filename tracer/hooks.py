@@ -279,7 +279,10 @@ def setitem(site: Site) -> Hook:
         if tracer is not None and tracer.loops is not None and type(container) is not ArrayBox:
             tracer.loops.store(container) if type(container) is list else tracer.loops.write()
         if tracer is None or (
-            type(container) is list and type(key) is int and id(container) not in tracer.originals
+            type(container) is list
+            and type(key) is int
+            and id(container) not in tracer.originals
+            and id(container) not in tracer.joined
         ):
             container[key] = value
         else:

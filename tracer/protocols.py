@@ -558,6 +558,8 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         return seals.behind(tracer, item, "an item", seal)
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
         return item if type(item) in BOXES else enter(tracer, item, type(container).__name__)
+    if isinstance(container, np.ndarray) and id(container) in tracer.outside and is_container(item):
+        return enter(tracer, item, "an element of an array of objects")
     return item
 
 

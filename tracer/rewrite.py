@@ -233,9 +233,8 @@ class Rewriter:
         self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
         self.class_position: Position | None = None  # of the latest class statement
         self.globals: set[str] = set()  # that are asked for, by nested code as well
-        self.around: set[tuple[int | None, int | None]] = (
-            set()
-        )  # where calls begin that may look at the variables
+        # Where calls begin that may look at the variables: the names of what is called
+        self.around: dict[tuple[int | None, int | None], str] = {}
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
 
     def rewrite(self) -> CodeType:
@@ -391,7 +390,7 @@ class Rewriter:
         if instr.arg != 0 or not self.decorates():
             previous = self.previous()
             if previous is None or previous.name != "KW_NAMES":
-                self.hand_variables(instr.position)
+                self.hand_variables(instr.position, bool(instr.arg))
             self.keep(instr)
             return
         self.skip(len(CALL) - 1)
@@ -492,15 +491,20 @@ class Rewriter:
         """A call that begins here may look at the variables of this code, if its callee has this name."""
         if name in AROUND:
             line, _, column, _ = self.position
-            self.around.add((line, column))
+            self.around[line, column] = name
 
-    def hand_variables(self, position: Position) -> None:
-        """Hand over the variables of this code, if the call that comes next may look at them."""
+    def hand_variables(self, position: Position, given: bool = False) -> None:
+        """Hand over the variables of this code, if the call that comes next may look at them.
+
+        With something given, only ``eval`` and ``exec`` do.
+        """
         begin = position[0], position[2]
         if begin not in self.around:
             return
         if position[2] is not None:  # else nobody knows which of the calls in this line it is
-            self.around.discard(begin)
+            name = self.around.pop(begin)
+            if given and name in LOOK_AROUND:
+                return
         self.load(self.hooks.variables(self.site()))
         self.namespace()
         self.call(0)

@@ -17,6 +17,7 @@ from .arrays import owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .depth import depth, recursion_limit
 from .errors import TraceError
+from .escape import detours
 from .intrinsic import Intrinsic
 from .kinds import attribute, isinstance
 from .loops import Loops, Watch
@@ -165,6 +166,7 @@ def run(
         raise
     finally:
         uncover()
+        detours.leave(tracer.finalizers)
         surroundings.leave()
         active.tracer = before
         if before is None:

@@ -84,12 +84,15 @@ class Tracer:
             ArrayBox
         ] = []  # arrays that functions of ctypes were handed, and may keep
         self.watches: list[Any] = []  # the calls of C functions that go on, as Watches
+        self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds
         self.before: dict[
             int, Any
         ] = {}  # id of a shadow: what its original held when they were equal
+        self.mirrors: dict[int, Any] = {}  # id of an original: its mirror (see ``through``)
+        self.behind: set[int] = set()  # ids of originals that are settled when the run ends
         self.found: dict[int, Any] = {}  # id of a shadow: what its original held at first
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
         self.joined: dict[

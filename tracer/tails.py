@@ -18,6 +18,7 @@ import types
 from typing import Any
 
 from .effects import effect
+from .errors import TraceError
 from .kinds import isinstance
 from .places import user_site
 from .session import Tracer, intrinsic
@@ -27,11 +28,12 @@ from .tape import External
 class Tail:
     """Stands for a list outside of which only ``append`` is called; ``shadow`` is there once it was entered."""
 
-    __slots__ = ("name", "original", "shadow", "tracer", "values")
+    __slots__ = ("name", "original", "shadow", "through", "tracer", "values")
 
     def __init__(self, tracer: Tracer, name: str, original: list[Any]) -> None:
         self.tracer, self.name, self.original = tracer, name, original
         self.values: list[Any] = []
+        self.through = 0  # how many of them were appended to the list already
         self.shadow: list[Any] | None = None
 
     @intrinsic
@@ -42,7 +44,25 @@ class Tail:
             tracer.loops.write()
         target = External(self.name, self.original)
         effect(tracer, user_site(), list.append, (target, value), {})
-        (self.values if self.shadow is None else self.shadow).append(value)
+        if self.shadow is None:
+            self.values.append(value)
+            self.write_through(value)
+            return
+        for shadow in (self.shadow, *border.siblings(tracer, self.shadow)):
+            shadow.append(value)
+        write_through(tracer, self.shadow, list.append, (value,), {}, True)
+
+    def write_through(self, value: Any) -> None:
+        """Append to the list itself."""
+        if id(self.original) in self.tracer.behind:
+            return
+        refusal = self.tracer.refusal
+        try:
+            self.original.append(border.lower(self.tracer, value))
+            self.through += 1
+        except TraceError:
+            self.tracer.refusal = refusal  # it may be gone when the run ends
+            self.tracer.behind.add(id(self.original))
 
 
 def tail_of(tracer: Tracer, name: str, value: Any) -> Tail | None:
@@ -67,14 +87,23 @@ def grown(tracer: Tracer, original: Any, shadow: Any) -> None:
         shadow.extend(tail.values)
         tail.values.clear()
         tail.shadow = shadow
+        tracer.before[id(shadow)] = list(original)
 
 
 def settle_tails(tracer: Tracer) -> None:
-    """Append to the lists what was appended to their tails."""
+    """Append to the lists what was appended to their tails, and was not appended there at once."""
     for tail in tracer.tails.values():
-        if tail.values:
-            tail.original.extend([border.lower(tracer, x, {}, True) for x in tail.values])
-            tail.values.clear()
+        for i, x in enumerate(tail.values):
+            plain = border.lower(tracer, x, {}, True)
+            if i >= tail.through:
+                tail.original.append(plain)
+        tail.values.clear()
+
+
+def untouched(tracer: Tracer, value: Any, now: Any) -> Any:
+    """What a container held before anything was appended to its tail."""
+    tail = tracer.tails.get(id(value))
+    return now if tail is None or not tail.through else now[: len(now) - tail.through]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -101,3 +130,4 @@ def is_append(instruction: dis.Instruction) -> bool:
 
 
 from . import border  # noqa: E402  (border and this module need each other)
+from .through import write_through  # noqa: E402

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import escape
-from .border import COLLECTIONS, empty_like, lower, siblings
+from .border import COLLECTIONS, empty_like, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .frames import MUTABLE
@@ -35,6 +35,7 @@ from .record import raised
 from .session import Tracer
 from .structure import is_container
 from .tape import External, Op, Site, substitute
+from .through import carry_over, write_through
 
 METHODS = frozenset(
     (
@@ -120,8 +121,9 @@ def write_container(
     others = siblings(tracer, container)
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
-    outside = known is not None and type(container) in MUTABLE and not is_private(site)
-    if not outside and not others:
+    shared = known is not None and type(container) in MUTABLE
+    outside = shared and not is_private(site)
+    if not shared and not others:
         if reads is not None and id(container) in tracer.outside:
             reads.problem(f"a {type(container).__name__} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
@@ -130,17 +132,21 @@ def write_container(
     try:
         result = escape.watched(fn, (container, *given), kwargs, site)
     except Exception as error:
+        if shared:
+            carry_over(tracer, container)  # a part of it may have been done
         raised(tracer, site, error)
         raise
     given = tuple([taken.get(i, x) for i, x in enumerate(given)])
     for sibling in others:
         with contextlib.suppress(Exception):  # which the container itself has not raised
             fn(sibling, *given, **kwargs)
+    again = tracer.called_back == called_back and not any(map(callable, kwargs.values()))
     if not outside:
+        write_through(tracer, container, fn, given, kwargs, again)
         return result
     target = external(tracer, container)
     if reads is not None:
-        if tracer.called_back != called_back or any(map(callable, kwargs.values())):
+        if not again:
             reads.problem(f"what changes a {type(container).__name__} calls back", site)
         if any(op.kind == "effect" or op in reads.impure for op in tracer.tape.ops[start:]):
             reads.problem(
@@ -148,8 +154,7 @@ def write_container(
             )
     if result is not NotImplemented:
         effect(tracer, site, fn, (target, *given), kwargs)
-    if id(target.value) in tracer.scopes:  # which code sees by its names
-        lower(tracer, container)
+    write_through(tracer, container, fn, given, kwargs, again)
     return result
 
 

@@ -74,10 +74,6 @@ KNOWN = {
         test_list.ListTest.test_reversed_pickle""",
     "recursion that C code stops": """
         test_list.ListTest.test_repr_deep""",
-    "an entry of sys.modules is seen by others when the run has ended": """
-        test_operator.*OperatorPickleTestCase.test_attrgetter
-        test_operator.*OperatorPickleTestCase.test_itemgetter
-        test_operator.*OperatorPickleTestCase.test_methodcaller""",
 }
 
 

@@ -1,0 +1,79 @@
+"""Writing through: a container outside holds at every moment what plain Python would have put there by then.
+
+Words
+-----
+through   what the run does to a shadow is done to its original at once, so that code behind the tracer's back (C code
+          that comes upon it, a callback, another thread) sees it.
+mirror    what the run knows an original to hold: changed with it, and so unlike it where somebody else has changed it.
+behind    of an original that waits for the end of the run: something was put there that cannot be made plain before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .errors import TraceError
+from .frames import MUTABLE
+from .session import Tracer
+
+
+def write_through(
+    tracer: Tracer, shadow: Any, fn: Callable[..., Any], args: Any, kwargs: Any, again: bool
+) -> None:
+    """Do to an original what was done to its shadow; ``again`` says whether ``fn`` may be called once more."""
+    known = tracer.originals.get(id(shadow))
+    if known is None or known[1] is shadow or type(shadow) not in MUTABLE:
+        return
+    original = known[1]
+    if id(original) in tracer.behind:
+        return
+    shadows = tracer.shadows_of.get(id(original), [shadow])
+    memo: dict[int, Any] = {id(x): (x, original) for x in shadows}  # which may be an argument too
+    refusal = tracer.refusal
+    try:
+        if not again:
+            marked = id(original) in tracer.changed
+            carry_over(tracer, shadow)
+            if not marked:
+                tracer.changed.discard(id(original))
+            return
+        given = [border.lower(tracer, x, memo) for x in args]
+        options = {key: border.lower(tracer, x, memo) for key, x in kwargs.items()}
+    except TraceError:
+        tracer.refusal = refusal  # it may be gone when the run ends
+        tracer.behind.add(id(original))
+        return
+    mirror = mirror_of(tracer, original)
+    for held in (mirror, original):  # in this order, for the original may be among the arguments
+        if held is not None:
+            try:
+                fn(held, *given, **options)
+            except Exception:  # which the shadow has not raised: somebody else has changed it
+                tracer.behind.add(id(original))
+                return
+
+
+def carry_over(tracer: Tracer, shadow: Any) -> None:
+    """Let an original hold what its shadow holds."""
+    original = tracer.originals[id(shadow)][1]
+    if original is not shadow and id(original) not in tracer.behind:
+        border.sync(tracer, original, shadow, {id(shadow): (shadow, original)}, False)
+        tracer.mirrors.pop(id(original), None)
+
+
+def mirror_of(tracer: Tracer, original: Any) -> Any:
+    """The mirror of an original; None for what lies outside only since the run has put it there."""
+    mirror = tracer.mirrors.get(id(original))
+    shadows = [x for x in tracer.shadows_of[id(original)] if id(x) in tracer.before]
+    if mirror is None and shadows:
+        before = tracer.before[id(shadows[0])]
+        mirror = border.empty_like(original)
+        mirror.update(before) if isinstance(mirror, (dict, set)) else mirror.extend(before)
+        tracer.mirrors[id(original)] = mirror
+        for x in shadows:
+            tracer.before[id(x)] = mirror
+    return mirror
+
+
+from . import border  # noqa: E402  (border and this module need each other)
