@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from .arrays import save
-from .box import ArrayBox
+from .box import ArrayBox, Box
 from .record import operand
 from .session import Tracer
 from .tape import Effect, External, Site
@@ -31,7 +31,13 @@ def effect(
         keep_stored(tracer, site, args)
         keep_stored(tracer, site, kwargs)
         leaf = partial(referred, tracer)
-    args, options = (operand(opened(x, leaf), arrays) for x in (args, kwargs))
+    args = tuple(
+        [
+            x.op if type(x) is Box else x if type(x) in SIMPLE else operand(opened(x, leaf), arrays)
+            for x in args
+        ]
+    )
+    options = operand(opened(kwargs, leaf), arrays) if kwargs else {}
     if reads is not None:
         outside = {id(box.memory) for box, _ in tracer.inputs}
         if any(box.memory.writes and id(box.memory) in outside for box in arrays):
@@ -39,6 +45,9 @@ def effect(
         reads.handed_out += [(box, box.memory.writes) for box in arrays]
     tracer.tape.ops.append(Effect(fn, args, options, None, site, tracer.tape))
     save(arrays)
+
+
+SIMPLE = frozenset((float, int, bool, complex, str, type(None), External))
 
 
 def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .box import Box
 from .errors import TraceError
 from .frames import MUTABLE
 from .session import Tracer
@@ -28,30 +29,44 @@ def write_through(
     original = known[1]
     if id(original) in tracer.behind:
         return
-    shadows = tracer.shadows_of.get(id(original), [shadow])
-    memo: dict[int, Any] = {id(x): (x, original) for x in shadows}  # which may be an argument too
+    if not again:
+        marked = id(original) in tracer.changed
+        if put_behind(tracer, original, lambda: carry_over(tracer, shadow)) and not marked:
+            tracer.changed.discard(id(original))
+        return
+    plain = [x.value if type(x) is Box else x for x in args]
+    if kwargs or not SIMPLE.issuperset(map(type, plain)):
+        memo = {id(x): (x, original) for x in tracer.shadows_of.get(id(original), [shadow])}
+
+        def lower() -> None:
+            nonlocal kwargs
+            plain[:] = [border.lower(tracer, x, memo) for x in args]
+            kwargs = {key: border.lower(tracer, x, memo) for key, x in kwargs.items()}
+
+        if not put_behind(tracer, original, lower):
+            return
+    mirror = tracer.mirrors.get(id(original)) or mirror_of(tracer, original)
+    try:
+        if mirror is not None:  # first, for the original may be among the arguments
+            fn(mirror, *plain, **kwargs)
+        fn(original, *plain, **kwargs)
+    except Exception:  # which the shadow has not raised: somebody else has changed it
+        tracer.behind.add(id(original))
+
+
+SIMPLE = frozenset((float, int, bool, complex, str, type(None)))
+
+
+def put_behind(tracer: Tracer, original: Any, lower: Callable[[], None]) -> bool:
+    """Make what goes to an original plain; False where that cannot be done yet, and the original falls behind."""
     refusal = tracer.refusal
     try:
-        if not again:
-            marked = id(original) in tracer.changed
-            carry_over(tracer, shadow)
-            if not marked:
-                tracer.changed.discard(id(original))
-            return
-        given = [border.lower(tracer, x, memo) for x in args]
-        options = {key: border.lower(tracer, x, memo) for key, x in kwargs.items()}
+        lower()
     except TraceError:
         tracer.refusal = refusal  # it may be gone when the run ends
         tracer.behind.add(id(original))
-        return
-    mirror = mirror_of(tracer, original)
-    for held in (mirror, original):  # in this order, for the original may be among the arguments
-        if held is not None:
-            try:
-                fn(held, *given, **options)
-            except Exception:  # which the shadow has not raised: somebody else has changed it
-                tracer.behind.add(id(original))
-                return
+        return False
+    return True
 
 
 def carry_over(tracer: Tracer, shadow: Any) -> None:
