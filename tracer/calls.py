@@ -424,9 +424,17 @@ def has_begun(error: BaseException, twin: Any) -> bool:
 def is_untraced(fn: Any) -> bool:
     """Whether a function is run as it is: but what members of an Enum are asked for is read from them."""
     root = root_of(fn)
-    if root == "enum" and fn.__qualname__.partition(".")[0] in ("property", "Enum", "Flag"):
-        return False
+    if root == "enum":
+        owner, _, name = fn.__qualname__.partition(".")
+        if owner in ("property", "Enum", "Flag") or (owner == "EnumType" and name in MEMBERS):
+            return False
     return root in UNTRACED or fn.__name__ in CREATORS
+
+
+# What gives the members of an Enum.
+MEMBERS = frozenset(
+    f"__{name}__" for name in ("getitem", "iter", "reversed", "members", "len", "contains")
+)
 
 
 def root_of(fn: Any) -> str:

@@ -88,6 +88,7 @@ class GuardWriter:
                                 f"{self.names[other]} is {self.names[one]}",
                                 f"{other} is also {one}",
                             )
+        yield from self.distinct()
         if arrays:
             found = [
                 p for p in self.reads.all() if p.check in ("array", "same") and p in self.names
@@ -99,6 +100,23 @@ class GuardWriter:
                     shared = np.may_share_memory(one.value, other.value)
                     text = f"{overlap}({self.names[one]}, {self.names[other]}) is not {shared}"
                     yield text, f"{one} and {other} share memory in another way"
+
+    def distinct(self) -> Iterator[tuple[str, str]]:
+        """Conditions under which an object among the arguments is one with another object that was another one."""
+        kinds: dict[type, dict[int, Place]] = {}
+        for place in self.reads.all():
+            kind = type(place.value)
+            if place.check == "type" and place in self.names and kind.__flags__ & HEAP_TYPE:
+                kinds.setdefault(kind, {}).setdefault(id(place.value), place)
+        given = {*self.reads.arguments, *self.reads.keywords.values(), self.reads.function}
+        for kind, found in kinds.items():
+            places = list(found.values())
+            if len(places) > 1 and any(root_of(place) in given for place in places):
+                ids = ", ".join(f"id({self.names[place]})" for place in places)
+                text = f"len({{{ids}}}) != {len(places)}"
+                if len(places) == 2:
+                    text = " is ".join(self.names[place] for place in places)
+                yield text, f"two objects of {kind.__name__} are one"
 
     def visit_constant(self, place: Place) -> None:
         """Guard what is read from an object that stands for itself."""
@@ -480,6 +498,13 @@ def held(place: Place) -> str:
     if place.check == "keys":
         return with_keys(place.value, place.key_list or [])
     return seen(place.check, place.value)
+
+
+def root_of(place: Place) -> Place:
+    """Where the way to a place begins."""
+    while place.parent is not None:
+        place = place.parent
+    return place
 
 
 def on_cycle(place: Place) -> list[Place]:
