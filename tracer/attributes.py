@@ -141,6 +141,17 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
     return None
 
 
+def noted_of_class(tracer: Tracer, cls: Any, name: str, value: Any) -> Place | None:
+    """Note that an attribute of a class was read. A number or array is that of the base that has it, for all."""
+    owner, reads = owner_of(cls, name), tracer.reads
+    if reads is None or owner is cls or type(value) in ATOMS:
+        return noted(tracer, cls, name, value)
+    reads.note(reads.constant(cls), "attribute", "__mro__", cls.__mro__).check = "is"
+    for base in cls.__mro__[: cls.__mro__.index(owner)]:
+        reads.note(reads.constant(base), "own", name, MISSING)
+    return noted(tracer, owner, name, value)
+
+
 def noted_above(reads: Reads, bound: Any, name: str) -> Place | None:
     """Note what ``super()`` finds, and that the classes before it have nothing under the name."""
     kind: Any = bound.__self_class__
@@ -306,7 +317,8 @@ def load_of_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
             note_member(tracer, meta, "__getattr__")
             return calls.call(tracer, site, custom, (cls, name), {})
     value = getattr(cls, name)
-    return leaf(tracer, owner_of(cls, name), name, value, True, noted(tracer, cls, name, value))
+    place = noted_of_class(tracer, cls, name, value)
+    return leaf(tracer, owner_of(cls, name), name, value, True, place)
 
 
 def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
@@ -425,11 +437,16 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     value = stand_ins.own(get(obj, name))
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         return follow(tracer, site, Reading(name), value, origin)
-    place = noted(tracer, obj, name, value)
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
-        if place is None and tracer.reads is not None:
-            place = noted(tracer, kind, name, value)
+        place = None
+        if tracer.reads is not None:
+            if type(value) in ATOMS:  # which is looked at as it is, and shared with nobody
+                place = noted(tracer, obj, name, value)
+            elif own is not None:  # it is the class's, which others may read there
+                noted(tracer, obj, name, MISSING, "own")
+            place = noted_of_class(tracer, kind, name, value) if place is None else place
         return leaf(tracer, owner_of(kind, name), name, value, True, place)
+    place = noted(tracer, obj, name, value)
     return leaf(
         tracer,
         obj,

@@ -233,11 +233,23 @@ def rebuilt(value: Any, parts: list[Any]) -> Any:
     return type(value)(parts)
 
 
+def is_error(args: Any, value: Any) -> bool:
+    """Whether finite numbers give one that is not, of which NumPy's error state says what is to be done."""
+    kind = getattr(value, "dtype", None)
+    if kind is None or kind.kind not in "fc" or np.isfinite(value).all():
+        return False
+    return all(isinstance(x, (int, float, complex)) or np.isfinite(x).all() for x in args)
+
+
 def born(
     tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, pure: bool
 ) -> Any:
     """The result of a call that no traced value went into."""
     kind = type(value)
+    if tracer.reads is not None and type(fn) is np.ufunc and is_error(args, value):
+        tracer.reads.problem(
+            f"{fn.__name__} of constants is no finite number: NumPy may warn", site
+        )
     if is_traced_array(value):
         known = tracer.arrays.get(id(value))
         if known is not None and known.value is value:
