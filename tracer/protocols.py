@@ -244,9 +244,14 @@ def length(tracer: Tracer, site: Site, value: Any) -> Any:
     return result if 0 <= result <= sys.maxsize else verdict(value, "__len__", result, len)
 
 
+def index_method(value: Any) -> Any:
+    """The ``__index__`` in Python that CPython asks: not that of an integer, which is one already."""
+    return MISSING if issubclass(type(value), int) else python_special(value, "__index__")
+
+
 def index(tracer: Tracer, site: Site, value: Any) -> Any:
     """The integer that an object stands for, in a box if it is traced; any other value as it is."""
-    found = python_special(value, "__index__")
+    found = index_method(value)
     if found is MISSING:
         if is_object(value):
             looked_at(tracer, site, value)
@@ -258,7 +263,7 @@ def index(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def position(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same of an index: what is no position at all is left for C code to refuse."""
-    found = python_special(value, "__index__")
+    found = index_method(value)
     if found is MISSING:
         return index(tracer, site, value)
     result = invoke(tracer, site, found, value)

@@ -124,7 +124,13 @@ class Stretch:
                 return False
             if op.kind == "guard":
                 self.last.append(op)
-            elif op.kind == "input" or (not inner and not self.is_repeatable(op)):
+            elif op.kind == "input":
+                self.first[op] = None
+            elif not inner and not self.is_repeatable(op):
+                if (
+                    self.last
+                ):  # it is asked for when something has been decided, and so must be again
+                    return False
                 self.first[op] = None
             elif self.is_repeatable(op):
                 self.body[op] = None

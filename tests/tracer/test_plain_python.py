@@ -475,3 +475,30 @@ def test_items_of_the_dict_of_an_object_are_no_attributes():
         return model.ratio, list(log), list(model.__dict__)
 
     check_like_python(f)
+
+
+class Whole(int):
+    """An integer whose ``__index__`` CPython never asks."""
+
+    def __index__(self):
+        return 1
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: [10, 20, 30][Whole(2)],
+        lambda: "abcd"[Whole(2) :],
+        lambda: np.arange(5.0)[Whole(2)],
+        lambda: [0] * Whole(2),
+        lambda: list(range(Whole(2))),
+        lambda: math.factorial(Whole(3)),
+        lambda: chr(Whole(65)),
+        lambda: round(1.2345, Whole(2)),
+        lambda: [1, 2, 3].pop(Whole(2)),
+        lambda: operator.index(Whole(2)),
+        lambda: hex(Whole(2)),
+    ],
+)
+def test_an_integer_of_a_derived_class_is_its_own_index(f):
+    check_like_python(f)

@@ -593,3 +593,28 @@ def test_a_pullback_answers_for_the_moment_of_its_call():
         value, back = pullback(lambda x: shift(x).sum(), x)
         x[:] = 100.0
         assert_same(back(1.0)[0], (VECTOR - 2.0) + (VECTOR + 1.0))
+
+
+def test_what_is_asked_for_after_a_decision_is_asked_for_after_it():
+    asked = []
+
+    @functools.lru_cache
+    def twice(n):
+        asked.append(n)
+        return n * 2.0
+
+    @checkpoint
+    def f(x):
+        return x * twice(int(x)) + x * rng.normal(size=int(x)).sum()
+
+    points = (1.0, 2.0, 1.0, 2.0, 1.0, 5.0, 2.0)
+    rng = np.random.default_rng(7)
+    wanted = [f.__wrapped__(x) for x in points]
+    plain = [*asked]
+    for on in (False, True):
+        asked.clear()
+        twice.cache_clear()
+        rng = np.random.default_rng(7)
+        with jit(on):
+            assert [value_and_grad(f)(x)[0] for x in points] == wanted
+        assert asked == plain
