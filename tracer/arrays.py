@@ -117,6 +117,10 @@ def current(box: ArrayBox) -> Op:
     if box.view is None:
         from .places import blame, user_site
 
+        if is_constant(memory, box.op.tape):  # what it holds now is as good
+            box.op = append(box.op.tape, np.array, (box.value.copy(),), {}, box.value, box.op.site)
+            box.seen = memory.writes
+            return box.op
         raise TraceError(
             f"{blame(user_site())}: an array shares its memory with another array that was written to, and neither was "
             "made from the other inside the traced function; pass a copy of one of them"
@@ -126,6 +130,19 @@ def current(box: ArrayBox) -> Op:
     box.op = append(box.op.tape, fn, (source, *args), kwargs, box.value, box.op.site)
     box.seen = memory.writes
     return box.op
+
+
+def is_constant(memory: Memory, tape: Any) -> bool:
+    """Whether nothing that was written to a storage has a derivative that somebody may ask for."""
+    from .session import active
+
+    tracer = active.tracer
+    if tracer is None:
+        return False
+    if tracer.reads is not None:
+        tracer.reads.problem("an array lies in memory that was written to in another way")
+    inside = [op for op in tape.ops if lies_in(op.value, memory)]
+    return not any(map(tracer.dependence.has, inside))
 
 
 def box_array(op: Op, operands: list[ArrayBox], fresh: bool) -> ArrayBox:

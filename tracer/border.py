@@ -611,6 +611,7 @@ def lower(
     elif kind is Template:
         return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
+        memo[id(value)] = (value, value)
         for key, x in list(own_dict(value).items()):
             if type(x) in PRIVATE or is_container(x):
                 plain = lower(tracer, x, memo, final)

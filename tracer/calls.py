@@ -214,7 +214,8 @@ def primitive(
 ) -> Any:
     """Record a callable that the registry knows."""
     is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
-    if type(fn) is FunctionType and rule.kind != registry.CALLER and not is_recorded:
+    looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
+    if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
     if (
         kwargs

@@ -63,7 +63,7 @@ from .protocols import (
 from .reads import HEAP_TYPE, Reads, static
 from .record import append, born, finish, has_box, operand, raised, record
 from .session import Tracer
-from .slots import is_object, plain_of
+from .slots import is_object, kind_of, plain_of
 from .structure import is_container
 from .tape import Guard, Site, fn_name
 from .text import PRIVATE, STRINGS
@@ -195,7 +195,11 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     if (known and fn in CONSUMERS) or name in TAKERS:
         merging = isinstance(fn, type) and issubclass(fn, dict)
         merging = merging or (name == "update" and isinstance(owner, dict))
-        args = tuple([taken(tracer, site, x, merging) for x in args])
+        own = attribute(fn, "__objclass__") is not None  # the first is what it works on
+        if own and args and issubclass(kind_of(args[0]), dict):
+            merging = name == "update"
+        given = [taken(tracer, site, x, merging) for x in args[own:]]
+        args = (*args[:own], *given)
         if (
             (fn is sorted or fn is set or fn is frozenset or name == "join")
             and args

@@ -22,6 +22,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 from numpy.lib.stride_tricks import sliding_window_view as swv
 
+import wengert
 from helpers import Verdicts
 
 sp = pytest.importorskip("scipy.sparse")
@@ -1332,3 +1333,23 @@ for kind in MADE:
 @programs.each
 def test_like_python_or_refused(run, points, refused):
     programs.check(run, points, refused)
+
+
+def test_constant_arrays_may_share_memory_in_any_way():
+    class Keeper:
+        """Stands for an object of C code, which hands out what it was given."""
+
+        def __init__(self, array):
+            self.buffer = memoryview(array)
+
+    def f(x, k):
+        a = np.array([1.0, 2.0]) * scale[0]
+        kept = Keeper(a)
+        a[0] = 5.0
+        return x * np.asarray(kept.buffer).sum() * k
+
+    scale = [1.0]
+    for on in (False, True):
+        with wengert.jit(on):
+            for scale[0] in (1.0, 1.0, 1.0, 2.0, 3.0):
+                assert wengert.value_and_grad(f)(1.5, 2.0) == (f(1.5, 2.0), f(1.0, 2.0))

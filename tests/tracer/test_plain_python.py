@@ -502,3 +502,68 @@ class Whole(int):
 )
 def test_an_integer_of_a_derived_class_is_its_own_index(f):
     check_like_python(f)
+
+
+class Ordered(dict):
+    """A dict whose keys come in their order, by methods in Python."""
+
+    def __iter__(self):
+        return iter(sorted(dict.keys(self)))
+
+    def update(self, *args, **kwargs):
+        dict.update(self, *args, **kwargs)
+
+
+class Grown(list):
+    def __iter__(self):
+        return iter([*list.__iter__(self), 10.0])
+
+    def extend(self, items):
+        list.extend(self, items)
+
+
+def test_what_an_unbound_method_works_on_is_not_iterated_over():
+    def f(x):
+        d, l = Ordered(), Grown([x])
+        d.update({"b": x, "a": 2.0}, c=x)
+        d.update(Ordered(e=x))
+        l.extend([2.0, x])
+        l.extend(Grown([x]))
+        s = {1.0}
+        set.update(s, [2.0], d)
+        return (
+            [*d],
+            dict.__getitem__(d, "b"),
+            sum(l),
+            list.__len__(l),
+            len(s),
+            sorted(dict.values(d)),
+        )
+
+    for on in (False, True):
+        with jit(on):
+            for _ in range(3):
+                assert pullback(f, 1.5)[0] == f(1.5)
+
+
+def test_a_class_that_holds_itself_in_a_container_may_be_stored():
+    class Node:
+        pass
+
+    Node.family = (Node, [Node], {"me": Node})
+    held, table = [], {}
+
+    def f(x):
+        held.append(Node)
+        table["k"] = (Node, x)
+        return x * len(Node.family) * len(held)
+
+    for on in (False, True):
+        with jit(on):
+            held.clear()
+            assert [value_and_grad(f)(1.5) for _ in range(3)] == [
+                (4.5, 3.0),
+                (9.0, 6.0),
+                (13.5, 9.0),
+            ]
+            assert table == {"k": (Node, 1.5)} and held == [Node] * 3
