@@ -118,7 +118,7 @@ def write_container(
         tracer.loops.store(container) if type(container) is list else tracer.loops.write()
     known = tracer.originals.get(id(container))
     reads = tracer.reads
-    others = siblings(tracer, container)
+    others = siblings(tracer, container) if known is not None or tracer.joined else []
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
     shared = known is not None and type(container) in MUTABLE

@@ -207,8 +207,16 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             statics = looked_at[rule, frame]
             key = (*key[:4], pinned(leaves, statics))
         if not found.momentary:
+            forget_values(found.tape)
             cache[key] = found
     return found, leaves
+
+
+def forget_values(tape: Tape) -> None:
+    """Let go of the arrays that a small tape was traced with: of a kept one only types and shapes matter."""
+    for op in (*tape.inputs, *tape.ops):
+        if isinstance(op.value, np.ndarray):
+            op.value = np.broadcast_to(np.zeros((), op.value.dtype), op.value.shape)
 
 
 def is_asked(op: Op) -> bool:

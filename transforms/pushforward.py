@@ -30,6 +30,7 @@ from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name
 from .expand import (
     Expansion,
     Stage,
+    forget_values,
     is_whole,
     leaves_of,
     operand_count,
@@ -103,6 +104,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
             looked_at.setdefault((rule, frame), set()).update(drawn)
             statics = looked_at[rule, frame]
         if not found.momentary:
+            forget_values(found.tape)
             cache[base, pinned(leaves, statics)] = found
     return found, inputs
 

@@ -990,3 +990,24 @@ def test_options_that_became_inputs_are_guarded_where_a_rule_looks_at_them():
             np.testing.assert_array_equal(pullback(f, a)[1](np.ones(3))[0], expected)
     finally:
         del rules[turned]
+
+
+def test_arguments_die_with_their_calls():
+    def plain(v):
+        return (v["w"] * v["w"]).sum()
+
+    def product(w):
+        return (w @ w) * np.sin(w).sum()
+
+    for f, wrap in ((plain, lambda w: {"w": w}), (product, lambda w: w)):
+        for on in (False, True):
+            clear_cache()
+            with jit(on):
+                seen = []
+                for _ in range(4):
+                    w = np.ones(37)  # rules have been traced for other sizes
+                    seen.append(weakref.ref(w))
+                    value_and_grad(f)(wrap(w))
+                    del w
+                gc.collect()
+                assert [r() for r in seen] == [None] * 4
