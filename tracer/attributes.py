@@ -12,6 +12,7 @@ import functools
 import operator
 import types
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,6 @@ PLAIN = frozenset(
         types.BuiltinFunctionType,
         types.MethodDescriptorType,
         types.WrapperDescriptorType,
-        types.GeneratorType,
     )
     + (
         types.CodeType,
@@ -185,7 +185,7 @@ class Namespace(dict[str, Any]):
 
     @intrinsic
     def __setitem__(self, name: str, value: Any) -> None:
-        write(self.tracer, places.user_site(), self.owner, name, value)
+        write(self.tracer, places.user_site(), self.owner, name, value, put_own)
         super().__setitem__(name, value)
 
     @intrinsic
@@ -272,6 +272,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return obj.append if obj.shadow is None else obj.shadow.append
     if kind in PLAIN:
         return getattr(obj, name)
+    if kind is types.GeneratorType:
+        return load_generator(obj, name)
     if kind is types.FrameType:
         return load_frame(tracer, obj, name)
     if kind is types.FunctionType and name in OF_FUNCTIONS:
@@ -487,6 +489,12 @@ def load_function(tracer: Tracer, site: Site, fn: types.FunctionType, name: str)
     return leaf(tracer, fn, name, calls.code_of(fn), True, noted(tracer, fn, name, fn.__code__))
 
 
+def load_generator(generator: types.GeneratorType[Any, Any, Any], name: str) -> Any:
+    """An attribute of a generator: the traced function sees its own code, and its own iterators."""
+    value = stand_ins.own(getattr(generator, name))
+    return calls.rewrite.original(value) if type(value) is types.CodeType else value
+
+
 def load_frame(tracer: Tracer, frame: types.FrameType, name: str) -> Any:
     """An attribute of a frame: the traced function sees its own code, and none of our frames."""
     if name == "f_code":
@@ -582,8 +590,16 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
 INSTEAD = {"shape": "reshape", "dtype": "view", "strides": "np.lib.stride_tricks.as_strided"}
 
 
-def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
+def write(
+    tracer: Tracer,
+    site: Site,
+    obj: Any,
+    name: str,
+    value: Any,
+    store: Callable[..., None] | None = None,
+) -> None:
     """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
+    store = put if store is None else store
     name = bare(name)
     if tracer.texts.drawn and type(static(type(obj), name)) is types.GetSetDescriptorType:
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
@@ -593,18 +609,20 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         if type(obj) is types.FunctionType and name in REMAKES:
             value = remade(tracer, obj, name, value)
         plain = lower(tracer, value)
-        put(obj, name, plain)
-        if not is_constant(tracer, operand(value, [])):
+        store(obj, name, plain)
+        if store is put and not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
         tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
+            if store is put_own and not is_set_likewise(tracer, obj, name):
+                tracer.reads.problem(f"{name!r} is put into the __dict__ of an object", site)
         effect(tracer, site, setattr, (obj, name, value), {})
     else:
         if name == "default_factory" and isinstance(obj, defaultdict):
             value = stand_ins.kept(site, value, None)
-        put(obj, name, value)
+        store(obj, name, value)
         if type(obj) is OrderedDict and id(obj) in tracer.originals and tracer.reads is not None:
             tracer.reads.problem(f"the attribute {name!r} of an OrderedDict outside is set", site)
 
@@ -640,6 +658,23 @@ def put(obj: Any, name: str, value: Any) -> None:
         setattr(obj, name, value)
     else:
         object.__setattr__(obj, name, value)
+
+
+def put_own(obj: Any, name: str, value: Any) -> None:
+    """``obj.__dict__[name] = value``: the class is not asked."""
+    if isinstance(obj, (type, types.ModuleType)):
+        put(obj, name, value)
+    else:
+        own_dict(obj)[name] = value
+
+
+def is_set_likewise(tracer: Tracer, obj: Any, name: str) -> bool:
+    """Whether to set an attribute does what it does to put it into the object's ``__dict__``."""
+    if isinstance(obj, (type, types.ModuleType)):
+        return True
+    found = note_member(tracer, type(obj), name)
+    note_descriptor(tracer, found)
+    return type(name) is str and (found is MISSING or not is_data_descriptor(type(found)))
 
 
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:

@@ -601,13 +601,7 @@ def lower(
         for held in gc.get_referents(value):
             lower(tracer, held, memo, final)
     elif kind is functools.partial:
-        memo[id(value)] = (value, value)
-        held = [value.func, *value.args, *value.keywords.values()]
-        plain = [lower(tracer, x, memo, final) for x in held]
-        if any(a is not b for a, b in zip(held, plain, strict=True)):
-            count = 1 + len(value.args)
-            keywords = dict(zip(value.keywords, plain[count:], strict=True))
-            value.__setstate__((plain[0], tuple(plain[1:count]), keywords, value.__dict__))
+        lower_partial(tracer, value, memo, final)
     elif kind is Template:
         return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
@@ -786,6 +780,25 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
     fn.__code__ = rewrite.original(fn.__code__)
 
 
+def lower_partial(
+    tracer: Tracer, value: functools.partial[Any], memo: dict[int, Any], final: bool
+) -> None:
+    """The same for a partial: while the run goes on it keeps its boxes, which whoever calls it passes on."""
+    memo[id(value)] = (value, value)
+    held = [value.func, *value.args, *value.keywords.values()]
+    if not final:
+        tracer.pending.append(value)
+        for x in held:
+            if type(x) not in BOXES:
+                lower(tracer, x, memo, final)
+        return
+    plain = [lower(tracer, x, memo, final) for x in held]
+    if any(a is not b for a, b in zip(held, plain, strict=True)):
+        count = 1 + len(value.args)
+        keywords = dict(zip(value.keywords, plain[count:], strict=True))
+        value.__setstate__((plain[0], tuple(plain[1:count]), keywords, value.__dict__))
+
+
 def lower_cell(tracer: Tracer, cell: Any, memo: dict[int, Any], final: bool) -> None:
     try:
         held = cell.cell_contents
@@ -811,7 +824,7 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     for key, value in attributes(instance).items():
         plain = lower(tracer, value, memo, final)
         if plain is not value:
-            object.__setattr__(instance, key, plain)
+            frames.put(instance, key, plain)
             if not final:
                 tracer.overlay[id(instance), key] = (instance, plain, value)
     if not final:
@@ -825,12 +838,32 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
         for name, member in vars(cls).items():
             if type(member) is types.MemberDescriptorType and cls.__module__ == "builtins":
                 value = getattr(error, name, None)
-                plain = lower(tracer, value, memo, final)
+                plain = lower_member(tracer, value, memo, final)
                 if plain is not value:
                     with contextlib.suppress(AttributeError, TypeError):  # it is read-only
                         setattr(error, name, plain)
     if final:
         tracebacks.make_plain(error, lambda value: lower(tracer, value, memo, True))
+
+
+# Iterators of which another can be made that stands at the same place.
+REBUILT = frozenset(map(type, (iter([]), iter(()), reversed([])))) | {zip, enumerate, map, filter}
+
+
+def lower_member(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
+    """The same for one of them. An iterator, of which an attribute was asked that it has not, nobody steps."""
+    if not final and (type(value) is types.GeneratorType or is_iterator(value)):
+        return value
+    if type(value) not in REBUILT:
+        return lower(tracer, value, memo, final)
+    make, parts, *state = value.__reduce__()
+    plain = [lower_member(tracer, x, memo, final) for x in parts]
+    if all(a is b for a, b in zip(parts, plain, strict=True)):
+        return value
+    new = make(*plain)
+    if state:
+        new.__setstate__(*state)
+    return new
 
 
 COLLECTIONS = (list, dict, set, deque)
@@ -977,8 +1010,8 @@ def settle(tracer: Tracer) -> None:
             changed = True
         if changed:
             cell.cell_contents = plain
-    for fn in tracer.pending:
-        lower_function(tracer, fn, memo, True)
+    for escaped in tracer.pending:
+        lower(tracer, escaped, memo, True)
     for scope in tracer.scopes.values():
         scope.settle(tracer, memo)
 

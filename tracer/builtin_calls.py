@@ -38,7 +38,7 @@ from .depth import depth, recursion_limit
 from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
-from .holders import held, hold_all
+from .holders import held, hold_all, may_hold
 from .kinds import isinstance, member, own_dict, static
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
@@ -431,7 +431,10 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, print, args, kwargs)
     origin = behind(tracer, site, args)
     if origin is not None:
-        hold_all(tracer.texts, kwargs.get("file") or sys.stdout, origin)
+        file = kwargs.get("file")
+        file = sys.stdout if file is None else file
+        if may_hold(file):
+            hold_all(tracer.texts, file, origin)
 
 
 @handles(builtins.__build_class__)

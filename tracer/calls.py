@@ -561,9 +561,9 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         place = function_place(tracer, fn, owner)
         if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
             hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
-        cells = tuple(
+        cells = fn.__closure__ and tuple(
             shadow_cell(tracer, c, n, i, place, fn)
-            for i, (c, n) in enumerate(zip(fn.__closure__ or (), code.co_freevars, strict=True))
+            for i, (c, n) in enumerate(zip(fn.__closure__, code.co_freevars, strict=True))
         )
         twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
         twin.__qualname__ = fn.__qualname__
@@ -676,18 +676,24 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     rest = iter(args)
     first = [next(rest) if placeholder is not None and x is placeholder else x for x in fn.args]
     place = None if reads is None else reads.of(fn)
+    changed = tracer.shadows.get(id(fn.keywords))  # by this run, or it has looked at them
     if reads is not None and place is not None:
         reads.note(place, "attribute", "func", fn.func)
-        reads.note(place, "keywords", None, tuple(fn.keywords))
+        if changed is None:
+            reads.note(place, "keywords", None, tuple(fn.keywords))
         reads.note(place, "arguments", None, len(fn.args))
     first = [
         enter_from(tracer, fn, i, x, "partial", read(tracer, place, "partial argument", i, x))
         for i, x in enumerate(first)
     ]
-    keywords = {
-        k: enter_from(tracer, fn, k, x, k, read(tracer, place, "partial keyword", k, x))
-        for k, x in fn.keywords.items()
-    }
+    if changed is None:
+        keywords = {
+            k: enter_from(tracer, fn, k, x, k, read(tracer, place, "partial keyword", k, x))
+            for k, x in fn.keywords.items()
+        }
+    else:
+        protocols.looked_at(tracer, site, changed[1])
+        keywords = changed[1]
     inner = fn.func
     if tracer.holder_of(fn) is not None:
         own = None if reads is None or place is None else reads.of(inner)

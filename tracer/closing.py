@@ -95,11 +95,11 @@ def mapped_function(fn: FunctionType, leaf: Callable[[Any], Any], memo: dict[int
     memo[id(fn)] = (fn, fn)  # what it calls itself by may stay, if it holds nothing
     if not any(True for _ in held(fn, set())):
         return fn
-    cells = tuple(types.CellType() for _ in fn.__closure__ or ())
+    cells = fn.__closure__ and tuple(types.CellType() for _ in fn.__closure__)
     new = FunctionType(fn.__code__, fn.__globals__, fn.__name__, None, cells)
     new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
     memo[id(fn)] = (fn, new)
-    for cell, old in zip(cells, fn.__closure__ or (), strict=True):
+    for cell, old in zip(cells or (), fn.__closure__ or (), strict=True):
         try:
             content = old.cell_contents
         except ValueError:

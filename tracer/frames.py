@@ -146,8 +146,16 @@ def option_of(value: Any) -> Any:
 
 
 def put(instance: Any, name: str, value: Any) -> None:
-    """Set an attribute without asking the class."""
-    object.__setattr__(instance, name, value)
+    """Set an attribute where ``attributes`` finds it: no property of its name, and nobody's method, is asked."""
+    own = own_dict(instance)
+    if type(own) is dict and name in own:
+        own[name] = value
+        return
+    for cls in type(instance).__mro__:
+        if type(slot := cls.__dict__.get(name)) is types.MemberDescriptorType:
+            slot.__set__(instance, value)
+            return
+    own[name] = value
 
 
 def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:

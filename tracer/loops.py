@@ -525,6 +525,10 @@ class Items:
         x = next(self.iterator)
         return self.loops.item(x) if self.passage is not None and self.passage.follows else x
 
+    def __getattr__(self, name: str) -> Any:
+        """``yield from`` asks for ``send``, ``throw`` and ``close``: an iterator that has none says so itself."""
+        return getattr(self.iterator, name)
+
 
 def handed_on(op: Op) -> Op:
     """What an op stands for that may only have been carried from one iteration to the next."""

@@ -93,7 +93,7 @@ def apply(
 def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
     if op in INPLACE and type(left) in MUTABLE and not is_object(right):
-        right = protocols.draw(right, operator.index) if is_integer(right) else right
+        right = count(right) if is_integer(right) else right
         if type(right) not in BOXES:
             return write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
@@ -125,11 +125,26 @@ def in_place(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
         result = invoke(tracer, site, found, left, right)
     elif found is not MISSING and sequence_of(kind_of(left)) is None:
         result = native_slot(tracer, site, found, left, right)
+    elif (
+        op is operator.iadd
+        and found is not MISSING
+        and kind_of(left) is not native_base(kind_of(left))
+    ):
+        return extended(
+            tracer, site, found, left, right
+        )  # a derived class is asked before the other operand
     else:
         result = NotImplemented
     if result is not NotImplemented:
         return result
     return binary(tracer, site, INPLACE[op], left, right, op)
+
+
+def extended(tracer: Tracer, site: Site, method: Any, sequence: Any, values: Any) -> Any:
+    """What the native ``__iadd__`` of a sequence makes of it."""
+    protocols.looked_at(tracer, site, sequence, values)
+    items = protocols.iterable(tracer, site, values)
+    return write_container(tracer, site, method, sequence, (items,), {})
 
 
 def has_python_slot(value: Any, names: tuple[str, str]) -> bool:
@@ -298,10 +313,9 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
         base = sequence_of(kind_of(left))
         if base is None or is_python(special(left, "__add__")):
             return NotImplemented
-        protocols.looked_at(tracer, site, left, right)
         if shown is operator.iadd and "__iadd__" in vars(base):
-            items = protocols.iterable(tracer, site, right)
-            return write_container(tracer, site, base.__iadd__, left, (items,), {})
+            return extended(tracer, site, base.__iadd__, left, right)
+        protocols.looked_at(tracer, site, left, right)
         return marks.operate(tracer, site, base.__add__, (left, right), (left, plain_of(right)))
     if op is not operator.mul:
         return NotImplemented
@@ -425,20 +439,19 @@ def native(
         if type(left) in BOXES or special(left, INPLACE_NAMES[op]) is MISSING:
             return immutable(tracer, site, op, args)
         if isinstance(left, COLLECTIONS):
-            return write_container(tracer, site, op, left, (args[1],), {})
+            right = count(args[1]) if op is operator.imul and type(args[1]) is Box else args[1]
+            return write_container(tracer, site, op, left, (right,), {})
         if tracer.reads is not None:
             tracer.reads.problem(f"a {type(left).__name__} is changed in place", site)
-    if op is not operator.mul and any(isinstance(plain_of(x), np.generic) for x in args):
-        # NumPy's scalars make arrays of lists and tuples; only ``*`` is Python's repetition.
+    if op not in NOT_OF_SCALARS and any(isinstance(plain_of(x), np.generic) for x in args):
+        # NumPy's scalars make arrays of lists and tuples.
         args = tuple([as_array(tracer, site, x) for x in args])
     if (
         len(args) == 2
         and any(type(x) in SEQUENCES for x in args)
         and not any(type(x) is ArrayBox for x in args)
     ):
-        operands = tuple(
-            [protocols.draw(x, operator.index) if is_integer(x) else plain_of(x) for x in args]
-        )
+        operands = tuple([count(x) for x in args])
         return marks.operate(tracer, site, op, args, operands)
     if not any(type(x) in BOXES for x in args):
         return marks.operate(tracer, site, op, args)
@@ -461,6 +474,15 @@ def is_integer(value: Any) -> bool:
     return type(value) is Box and isinstance(value.value, (int, np.integer))
 
 
+def count(value: Any) -> Any:
+    """How often a sequence is repeated: what is no integer is left for Python to refuse."""
+    return protocols.draw(value, operator.index) if is_integer(value) else plain_of(value)
+
+
+# ``*`` is Python's repetition, and NumPy's scalars have no ``@``.
+NOT_OF_SCALARS = frozenset((operator.mul, operator.matmul))
+
+
 def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
     """A list or tuple as NumPy takes it for an operand; anything else as it is."""
     return (
@@ -470,11 +492,17 @@ def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:
     """``a += v``: the array is written to, and stays the same array."""
+    if op is operator.imatmul and np.ndim(lower(tracer, value)) < 2:
+        op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
     try:
         new = calls.call(tracer, site, INPLACE[op], (target, value), {})
-    except Exception:
+    except Exception as error:
+        failed = error
+    else:
+        failed = None
+    if failed is not None:
         op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
-        raise
+        raise failed
     if type(new) in BOXES and (
         new.value.shape == target.value.shape or np.ndim(target.value) >= np.ndim(new.value)
     ):

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import frames
 from .arrays import current, is_traced_array
-from .border import ATOMS, is_structure, seen_attribute
+from .border import ATOMS, STAND_INS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
 from .kinds import isinstance
 from .loops import handed_on
@@ -126,6 +126,11 @@ class Reader:
             return self.array(value)
         if kind in TEXTS:
             return value.value
+        if kind in STAND_INS:
+            self.problem(
+                f"the result holds a {type(STAND_INS[kind](value)).__name__} of the outside's"
+            )
+            return None
         if is_traced_array(value):
             self.problem("an array is returned of which nobody knows where it comes from")
             return None

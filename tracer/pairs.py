@@ -472,7 +472,7 @@ def plain_function(
         return tuple([plain_function(tracer, x, outside, memo) for x in value])
     if type(value) is not FunctionType or not rewrite.is_twin(value.__code__):
         return lower(tracer, value, {}, final=True)
-    cells = tuple([outside.get(id(cell), cell) for cell in value.__closure__ or ()])
+    cells = value.__closure__ and tuple([outside.get(id(cell), cell) for cell in value.__closure__])
     code = rewrite.original(value.__code__)
     new = FunctionType(code, value.__globals__, value.__name__, None, cells)
     memo[id(value)] = (value, new)
@@ -484,7 +484,7 @@ def plain_function(
     new.__dict__.update(value.__dict__)
     new.__defaults__ = plain_function(tracer, value.__defaults__, outside, memo)
     new.__kwdefaults__ = lower(tracer, value.__kwdefaults__, {}, final=True)
-    for cell, old in zip(cells, value.__closure__ or (), strict=True):
+    for cell, old in zip(cells or (), value.__closure__ or (), strict=True):
         if cell is old:
             try:
                 cell.cell_contents = plain_function(tracer, cell.cell_contents, outside, memo)

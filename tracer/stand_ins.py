@@ -256,7 +256,8 @@ def own(value: Any) -> Any:
     if type(value) is tuple:
         parts = tuple(map(own, value))
         return value if all(map(operator.is_, parts, value)) else parts
-    return value.value if type(value) is Callback else value
+    kind = type(value)
+    return STAND_INS[kind](value) if kind in STAND_INS else value
 
 
 STAND_INS |= dict.fromkeys(

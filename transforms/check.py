@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tracer import frames
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.kinds import isinstance
 from ..tracer.run import argument_names
@@ -339,7 +340,7 @@ def put(x: Any, steps: Steps, value: Any) -> Any:
     if kind == ITEM or isinstance(x, dict):
         x[key] = part
     else:
-        object.__setattr__(x, key, part)
+        frames.put(x, key, part)
     return x
 
 

@@ -73,6 +73,11 @@ LAYOUT_OPS = frozenset(
     (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
 )
 CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
+# What is as good as another one that is equal, or can only have been there before.
+PLAIN_VALUES = ATOMS - {
+    *(type, types.FunctionType, types.MethodType, types.MethodWrapperType, types.GeneratorType),
+    *(property, staticmethod, classmethod),
+}
 LONGEST = (
     500  # operations of a path that is joined to others: it takes more than an exchange of programs
 )
@@ -244,6 +249,20 @@ class Builder:
         elif not callable(value) and not isinstance(value, (tuple, list, dict, slice)):
             raise Unfit(f"a {type(value).__name__} made by the run is used ({site})")
 
+    def lasts(self, value: Any) -> bool:
+        """Whether what the outside is handed is the very same at every call: a value, or an object that was there."""
+        kind = type(value)
+        if kind is types.BuiltinFunctionType:
+            return isinstance(value.__self__, (types.ModuleType, type, type(None)))
+        if kind in PLAIN_VALUES or (isinstance(value, CONSTANTS) and not isinstance(value, type)):
+            return True
+        if isinstance(value, type) and not value.__flags__ & HEAP_TYPE:
+            return True
+        found = [x for x in self.reads.all() if x.value is value and x.step != "constant"]
+        for place in found:
+            place.pinned = True
+        return bool(found)
+
     # Writing
 
     def constant(self, value: Any, hint: str) -> str:
@@ -281,6 +300,8 @@ class Builder:
         place = self.reads.of(tree)
         if place is not None:
             return self.names[place]
+        if isinstance(tree, (tuple, list, dict)):
+            raise Unfit(f"a {type(tree).__name__} made by the run is kept outside")
         return self.assembly.expression(tree)
 
     def named_tuple(self, kind: type, parts: Iterable[str]) -> str:
@@ -457,8 +478,9 @@ class Builder:
             self.mention((op.args, op.kwargs))
             for x in constants_in((op.args, op.kwargs)):
                 self.constant_of(x, op.site)
-                if type(x) is types.FunctionType and self.reads.of(x) is None:
-                    raise Unfit(f"a function made by the run is kept outside ({op.site})")
+                if not self.lasts(x):
+                    kind = type(x).__name__
+                    raise Unfit(f"a {kind} made by the run is kept outside ({op.site})")
 
     def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
         """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""

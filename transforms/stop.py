@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import nondiff
-from ..tracer import calls, places
+from ..tracer import calls, frames, places
 from ..tracer.box import BOXES
 from ..tracer.kinds import isinstance
 from ..tracer.session import active, intrinsic
@@ -74,5 +74,5 @@ def stopped(x: Any) -> Any:
             new[i] = stopped(y)
     else:
         for name, y in attributes(x).items():
-            object.__setattr__(new, name, stopped(y))
+            frames.put(new, name, stopped(y))
     return new

@@ -56,6 +56,9 @@ class Record:
         self.world: Any = None
         self.refused: str | None = None
         self.leak: str | None = None
+        self.too_deep = (
+            False  # how deep a recursion without end goes is nobody's to say: a play ends there
+        )
         self.answer: Any = None  # of the engine, with derivatives
         self.path: Any = None
 
@@ -160,7 +163,7 @@ class Play:
                 self.change(step)
                 continue
             self.call(step, number, record, ask)
-            if record.refused is not None or record.leak is not None:
+            if record.refused is not None or record.leak is not None or record.too_deep:
                 break
         return self.records
 
@@ -183,6 +186,11 @@ class Play:
                 raise
             except BaseException as error:
                 record.raised = error
+        if isinstance(record.raised, RecursionError):
+            record.too_deep = True
+            record.error = (name_of(RecursionError),)
+            record.raised.__traceback__ = None
+            return
         record.printed = without_addresses(out.getvalue()), without_addresses(err.getvalue())
         record.warned = [described(w) for w in warned if not is_documented(w)]
         try:
@@ -267,6 +275,9 @@ class Meter:
         if event == "opcode":
             self.path = hash((self.path, frame.f_lasti, frame.f_code.co_firstlineno))
         elif event == "line":
+            frame.f_trace_opcodes = (
+                self.opcodes
+            )  # since 3.13 it is not heard of when the call begins
             self.lines += 1
             if self.lines > self.limit:
                 raise TooLong
