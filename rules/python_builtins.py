@@ -68,7 +68,8 @@ def spread(d, z, items):
     """A cotangent ``d`` of the extremum ``z``, shared equally by those of the ``items`` that are as large."""
     chosen = [x == z for x in items]
     part = d / max(sum(chosen), 1)
-    return tuple([part if yes else 0.0 for yes in chosen])
+    zero = type(part)(0) if isinstance(part, np.generic) else 0.0  # whoever wins, of one type
+    return tuple([part if yes else zero for yes in chosen])
 
 
 def gathered(parts, z, items):

@@ -369,6 +369,15 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
             commit(box, append(op.tape, setitem, (op, Ellipsis, new), {}, box.value, site))
 
 
+def refusing(array: Any) -> Any:
+    """A copy for NumPy to refuse what is wrong about a write to an array; what is no array, itself."""
+    if not isinstance(array, np.ndarray):
+        return array
+    copy = np.copy(array)
+    copy.flags.writeable = array.flags.writeable
+    return copy
+
+
 def window_of(box: ArrayBox) -> tuple[ArrayBox, Any] | None:
     """For a window, or a view of one: the array that it is a window of, and the numbers of its elements there."""
     steps: list[Any] = []

@@ -12,7 +12,6 @@ import functools
 import operator
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -165,13 +164,46 @@ def noted_above(reads: Reads, bound: Any, name: str) -> Place | None:
 
 
 def namespace(tracer: Tracer, obj: Any) -> Any:
-    """The ``__dict__`` of something outside, as the traced function sees it at this moment."""
+    """The ``__dict__`` of something outside, as the traced function sees it from now on."""
+    if (given := given_dict(tracer, obj)) is not None:
+        return given
     noted(tracer, obj, None, tuple(own_dict(obj)), "names")
-    seen = {
+    now = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
         for k, v in own_dict(obj).items()
     }
-    return types.MappingProxyType(seen) if isinstance(obj, type) else Namespace(tracer, obj, seen)
+    if slot(obj) not in tracer.namespaces:
+        seen = now if isinstance(obj, type) else Namespace(tracer, obj, now)
+        tracer.namespaces[slot(obj)] = obj, seen
+    else:
+        seen = tracer.namespaces[slot(obj)][1]
+        if list(seen) != list(now) or any(seen[k] is not x for k, x in now.items()):
+            dict.clear(seen)
+            dict.update(seen, now)
+    return types.MappingProxyType(seen) if isinstance(obj, type) else seen
+
+
+def given_dict(tracer: Tracer, obj: Any) -> Any:
+    """The dict that the run has given something outside for its ``__dict__``, or None."""
+    known = tracer.namespaces.get(slot(obj))
+    given = known is not None and type(known[1]) is dict and not isinstance(obj, type)
+    return known[1] if given else None  # type: ignore[index]
+
+
+def show(tracer: Tracer, owner: int, name: str, value: Any) -> None:
+    """Let the ``__dict__`` that the run sees have what has just been set, or MISSING for what has gone."""
+    known = tracer.namespaces.get(owner)
+    if known is not None:
+        if value is MISSING:
+            dict.pop(known[1], name, None)
+        else:
+            dict.__setitem__(known[1], name, value)
+
+
+def renewed(tracer: Tracer, obj: Any) -> None:
+    """Let the ``__dict__`` that the run sees, if any, be as it is by now."""
+    if slot(obj) in tracer.namespaces:
+        namespace(tracer, obj)
 
 
 class Namespace(dict[str, Any]):
@@ -185,12 +217,11 @@ class Namespace(dict[str, Any]):
 
     @intrinsic
     def __setitem__(self, name: str, value: Any) -> None:
-        write(self.tracer, places.user_site(), self.owner, name, value, put_own)
-        super().__setitem__(name, value)
+        write_own(self.tracer, places.user_site(), self.owner, name, value)
 
     @intrinsic
     def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
+        self[name]  # raises what plain Python raises
         remove(self.tracer, places.user_site(), self.owner, name)
 
     @intrinsic
@@ -200,9 +231,7 @@ class Namespace(dict[str, Any]):
 
     def refresh(self) -> None:
         """Show what the owner holds by now."""
-        held = namespace(self.tracer, self.owner)
-        super().clear()
-        super().update(held)
+        namespace(self.tracer, self.owner)
 
     @intrinsic
     def __ior__(self, other: Any) -> Any:
@@ -216,10 +245,10 @@ class Namespace(dict[str, Any]):
 
     @intrinsic
     def popitem(self) -> Any:
-        name, value = super().popitem()
-        self[name] = value
-        del self[name]
-        return name, value
+        if not self:
+            return super().popitem()  # raises what plain Python raises
+        name = next(reversed(self))
+        return name, self.pop(name)
 
     @intrinsic
     def setdefault(self, name: str, value: Any = None) -> Any:
@@ -311,14 +340,38 @@ def load_of_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
         custom: Any = meta.__getattribute__
         if type(custom) is types.FunctionType:
             return calls.call(tracer, site, custom, (cls, name), {})
-        if type(found) is property and type(found.fget) is types.FunctionType:
-            return calls.call(tracer, site, found.fget, (cls,), {})
         custom = static(meta, "__getattr__")
         if found is static(cls, name) is MISSING and type(custom) is types.FunctionType:
             noted(tracer, cls, name, MISSING, "static")
             note_member(tracer, meta, "__getattr__")
             return calls.call(tracer, site, custom, (cls, name), {})
-    value = getattr(cls, name)
+    return find_in_class(tracer, site, cls, meta, name)
+
+
+def find_in_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -> Any:
+    """What ``type.__getattribute__`` finds: descriptors of the class's class and its own run as twins."""
+    own = static(cls, name)
+    if meta is not type:
+        found = note_member(tracer, meta, name)
+        note_descriptor(tracer, found)
+        if type(found) is property and type(found.fget) is types.FunctionType:
+            return calls.call(tracer, site, found.fget, (cls,), {})
+        getter = MISSING if found is MISSING else static(type(found), "__get__")
+        if type(getter) is types.FunctionType and (
+            own is MISSING or is_data_descriptor(type(found))
+        ):
+            enter_member(tracer, name, found)
+            return calls.call(tracer, site, getter, (found, cls, meta), {})
+    getter = MISSING if own is MISSING else static(type(own), "__get__")
+    if type(getter) is types.FunctionType and type(own).__module__ not in LIBRARY:
+        noted(tracer, cls, name, own, "static")
+        note_descriptor(tracer, own)
+        enter_member(tracer, name, own)
+        return calls.call(tracer, site, getter, (own, None, cls), {})
+    if type(member(meta, "__getattribute__")) is types.FunctionType:
+        value = type.__getattribute__(cls, name)
+    else:
+        value = getattr(cls, name)
     place = noted_of_class(tracer, cls, name, value)
     return leaf(tracer, owner_of(cls, name), name, value, True, place)
 
@@ -347,6 +400,9 @@ def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
             tracer, obj, name, value, id(obj) in tracer.outside, noted(tracer, obj, name, value)
         )
     return value
+
+
+LIBRARY = frozenset(("enum", "functools", "types"))  # whose descriptors give classes what they hold
 
 
 def note_member(tracer: Tracer, cls: type, name: str) -> Any:
@@ -414,10 +470,10 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if sort is property:
             if type(found.fget) is types.FunctionType:
                 return calls.call(tracer, site, found.fget, (obj,), {})
-        elif sort is functools.cached_property and not in_own:
+        elif sort is functools.cached_property and own is not None and not in_own:
             noted(tracer, obj, name, MISSING, "own")
             value = calls.call(tracer, site, found.func, (obj,), {})
-            write(tracer, site, obj, name, value)
+            write_own(tracer, site, obj, name, value)
             return value
         elif type(getter) is types.FunctionType and (not in_own or is_data_descriptor(sort)):
             if not in_own and not is_data_descriptor(sort):
@@ -431,6 +487,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             noted(tracer, obj, name, MISSING, "unset")
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
+    if in_own and tracer.namespaces and (given := given_dict(tracer, obj)) is not None:
+        return given[name]
     get: Any = getattr
     if type(static(kind, "__getattribute__")) is types.FunctionType:
         get = object.__getattribute__
@@ -534,6 +592,21 @@ def leaf(
     return value
 
 
+def put(obj: Any, name: str, value: Any) -> None:
+    """Set an attribute; a ``__setattr__`` in Python is not asked."""
+    if type(member(type(obj), "__setattr__")) is not types.FunctionType:
+        setattr(obj, name, value)
+    elif issubclass(type(obj), type):
+        type.__setattr__(obj, name, value)
+    else:
+        object.__setattr__(obj, name, value)
+
+
+def put_own(obj: Any, name: str, value: Any) -> None:
+    """Set an attribute in an object's own dict."""
+    own_dict(obj)[name] = value
+
+
 def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """``obj.name = value``."""
     kind = type(obj)
@@ -565,64 +638,76 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         )
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
-    if not issubclass(kind, (type, types.ModuleType)):
-        custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
-        if tracer.reads is not None:
-            note_member(tracer, kind, "__setattr__")
-        if type(custom) is types.FunctionType:
-            calls.call(tracer, site, custom, (obj, name, value), {})
-            return
-        found = static(kind, name)
-        if tracer.reads is not None:
-            note_member(tracer, kind, name)
-            note_descriptor(tracer, found)
-        if type(found) is property and type(found.fset) is types.FunctionType:
-            calls.call(tracer, site, found.fset, (obj, value), {})
-            return
-        setter = None if found is MISSING else static(type(found), "__set__")
-        if type(setter) is types.FunctionType:
-            enter_member(tracer, name, found)
-            calls.call(tracer, site, setter, (found, obj, value), {})
-            return
+    custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
+    if tracer.reads is not None:
+        note_member(tracer, kind, "__setattr__")
+    if type(custom) is types.FunctionType:
+        calls.call(tracer, site, custom, (obj, name, value), {})
+        return
+    assign(tracer, site, obj, name, value)
+
+
+def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
+    """What ``object.__setattr__`` and ``type.__setattr__`` do: a descriptor in the class has a say."""
+    found = static(type(obj), name)
+    if tracer.reads is not None:
+        note_member(tracer, type(obj), name)
+        note_descriptor(tracer, found)
+    if type(found) is property and type(found.fset) is types.FunctionType:
+        calls.call(tracer, site, found.fset, (obj, value), {})
+        return
+    setter = None if found is MISSING else static(type(found), "__set__")
+    if type(setter) is types.FunctionType:
+        enter_member(tracer, name, found)
+        calls.call(tracer, site, setter, (found, obj, value), {})
+        return
     write(tracer, site, obj, name, value)
 
 
 INSTEAD = {"shape": "reshape", "dtype": "view", "strides": "np.lib.stride_tricks.as_strided"}
 
 
-def write(
-    tracer: Tracer,
-    site: Site,
-    obj: Any,
-    name: str,
-    value: Any,
-    store: Callable[..., None] | None = None,
-) -> None:
-    """Set an attribute without asking the class: plain values for the outside, boxes for what is inside."""
-    store = put if store is None else store
+def write_own(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
+    """``obj.__dict__[name] = value``: the class is not asked, whatever it holds under the name."""
+    write(tracer, site, obj, name, value, own=True)
+
+
+def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool = False) -> None:
+    """Set an attribute without asking methods in Python: plain values for the outside, boxes for what is inside."""
     name = bare(name)
-    if tracer.texts.drawn and type(static(type(obj), name)) is types.GetSetDescriptorType:
+    if (
+        not own
+        and tracer.texts.drawn
+        and type(static(type(obj), name)) is types.GetSetDescriptorType
+    ):
         if (origin := found(tracer, value)) is not None:  # which C code keeps as it likes
             hold(tracer.texts, obj, origin)
             value = bare(value)
     if lies_outside(tracer, obj):
         if type(obj) is types.FunctionType and name in REMAKES:
             value = remade(tracer, obj, name, value)
+        if name == "__dict__" and isinstance(value, dict):
+            if type(value) is not dict:
+                raise TraceError(
+                    f"{places.blame(site)}: the __dict__ of a {type(obj).__name__} that lies outside the traced "
+                    f"function becomes a {type(value).__name__}; clear and update the one that it has"
+                )
+            tracer.namespaces[slot(obj)] = obj, value
         plain = lower(tracer, value)
-        store(obj, name, plain)
-        if store is put and not is_constant(tracer, operand(value, [])):
+        (put_own if own else put)(obj, name, plain)
+        if not own and not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
+        if tracer.namespaces and name in (own_dict(obj) or ()):
+            show(tracer, slot(obj), name, value)
         tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)
-            if store is put_own and not is_set_likewise(tracer, obj, name):
-                tracer.reads.problem(f"{name!r} is put into the __dict__ of an object", site)
-        effect(tracer, site, setattr, (obj, name, value), {})
+        effect(tracer, site, put_own if own else setattr, (obj, name, value), {})
     else:
         if name == "default_factory" and isinstance(obj, defaultdict):
             value = stand_ins.kept(site, value, None)
-        store(obj, name, value)
+        (put_own if own else put)(obj, name, value)
         if type(obj) is OrderedDict and id(obj) in tracer.originals and tracer.reads is not None:
             tracer.reads.problem(f"the attribute {name!r} of an OrderedDict outside is set", site)
 
@@ -651,56 +736,55 @@ def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any
     return calls.rewrite.original(value) if name == "__code__" else value
 
 
-def put(obj: Any, name: str, value: Any) -> None:
-    kind = type(obj)
-    custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
-    if type(custom) is not types.FunctionType or issubclass(kind, (type, types.ModuleType)):
-        setattr(obj, name, value)
-    else:
-        object.__setattr__(obj, name, value)
-
-
-def put_own(obj: Any, name: str, value: Any) -> None:
-    """``obj.__dict__[name] = value``: the class is not asked."""
-    if isinstance(obj, (type, types.ModuleType)):
-        put(obj, name, value)
-    else:
-        own_dict(obj)[name] = value
-
-
-def is_set_likewise(tracer: Tracer, obj: Any, name: str) -> bool:
-    """Whether to set an attribute does what it does to put it into the object's ``__dict__``."""
-    if isinstance(obj, (type, types.ModuleType)):
-        return True
-    found = note_member(tracer, type(obj), name)
-    note_descriptor(tracer, found)
-    return type(name) is str and (found is MISSING or not is_data_descriptor(type(found)))
-
-
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     custom = member(type(obj), "__delattr__")
-    if not issubclass(type(obj), (type, types.ModuleType)):
-        note_member(tracer, type(obj), "__delattr__")
-        note_descriptor(tracer, note_member(tracer, type(obj), name))
-        if type(custom) is types.FunctionType:
-            calls.call(tracer, site, custom, (obj, name), {})
-            return
-    removed(tracer, site, obj, name)
-    delattr(obj, name)
+    note_member(tracer, type(obj), "__delattr__")
+    if type(custom) is types.FunctionType:
+        calls.call(tracer, site, custom, (obj, name), {})
+        return
+    discard(tracer, site, obj, name)
+
+
+def discard(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
+    """What ``object.__delattr__`` and ``type.__delattr__`` do: a descriptor in the class has a say."""
+    found = note_member(tracer, type(obj), name)
+    note_descriptor(tracer, found)
+    if type(found) is property and type(found.fdel) is types.FunctionType:
+        calls.call(tracer, site, found.fdel, (obj,), {})
+        return
+    deleter = None if found is MISSING else static(type(found), "__delete__")
+    if type(deleter) is types.FunctionType:
+        enter_member(tracer, name, found)
+        calls.call(tracer, site, deleter, (found, obj), {})
+        return
+    note_deletion(tracer, site, obj, name)
+    if type(member(type(obj), "__delattr__")) is not types.FunctionType:
+        delattr(obj, name)
+    elif issubclass(type(obj), type):
+        type.__delattr__(obj, name)
+    else:
+        object.__delattr__(obj, name)
+    removed(tracer, obj, name)
 
 
 def remove(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
-    """``del obj.__dict__[name]``: the class is not asked."""
-    removed(tracer, site, obj, name)
+    """``del obj.__dict__[name]``."""
+    note_deletion(tracer, site, obj, name)
     del own_dict(obj)[name]
+    removed(tracer, obj, name)
 
 
-def removed(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
-    """Note that an attribute is about to go."""
-    tracer.overlay.pop((slot(obj), name), None)
+def note_deletion(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
+    """Note that an attribute is to be deleted, if it is there."""
     if tracer.reads is not None and lies_outside(tracer, obj):
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
+
+
+def removed(tracer: Tracer, obj: Any, name: str) -> None:
+    """An attribute has gone."""
+    tracer.overlay.pop((slot(obj), name), None)
+    show(tracer, slot(obj), name, MISSING)
 
 
 def load_text(text: Any, name: str) -> Any:

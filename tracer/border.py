@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from . import frames, rewrite, seals, tracebacks
+from . import frames, places, rewrite, seals, tracebacks
 from .arrays import current, is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -610,7 +611,7 @@ def lower(
             if type(x) in PRIVATE or is_container(x):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
-                    setattr(value, key, plain)
+                    type.__setattr__(value, key, plain)
     elif final and isinstance(value, BaseException):
         strip_exception(tracer, value, memo)
     elif id(value) not in tracer.outside:
@@ -816,6 +817,11 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
         lower_members(tracer, instance, memo, final)
     own = own_dict(instance)
     if type(own) is dict:
+        if not final and sys.getrefcount(own) > ALONE:
+            if has_box(own):
+                gc.collect()
+            if sys.getrefcount(own) > ALONE:
+                held_apart(tracer, instance, own)
         rename_keys(tracer, own, memo)
     if final and isinstance(instance, COLLECTIONS):
         empty_of_boxes(tracer, instance, memo)
@@ -829,6 +835,29 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
                 tracer.overlay[id(instance), key] = (instance, plain, value)
     if not final:
         tracer.outside[id(instance)] = instance
+
+
+def held_apart(tracer: Tracer, instance: Any, own: dict[str, Any]) -> None:
+    """Something else holds the dict itself of an object that is handed to the outside: a variable."""
+    if has_box(own):
+        raise TraceError(
+            f"{places.blame(places.user_site())}: a {type(instance).__name__} is handed to the outside while a "
+            "variable holds its __dict__; use the object itself, or a copy of its __dict__"
+        )
+    if tracer.reads is not None:
+        tracer.reads.problem(f"a variable holds the __dict__ of a {type(instance).__name__}")
+    tracer.loose.append(instance)
+
+
+def lone() -> int:
+    """The reference count, as it is seen here, of a ``__dict__`` that nothing but its object holds."""
+    owner = type("Owner", (), {})()
+    owner.z = 1
+    own = own_dict(owner)
+    return sys.getrefcount(own)
+
+
+ALONE = lone()
 
 
 def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], final: bool) -> None:
@@ -990,6 +1019,8 @@ def settle(tracer: Tracer) -> None:
         for changed in tracer.changed - effects:
             if (place := tracer.reads.places.get(changed)) is not None:
                 tracer.reads.problem(f"C code changes {place}")
+    for held in tracer.loose:
+        lower_object(tracer, held, memo, True)
     for held in list(tracer.outside.values()):
         if isinstance(held, COLLECTIONS) and empty_of_boxes(tracer, held, memo):
             if tracer.reads is not None:
@@ -1047,6 +1078,10 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return Leaf(None, value) if is_differentiable(value) else FIXED
     if kind is types.MappingProxyType:
         value = seals.underlying(value)
+    elif kind in STAND_INS and isinstance(value, dict):  # the attributes of an object outside
+        shown: Any = value
+        shown.refresh()
+        value, kind = dict(shown), dict
     base = frames.native(type(value))
     if base in frames.SETS:
         held = [x for _, x in items_of(value) if has_box(x)]

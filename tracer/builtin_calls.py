@@ -297,6 +297,16 @@ def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> 
         raise
 
 
+@handles(type.__getattribute__, takes=(2, 2))
+def _type_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    cls, name = args[0], bare(args[1])
+    if not isinstance(cls, type) or type(name) is not str:
+        return type.__getattribute__(plain_of(cls), name)  # raises what plain Python raises
+    if name == "__dict__":
+        return attributes.namespace(tracer, cls)
+    return attributes.find_in_class(tracer, site, cls, type(cls), name)
+
+
 @handles(hasattr, takes=(2, 2))
 def _hasattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     try:
@@ -315,19 +325,33 @@ def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(object.__setattr__, takes=(3, 3))
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args[0], bare(args[1]), args[2]
-    if (
-        type(member(type(obj), "__setattr__")) is types.FunctionType
-        or id(obj) not in tracer.outside
-    ):
-        if id(obj) not in tracer.outside:
-            object.__setattr__(obj, name, value)
-            return
-    plain = lower(tracer, value)
-    object.__setattr__(obj, name, plain)
-    tracer.overlay[id(obj), name] = (obj, plain, value)
-    if tracer.reads is not None:
-        tracer.reads.wrote(id(obj), name)
-    effect(tracer, site, setattr, (obj, name, value), {})
+    if type(obj) in BOXES or isinstance(obj, type):
+        object.__setattr__(plain_of(obj), name, None)  # raises what plain Python raises
+    attributes.assign(tracer, site, obj, name, value)
+
+
+@handles(type.__setattr__, takes=(3, 3))
+def _type_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    cls, name, value = args[0], bare(args[1]), args[2]
+    if not isinstance(cls, type):
+        type.__setattr__(plain_of(cls), name, None)  # raises what plain Python raises
+    attributes.assign(tracer, site, cls, name, value)
+
+
+@handles(object.__delattr__, takes=(2, 2))
+def _object_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    obj, name = args[0], bare(args[1])
+    if type(obj) in BOXES or isinstance(obj, type):
+        object.__delattr__(plain_of(obj), name)  # raises what plain Python raises
+    attributes.discard(tracer, site, obj, name)
+
+
+@handles(type.__delattr__, takes=(2, 2))
+def _type_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    cls, name = args[0], bare(args[1])
+    if not isinstance(cls, type):
+        type.__delattr__(plain_of(cls), name)  # raises what plain Python raises
+    attributes.discard(tracer, site, cls, name)
 
 
 @handles(delattr, takes=(2, 2))

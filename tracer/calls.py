@@ -26,7 +26,7 @@ import numpy as np
 
 from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots
-from .arrays import write_all
+from .arrays import refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured
 from .box import ArrayBox
@@ -332,19 +332,27 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
         return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
-    if mask is not True:  # elsewhere the array keeps what it held
-        with np.errstate(all="ignore"):
+    failed = None
+    try:
+        if mask is not True:  # elsewhere the array keeps what it held
+            with np.errstate(all="ignore"):
+                results = call(tracer, site, fn, args, kwargs)
+            results = call(tracer, site, np.where, (mask, results, targets[0]), {})
+        else:
             results = call(tracer, site, fn, args, kwargs)
-        results = call(tracer, site, np.where, (mask, results, targets[0]), {})
-    else:
-        results = call(tracer, site, fn, args, kwargs)
+    except (TypeError, ValueError) as error:
+        failed = error
+    if failed is not None:
+        if not any(is_object(x) for x in (*args, *targets)):
+            plainly(fn, *refusable(args, kwargs, targets, mask))  # raises what plain Python raises
+        raise failed
     for target, result in zip(
         targets, results if isinstance(results, tuple) else (results,), strict=True
     ):
         if target is not None:
             arrays: list[ArrayBox] = []
             value = operand(result, arrays)
-            if type(target) is ArrayBox and not fits(plain_of(result), target.value):
+            if type(target) is not ArrayBox or not fits(plain_of(result), target.value):
                 plainly(
                     fn, *refusable(args, kwargs, targets, mask)
                 )  # raises what plain Python raises
@@ -361,14 +369,16 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
 
 def fits(result: Any, out: np.ndarray) -> bool:
     """Whether NumPy surely takes an array for the result of a function."""
-    return np.shape(result) == out.shape and np.can_cast(
-        np.asarray(result).dtype, out.dtype, "same_kind"
+    return (
+        np.shape(result) == out.shape
+        and out.flags.writeable
+        and np.can_cast(np.asarray(result).dtype, out.dtype, "same_kind")
     )
 
 
 def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any]:
     """The arguments of a call with ``out=`` for NumPy to judge, which writes to copies."""
-    out = tuple([np.copy(plain_of(x)) if x is not None else None for x in targets])
+    out = tuple([refusing(plain_of(x)) if x is not None else None for x in targets])
     options = {} if mask is True else {"where": primal(operand(mask, []))}
     plain, named = primal(operand(args, [])), primal(operand(kwargs, []))
     return plain, {**named, **options, "out": out if len(out) > 1 else out[0]}

@@ -122,6 +122,9 @@ class Watch:
     def end(self) -> None:
         if self.suspended is not None:
             self.suspended.end()
+            self.suspended = (
+                None  # which refers to this watch: a cycle would keep alive what was called
+            )
 
     def look(self, frame: Any, event: str, arg: Any) -> None:
         if type(arg) in TEXTS:  # the C function is given it

@@ -675,6 +675,8 @@ def renew(tracer: Tracer) -> None:
                 changed(tracer, shadow, set(original))
             else:
                 refresh(tracer, [shadow], lambda x: enter(tracer, x, "made"))
+    for owner, _ in list(tracer.namespaces.values()):
+        attributes.namespace(tracer, owner)
 
 
 def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
@@ -692,4 +694,4 @@ def plain_element(tracer: Tracer, value: Any) -> Any:
     return value if known is None else known[1]
 
 
-from . import calls, stand_ins  # noqa: E402  (these and this module need each other)
+from . import attributes, calls, stand_ins  # noqa: E402  (these and this module need each other)

@@ -20,7 +20,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .kinds import has, isinstance, own_dict, static
+from .kinds import HELD, has, isinstance, own_dict, static
 
 SEQUENCES = frozenset((list, tuple, deque))
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
@@ -146,16 +146,12 @@ def option_of(value: Any) -> Any:
 
 
 def put(instance: Any, name: str, value: Any) -> None:
-    """Set an attribute where ``attributes`` finds it: no property of its name, and nobody's method, is asked."""
+    """Set an attribute of an object where it stands, in a slot or in its dict, without asking the class."""
     own = own_dict(instance)
-    if type(own) is dict and name in own:
+    if own is None or type(static(type(instance), name)) in HELD:
+        object.__setattr__(instance, name, value)
+    else:
         own[name] = value
-        return
-    for cls in type(instance).__mro__:
-        if type(slot := cls.__dict__.get(name)) is types.MemberDescriptorType:
-            slot.__set__(instance, value)
-            return
-    own[name] = value
 
 
 def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:

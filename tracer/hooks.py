@@ -468,6 +468,7 @@ def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, val
         return value
     plain = lower(tracer, value)
     tracer.overlay[id(scope), name] = (scope, plain, value)
+    attributes.show(tracer, id(scope), name, value)
     tracer.rebound = True
     if tracer.reads is not None:
         tracer.reads.constant(scope)
@@ -490,7 +491,9 @@ def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) 
     own = tracer.scopes.get(id(scope))
     if own is not None:
         own.delete(tracer, site, name)
-    elif tracer.reads is not None:
+        return
+    attributes.show(tracer, id(scope), name, MISSING)
+    if tracer.reads is not None:
         tracer.reads.problem(f"the global {name} is deleted", site)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import escape, marks, overrides, seals
-from .arrays import write_all
+from .arrays import refusing, write_all
 from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -493,16 +493,13 @@ def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:
     """``a += v``: the array is written to, and stays the same array."""
     if op is operator.imatmul and np.ndim(lower(tracer, value)) < 2:
-        op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
+        op(refusing(target.value), lower(tracer, value))  # raises what plain Python raises
+    new: Any = None
+    failed: Exception | None = None
     try:
         new = calls.call(tracer, site, INPLACE[op], (target, value), {})
     except Exception as error:
         failed = error
-    else:
-        failed = None
-    if failed is not None:
-        op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
-        raise failed
     if type(new) in BOXES and (
         new.value.shape == target.value.shape or np.ndim(target.value) >= np.ndim(new.value)
     ):
@@ -511,7 +508,9 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) ->
             return target
         except (TypeError, ValueError):
             pass
-    op(target.value.copy(), lower(tracer, value))  # raises what plain Python raises
+    op(refusing(target.value), lower(tracer, value))  # raises what plain Python raises
+    if failed is not None:
+        raise failed
     raise TraceError(f"{site}: the in-place operation {op.__name__} could not be followed")
 
 

@@ -21,7 +21,6 @@ from .box import BOXES, ArrayBox, Box
 from .kinds import isinstance
 from .loops import handed_on
 from .reads import MISSING, Place
-from .record import has_box
 from .session import Tracer
 from .tails import Tail
 from .tape import Op
@@ -134,6 +133,9 @@ class Reader:
         if is_traced_array(value):
             self.problem("an array is returned of which nobody knows where it comes from")
             return None
+        if kind in STAND_INS:
+            self.problem("the result holds the attributes of an object outside, or an iterator")
+            return None
         if kind is types.FunctionType:
             place = self.reads.of(value)
             if place is None:
@@ -196,7 +198,7 @@ class Reader:
         place = self.reads.of(cell)
         try:
             now = shadow.cell_contents
-            before = cell.cell_contents
+            cell.cell_contents  # noqa: B018
         except ValueError:
             if not (is_unset(shadow) and is_unset(cell)):
                 self.problem(
@@ -205,8 +207,6 @@ class Reader:
             return
         if type(now) is Tail or now is self.tracer.cells_held.get(id(cell), MISSING):
             return
-        if self.tracer.originals.get(id(now), (None, now))[1] is before and not has_box(now):
-            return  # which is guarded
         if place is None:
             self.problem("a variable of an enclosing function is set, and nobody knows whose it is")
             return

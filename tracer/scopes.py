@@ -96,13 +96,13 @@ class Owned(Scope):
         return attributes.leaf(tracer, self.owner, name, value, True, place)
 
     def store(self, tracer: Tracer, site: Site, name: str, value: Any) -> Any:
-        attributes.write(tracer, site, self.owner, name, value)
+        attributes.write_own(tracer, site, self.owner, name, value)
         return lower(tracer, value)
 
     def delete(self, tracer: Tracer, site: Site, name: str) -> None:
         if name in self.globals:
             plain = self.globals[name]
-            attributes.delete(tracer, site, self.owner, name)
+            attributes.remove(tracer, site, self.owner, name)
             self.globals[name] = plain  # which is deleted in a moment
 
     def settle(self, tracer: Tracer, memo: dict[int, Any]) -> None:

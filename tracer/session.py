@@ -60,6 +60,10 @@ class Tracer:
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced
         self.rebound = False  # whether the run has set a global
+        self.loose: list[Any] = []  # objects outside whose dicts themselves a variable holds
+        self.namespaces: dict[
+            int, tuple[Any, dict[str, Any]]
+        ] = {}  # as in the overlay: an owner, what the run sees as its ``__dict__``
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.contents: dict[
             int, list[tuple[Any, Any]]

@@ -15,7 +15,7 @@ from ..rules.linear import variable
 from ..tracer import calls, places
 from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
-from ..tracer.attributes import noted, put, slot
+from ..tracer.attributes import noted, renewed, slot
 from ..tracer.border import (
     ATOMS,
     PLAIN_KINDS,
@@ -31,7 +31,7 @@ from ..tracer.border import (
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
-from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of
+from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of, put
 from ..tracer.kinds import isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
@@ -521,12 +521,14 @@ class Variables:
         else:
             before = overlay.get(key)
             overlay[key] = (obj, plain, traced)
+            renewed(self.tracer, obj)
 
             def undo() -> None:
                 if overlay.get(key, (None, None, None))[2] is traced:
                     del overlay[key]
                     if before is not None:
                         overlay[key] = before
+                    renewed(self.tracer, obj)
 
         self.undo.append(undo)
 

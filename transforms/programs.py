@@ -29,7 +29,7 @@ import numpy as np
 
 from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
-from ..tracer.attributes import put
+from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
@@ -872,14 +872,15 @@ class Builder:
         """What is done to the outside when all is computed."""
         lines = []
         for op in self.effects:
-            if op.fn is setattr:
+            if op.fn is setattr or op.fn is put_own:
                 obj, name, value = op.args
                 owner = (
                     self.text(obj)
                     if self.reads.of(obj) is not None
                     else self.constant(obj, "owner")
                 )
-                lines.append(f"{self.constant(put, 'put')}({owner}, {name!r}, {self.text(value)})")
+                store = self.constant(*((put, "put") if op.fn is setattr else (put_own, "put_own")))
+                lines.append(f"{store}({owner}, {name!r}, {self.text(value)})")
             elif op.fn is operator.setitem:
                 target, key, value = op.args
                 lines.append(f"{self.text(target)}[{self.text(key)}] = {self.text(value)}")
@@ -1071,7 +1072,7 @@ def may_warn(op: Op) -> bool:
 
 def is_plain_effect(op: Op) -> bool:
     """Whether an effect writes to a container, a variable, or an object of a Python class, or prints."""
-    if op.fn is setattr:
+    if op.fn is setattr or op.fn is put_own:
         return bool(type(op.args[0]).__flags__ & HEAP_TYPE) or isinstance(
             op.args[0], (type, types.ModuleType, types.FunctionType)
         )

@@ -7,7 +7,4 @@ everything in again.
 
 KNOWN: dict[str, str] = {
     "piece hooks": "what the run replaces outside lives as long as its pullback",
-    "Strict.__getattribute__ = lambda self, name: $lit": "the engine itself calls it",
-    "Thing.k = property(lambda self: $lit, lambda self, z: None)": "vars() of an object with such an attribute",
-    "way jvp": "of an argument that is an object or a list and is returned",
 }

@@ -36,6 +36,7 @@ from .pictures import MODULE, Album, Leak, name_of, without_addresses
 from .plan import Program, Step
 
 GIVEN_UP = re.compile(r"is traced at every call from now on")
+CHANGE = "<change>"  # the file that changes of the world come from
 PATCHED = (math, cmath, operator, builtins, np, np.linalg, random)  # modules that a plan may change
 
 
@@ -76,7 +77,7 @@ def compiled(source: str) -> types.CodeType:
 def compiled_change(text: str) -> types.CodeType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        return compile(text, "<change>", "exec")
+        return compile(text, CHANGE, "exec")
 
 
 @functools.lru_cache(maxsize=64)
@@ -266,7 +267,7 @@ class Meter:
         self.path = 0
 
     def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename != f"<{MODULE}>":
+        if frame.f_code.co_filename not in (f"<{MODULE}>", CHANGE):
             return None
         frame.f_trace_opcodes = self.opcodes
         return self.local

@@ -1,0 +1,211 @@
+"""The ``__dict__`` of objects, classes and modules: one with what it belongs to, whoever writes."""
+
+import pytest
+
+import wengert
+from wengert import TraceError, grad, jit, jvp, pullback
+
+
+class Model:
+    def __init__(self, z):
+        self.z = z
+
+
+class Squared:
+    """A descriptor that has a say about stores."""
+
+    def __get__(self, instance, owner=None):
+        return 0.0 if instance is None else instance.__dict__["z"] ** 2
+
+    def __set__(self, instance, value):
+        instance.__dict__["z"] = value * 2.0
+
+
+class Described:
+    z = Squared()
+
+
+model = Model(0.5)
+kept = None
+
+
+@pytest.fixture(params=[True, False], autouse=True)
+def modes(request):
+    with jit(request.param):
+        yield
+
+
+def slopes(f, x, *args):
+    """The derivatives of three calls, in reverse and forward."""
+    found = []
+    for _ in range(3):
+        value, back = pullback(f, x, *args)
+        found.append((value, back(1.0)[0]))
+        found.append(jvp(lambda x: f(x, *args), (x,), (1.0,)))
+    return found
+
+
+def test_the_dict_sees_what_is_stored_in_the_object():
+    def f(x):
+        seen = model.__dict__
+        model.z = x * x
+        return seen["z"] * 2.0
+
+    assert slopes(f, 3.0) == [(18.0, 12.0)] * 6
+    assert model.z == 9.0
+
+
+def test_the_object_sees_what_is_stored_in_the_dict():
+    def f(x):
+        vars(model)["z"] = x * x
+        vars(model).update(y=x)
+        return model.z * 2.0 + model.y + vars(model).pop("y")
+
+    assert slopes(f, 3.0) == [(24.0, 14.0)] * 6
+    assert vars(model) == {"z": 9.0}
+
+
+def test_the_dict_is_always_the_same():
+    def f(x):
+        return x if model.__dict__ is vars(model) and globals() is globals() else 0.0
+
+    assert slopes(f, 3.0) == [(3.0, 1.0)] * 6
+
+
+def test_a_class_and_its_dict():
+    class Base:
+        pass
+
+    def f(x):
+        seen = Base.__dict__
+        Base.z = x * x
+        return seen["z"] * 2.0
+
+    assert slopes(f, 3.0) == [(18.0, 12.0)] * 6
+
+
+def test_globals_and_their_dict():
+    def f(x):
+        global kept
+        seen = globals()
+        kept = x * x
+        return seen["kept"] * 2.0
+
+    assert slopes(f, 3.0) == [(18.0, 12.0)] * 6
+    assert kept == 9.0
+
+
+def test_stores_in_the_dict_pass_descriptors_by():
+    def f(x, it):
+        it.__dict__["z"] = x
+        first = it.z
+        it.z = x
+        second = it.__dict__["z"]
+        object.__setattr__(it, "z", x * 2.0)
+        return first + second + it.__dict__["z"]
+
+    it = Described()
+    assert slopes(f, 3.0, it) == [(27.0, 12.0)] * 6
+    assert vars(it) == {"z": 12.0}
+
+
+def test_a_result():
+    def f(x):
+        model.z = x * x
+        return model.__dict__
+
+    for _ in range(3):
+        value, back = pullback(f, 3.0)
+        assert value is vars(model) and value == {"z": 9.0}
+        assert back({"z": 1.0}) == (6.0,)
+        assert jvp(f, (3.0,), (1.0,)) == ({"z": 9.0}, {"z": 6.0})
+
+
+def test_a_derivative_inside():
+    def f(x):
+        model.z = x
+        seen = model.__dict__
+        slope = grad(lambda it: seen["z"] ** 3)(model)["z"]
+        return slope + seen["z"]
+
+    assert slopes(f, 2.0) == [(14.0, 13.0)] * 6
+
+
+def test_the_dict_of_an_object_that_goes_out_is_refused():
+    def f(x):
+        global kept
+        made = Model(x)
+        seen = made.__dict__
+        kept = made
+        return seen["z"] * 2.0
+
+    with pytest.raises(
+        TraceError, match="handed to the outside while a variable holds its __dict__"
+    ):
+        pullback(f, 3.0)
+
+
+def test_the_dict_of_an_object_that_goes_out_without_traced_values():
+    class Empty:
+        pass
+
+    def f(x):
+        global kept
+        made = Empty()
+        seen = made.__dict__
+        kept = made
+        seen["z"] = x * x
+        return made.z * 2.0
+
+    assert slopes(f, 3.0) == [(18.0, 12.0)] * 6
+    assert type(kept.z) is float and kept.z == 9.0
+
+
+def test_another_dict_for_an_object_outside():
+    it = Model(1.0)
+
+    def f(x):
+        given = {"z": x, "y": 2.0}
+        it.__dict__ = given
+        given["z"] *= x
+        it.y *= x
+        return it.z * it.__dict__["y"] * (vars(it) is given)
+
+    assert slopes(f, 3.0) == [(54.0, 54.0)] * 6
+    assert vars(it) == {"z": 9.0, "y": 6.0}
+
+
+def test_the_dict_of_another_object_is_refused():
+    def f(x):
+        model.__dict__ = Described.shared.__dict__
+        return x
+
+    Described.shared = Described()
+    with pytest.raises(TraceError, match="clear and update the one that it has"):
+        pullback(f, 3.0)
+
+
+def test_deletions_that_fail_leave_things_alone():
+    class Fixed:
+        def __init__(self):
+            self.__dict__["z"] = 1.0
+
+        z = property(lambda self: self.__dict__["z"])
+
+    it = Fixed()
+
+    def f(x):
+        it.__dict__["z"] = x * x
+        try:
+            del it.z
+        except AttributeError:
+            pass
+        return it.z
+
+    assert slopes(f, 3.0) == [(9.0, 6.0)] * 6
+
+
+def test_nothing_is_left_behind():
+    before = vars(model).copy()
+    assert wengert.value_and_grad(lambda x: x * len(vars(model)))(3.0) == (3.0, 1.0)
+    assert vars(model) == before
