@@ -185,9 +185,21 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
 
 def given_dict(tracer: Tracer, obj: Any) -> Any:
     """The dict that the run has given something outside for its ``__dict__``, or None."""
+    if isinstance(obj, type):
+        return None
     known = tracer.namespaces.get(slot(obj))
-    given = known is not None and type(known[1]) is dict and not isinstance(obj, type)
-    return known[1] if given else None  # type: ignore[index]
+    if known is None and (came := tracer.shadows_of.get(id(own_dict(obj)))) is not None:
+        if id(obj) in tracer.trees:
+            raise TraceError(
+                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ came in apart; pass "
+                "the object alone"
+            )
+        if tracer.reads is not None:
+            tracer.reads.problem(
+                f"the __dict__ of a {type(obj).__name__} comes in on its own as well"
+            )
+        known = tracer.namespaces[slot(obj)] = obj, came[0]
+    return known[1] if known is not None and type(known[1]) is dict else None
 
 
 def show(tracer: Tracer, owner: int, name: str, value: Any) -> None:
@@ -487,7 +499,11 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             noted(tracer, obj, name, MISSING, "unset")
             raise
         return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
-    if in_own and tracer.namespaces and (given := given_dict(tracer, obj)) is not None:
+    if (
+        in_own
+        and (tracer.namespaces or id(own) in tracer.shadows_of)
+        and (given := given_dict(tracer, obj)) is not None
+    ):
         return given[name]
     get: Any = getattr
     if type(static(kind, "__getattribute__")) is types.FunctionType:
@@ -698,8 +714,13 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         if not own and not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
-        if tracer.namespaces and name in (own_dict(obj) or ()):
-            show(tracer, slot(obj), name, value)
+        held = own_dict(obj)
+        if type(held) is dict:
+            tracer.owners[id(held)] = obj
+            if id(held) in tracer.shadows_of:
+                given_dict(tracer, obj)
+            if tracer.namespaces and name in held:
+                show(tracer, slot(obj), name, value)
         tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)

@@ -334,6 +334,8 @@ def admit_container(
     seal: Sealed | None = None,
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
+    if id(value) in tracer.owners and role in OUTSIDE:  # it is the ``__dict__`` of an object
+        return of_objects.namespace(tracer, tracer.owners[id(value)]), FIXED
     kind = type(value)
     now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
     if tracer.tails:
@@ -651,11 +653,29 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     held += [y for x in held if type(x) is stand_ins.Callback for y in (x.func, *x.args)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
-    if any(type(x) in PRIVATE for x in held):
+    if any(type(x) in PRIVATE for x in held) and not made_plain(tracer, held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
             "cannot be turned into plain ones; keep a list of the values instead"
         )
+
+
+def made_plain(tracer: Tracer, held: list[Any]) -> bool:
+    """Take numbers that have no derivative out of the lists that something holds which cannot be opened."""
+    lists = [x for x in held if type(x) is list]
+    boxes = [x for x in held if type(x) in PRIVATE]
+    inside = {id(x) for items in lists for x in items}
+    if not all(type(x) is Box and id(x) in inside for x in boxes):
+        return False
+    if not is_constant(tracer, [current_op(x) for x in boxes]):
+        return False
+    if tracer.reads is not None:
+        tracer.reads.problem(
+            "what cannot be opened is left behind with numbers that depend on the outside"
+        )
+    for items in lists:
+        items[:] = [x.value if type(x) is Box else x for x in items]
+    return True
 
 
 def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
@@ -1186,4 +1206,5 @@ def is_constant(tracer: Tracer, *operands: Any) -> bool:
     return not any(map(tracer.dependence.has, ops_in(operands)))
 
 
-from . import stand_ins  # noqa: E402  (these need each other)
+from . import attributes as of_objects  # noqa: E402  (these need each other)
+from . import stand_ins  # noqa: E402

@@ -715,7 +715,9 @@ def _of_base(base: Any) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if len(args) == 2 and python_special(args[0], "__getitem__") is MISSING:
             return protocols.get_item(tracer, site, *args)
-        return structural(tracer, site, base.__getitem__, args, kwargs)
+        result = structural(tracer, site, base.__getitem__, args, kwargs)
+        seal = tracer.readable.get(id(args[0])) if tracer.readable else None
+        return result if seal is None else seals.behind(tracer, result, "an item", seal)
 
     return handler
 

@@ -443,7 +443,7 @@ class Loops:
             length = len(source.value)
         self.source, self.items = (kind, length), None
         if type(source) in FOLLOWED and sys.gettrace() is None:  # a debugger would see how it ends
-            self.items = Items(iterator, self)
+            self.items = Items(iterator, self, source if kind in STEPPED else iterator)
             return self.items
         if has(type(source), "__next__") and type(source) not in FRESH:
             self.write()
@@ -508,13 +508,18 @@ class Loops:
                     break
 
 
+# Since 3.15 CPython steps through these without an iterator.
+STEPPED: frozenset[type] = frozenset((list, tuple)) if sys.version_info >= (3, 15) else frozenset()
+
+
 class Items:
     """The items of a loop, followed where the loop works on traced values."""
 
-    __slots__ = ("iterator", "loops", "passage")
+    __slots__ = ("iterator", "loops", "passage", "shown")
 
-    def __init__(self, iterator: Iterator[Any], loops: Loops) -> None:
+    def __init__(self, iterator: Iterator[Any], loops: Loops, shown: Any) -> None:
         self.iterator = iterator
+        self.shown = shown  # what plain Python would have in its place
         self.loops = loops
         self.passage: Passage | None = None
 
@@ -527,7 +532,7 @@ class Items:
 
     def __getattr__(self, name: str) -> Any:
         """``yield from`` asks for ``send``, ``throw`` and ``close``: an iterator that has none says so itself."""
-        return getattr(self.iterator, name)
+        return getattr(self.shown, name)
 
 
 def handed_on(op: Op) -> Op:

@@ -309,6 +309,8 @@ def number(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, right: Any) -> Any:
     """``+`` and ``*`` of a list and the like, where no operand's arithmetic has taken charge."""
+    if tracer.readable and (behind := seals.seals_of(tracer, (left, right))):
+        return seals.through(tracer, site, behind, by_sequence, site, op, shown, left, right)
     if op is operator.add:
         base = sequence_of(kind_of(left))
         if base is None or is_python(special(left, "__add__")):

@@ -26,6 +26,7 @@ from .session import Tracer
 from .slots import python_special
 from .structure import Sealed
 from .tape import Site
+from .writers import FUNCTIONS
 
 
 def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
@@ -42,7 +43,7 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
             is_structural(fn) and fn is not bytes
         ):  # which moves references about, but gives out what a container holds
             own = args if isinstance(fn, type) else (owner,)
-            own = args[:1] if hasattr(fn, "__objclass__") else own
+            own = args[:1] if hasattr(fn, "__objclass__") or fn in FUNCTIONS else own
             return [] if is_iterator(owner) else seals_of(tracer, own)
         elif isinstance(fn, type):
             if type(static(fn, "__init__")) is types.FunctionType:

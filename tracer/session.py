@@ -60,6 +60,9 @@ class Tracer:
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced
         self.rebound = False  # whether the run has set a global
+        self.owners: dict[
+            int, Any
+        ] = {}  # id of a ``__dict__`` outside that was written to: its owner
         self.loose: list[Any] = []  # objects outside whose dicts themselves a variable holds
         self.namespaces: dict[
             int, tuple[Any, dict[str, Any]]

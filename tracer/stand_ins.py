@@ -178,7 +178,10 @@ def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
     if not slots.is_object(value):
         return plain_of(value)
     if isinstance(value, dict) and not is_python(special(value, "__iter__")):
-        return value  # CPython looks into the dict
+        seal = tracer.readable.get(id(value)) if tracer.readable else None
+        if seal is None:
+            return value  # CPython looks into the dict
+        return {k: seals.behind(tracer, x, "an item", seal) for k, x in dict.items(value)}
     kind = kind_of(value)
     names = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
     return type(kind.__name__, (Mapping,), names)(tracer, site, value)
@@ -274,6 +277,6 @@ STAND_INS |= dict.fromkeys(
     ),
     operator.attrgetter("value"),
 )
-STAND_INS[Items] = operator.attrgetter("iterator")
+STAND_INS[Items] = operator.attrgetter("shown")
 
-from . import attributes, calls, protocols, slots  # noqa: E402  (these need each other)
+from . import attributes, calls, protocols, seals, slots  # noqa: E402  (these need each other)

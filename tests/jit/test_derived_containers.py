@@ -1,6 +1,7 @@
 """Containers of classes of their own outside, used by the methods and operators of the classes they derive from."""
 
 import functools
+import heapq
 import operator
 import textwrap
 import types
@@ -8,7 +9,7 @@ import types
 import numpy as np
 import pytest
 
-from wengert import jit, pullback
+from wengert import WengertError, jit, pullback
 
 # A program with a function f, and what happens in turn: calls of f, statements (--) and questions (?).
 STORIES = {
@@ -486,3 +487,36 @@ def test_like_plain_python(code, steps):
     plain = told(code, steps, None)
     assert told(code, steps, False) == plain
     assert told(code, steps, True) == plain
+
+
+class Row(list):
+    def __getitem__(self, i):
+        return list.__getitem__(self, i)
+
+
+class Table(dict):
+    def __getitem__(self, key):
+        return dict.__getitem__(self, key)
+
+
+SEALED = {
+    Row: [
+        "x[0]", "x[:1][0]", "list.__getitem__(x, 0)", "operator.itemgetter(0)(x)", "(x + [])[0]", "(x * 2)[0]",
+        "x.pop()", "heapq.heappop(x)", "heapq.heappushpop(x, 2.0)", "heapq.heapreplace(x, 2.0)", "[*x][0]", "min(x)",
+    ],
+    Table: ["x['p']", "dict.__getitem__(x, 'p')", "x.pop('p')", "{**x}['p']", "dict(**x)['p']", "x.get('p')"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cls", "text"), [(cls, text) for cls, texts in SEALED.items() for text in texts]
+)
+def test_numbers_of_a_sealed_argument_are_not_left_out(cls, text):
+    """A class that may make something else of its items has no gradient, and what depends on them says so."""
+    f = eval(f"lambda x: {text} * 2.0", {"heapq": heapq, "operator": operator})
+    argument = cls([0.5, 1.5]) if cls is Row else cls(p=0.5)
+    for keep in (True, False):
+        with jit(keep):
+            with pytest.raises(WengertError, match="would leave out"):
+                value, back = pullback(f, cls(argument))
+                back(1.0)

@@ -209,3 +209,15 @@ def test_nothing_is_left_behind():
     before = vars(model).copy()
     assert wengert.value_and_grad(lambda x: x * len(vars(model)))(3.0) == (3.0, 1.0)
     assert vars(model) == before
+
+
+def test_an_argument_and_its_dict_on_their_own_are_refused():
+    it = Model(2.0)
+    apart = vars(it)
+
+    def f(it):
+        it.z = it.z**2
+        return apart["z"] * it.z
+
+    with pytest.raises(TraceError, match="a Model and its __dict__ come in on their own"):
+        pullback(f, it)
