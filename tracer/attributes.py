@@ -191,8 +191,8 @@ def given_dict(tracer: Tracer, obj: Any) -> Any:
     if known is None and (came := tracer.shadows_of.get(id(own_dict(obj)))) is not None:
         if id(obj) in tracer.trees:
             raise TraceError(
-                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ came in apart; pass "
-                "the object alone"
+                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ come in on their own; "
+                "pass the object alone"
             )
         if tracer.reads is not None:
             tracer.reads.problem(
@@ -719,8 +719,8 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
             tracer.owners[id(held)] = obj
             if id(held) in tracer.shadows_of:
                 given_dict(tracer, obj)
-            if tracer.namespaces and name in held:
-                show(tracer, slot(obj), name, value)
+        if tracer.namespaces and name in (held or ()):
+            show(tracer, slot(obj), name, value)
         tracer.rebound = tracer.rebound or isinstance(obj, (types.ModuleType, Globals))
         if tracer.reads is not None:
             tracer.reads.wrote(slot(obj), name)

@@ -334,7 +334,7 @@ def admit_container(
     seal: Sealed | None = None,
 ) -> tuple[Any, Tree]:
     """The shadow of an outside container and its tree."""
-    if id(value) in tracer.owners and role in OUTSIDE:  # it is the ``__dict__`` of an object
+    if id(value) in tracer.owners and role != "argument":  # it is the ``__dict__`` of an object
         return of_objects.namespace(tracer, tracer.owners[id(value)]), FIXED
     kind = type(value)
     now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
@@ -513,6 +513,8 @@ def admit_attributes(
 ) -> dict[str, Tree]:
     parts: dict[str, Tree] = {}
     own = attributes(instance)
+    if type(held := own_dict(instance)) is dict:
+        tracer.owners[id(held)] = instance
     if tracer.reads is not None and place is not None:
         tracer.reads.note(place, "names", None, tuple(own))
     for key, value in own.items():
@@ -801,9 +803,7 @@ def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -
     fn.__code__ = rewrite.original(fn.__code__)
 
 
-def lower_partial(
-    tracer: Tracer, value: functools.partial[Any], memo: dict[int, Any], final: bool
-) -> None:
+def lower_partial(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> None:
     """The same for a partial: while the run goes on it keeps its boxes, which whoever calls it passes on."""
     memo[id(value)] = (value, value)
     held = [value.func, *value.args, *value.keywords.values()]

@@ -211,7 +211,7 @@ def test_nothing_is_left_behind():
     assert vars(model) == before
 
 
-def test_an_argument_and_its_dict_on_their_own_are_refused():
+def test_an_argument_and_its_dict_in_a_variable_of_its_own():
     it = Model(2.0)
     apart = vars(it)
 
@@ -219,5 +219,14 @@ def test_an_argument_and_its_dict_on_their_own_are_refused():
         it.z = it.z**2
         return apart["z"] * it.z
 
+    for _ in range(3):
+        it.z = 2.0
+        value, back = pullback(f, it)
+        assert (value, back(1.0)) == (16.0, ({"z": 32.0},))
+
+
+def test_two_arguments_that_are_an_object_and_its_dict_are_refused():
+    it = Model(2.0)
+
     with pytest.raises(TraceError, match="a Model and its __dict__ come in on their own"):
-        pullback(f, it)
+        pullback(lambda it, own: it.z * own["z"], it, vars(it))
