@@ -792,17 +792,29 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj = args[0]
     if type(obj) in TEXTS:
         return structural(tracer, site, object.__reduce_ex__, (bare(obj), *args[1:]), kwargs)
-    result = stand_ins.own(object.__reduce_ex__(*args))
+    result = stand_ins.own(escape.watched(object.__reduce_ex__, args, {}, site))
     if (origin := held(tracer, obj)) is not None:
         result = follow(tracer, site, len, result, origin)  # the numbers in it are none of the text
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
         return result
     state = result[2]
-    attributes.noted(tracer, obj, None, tuple(own_dict(obj) or ()), "names")
-    if isinstance(state, dict):
-        state = {k: attributes.load(tracer, site, obj, k) for k in state}
+    own = own_dict(obj) or {}
+    attributes.noted(tracer, obj, None, tuple(own), "names")
+
+    def seen(held: Any, step: str) -> Any:
+        """What the run sees of attributes where they stand: no method of the user's is asked for them."""
+        if not isinstance(held, dict):
+            return held
+        found = {}
+        for key, value in held.items():
+            place = attributes.noted(tracer, obj, key, value, step)
+            found[key] = attributes.leaf(tracer, obj, key, value, True, place)
+        return found
+
+    if isinstance(state, dict) and all(own.get(k, MISSING) is x for k, x in state.items()):
+        state = seen(state, "own")
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
-        state = (state[0], {k: attributes.load(tracer, site, obj, k) for k in state[1]})
+        state = (seen(state[0], "own"), seen(state[1], "attribute"))
     return (*result[:2], state, *result[3:])
 
 

@@ -439,8 +439,12 @@ def is_untraced(fn: Any) -> bool:
         owner, _, name = fn.__qualname__.partition(".")
         if owner in ("property", "Enum", "Flag") or (owner == "EnumType" and name in MEMBERS):
             return False
+    if root == "copyreg" and fn.__name__ in MAKERS:
+        return False
     return root in UNTRACED or fn.__name__ in CREATORS
 
+
+MAKERS = frozenset(("__newobj__", "__newobj_ex__", "_reconstructor"))  # of copies, from parts
 
 # What gives the members of an Enum.
 MEMBERS = frozenset(

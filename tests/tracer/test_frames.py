@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 from helpers import Verdicts
+from wengert import jit, value_and_grad
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 
@@ -546,3 +547,63 @@ argument(
 @programs.each
 def test_like_python_or_refused(run, points, refused):
     programs.check(run, points, refused)
+
+
+class Kept:
+    def __init__(self, k):
+        self.k = k
+        self.items = [k]
+
+
+class Slotted:
+    __slots__ = ("items", "k")
+
+    def __init__(self, k):
+        self.k = k
+        self.items = [k]
+
+
+class Own(Kept):
+    def __getstate__(self):
+        asked.append("state")
+        return {"k": self.k * 2, "items": [self.k]}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+
+class Reduced(Kept):
+    def __reduce__(self):
+        return (Kept, (self.k * 3,))
+
+
+class Asked(Kept):
+    def __getattribute__(self, name):
+        return 0.5 if name == "k" else object.__getattribute__(self, name)
+
+
+asked = []
+
+
+@pytest.mark.parametrize("kind", [Kept, Slotted, Own, Reduced, Asked])
+def test_copies_of_objects_outside_have_the_derivatives_of_their_state(kind):
+    thing = kind(2.0)
+
+    def f(x):
+        thing.k = x
+        one, two = copy.copy(thing), copy.deepcopy(thing)
+        held = object.__getattribute__
+        return held(one, "k") * held(two, "k") ** 2 + held(two, "items")[0] * held(one, "items")[0]
+
+    def plain(x):
+        asked.clear()
+        return f(x), [*asked]
+
+    for on in (False, True):
+        with jit(on):
+            for x in (1.5, 2.5, 3.5):
+                value, states = plain(x)
+                slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+                asked.clear()
+                assert value_and_grad(f)(x) == (value, pytest.approx(slope, rel=1e-6))
+                assert asked == states
