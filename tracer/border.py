@@ -127,7 +127,7 @@ def enter_from(
     known = tracer.captured.get((id(owner), key))
     if known is None or known[1] is not value:
         traced, tree = admit(tracer, value, name, "captured", place)
-        holder.parts.setdefault(key, tree)
+        hang(holder, key, tree)
         known = tracer.captured[id(owner), key] = owner, value, traced
     return known[2]
 
@@ -202,7 +202,23 @@ def note_captured(tracer: Tracer, fn: Any, name: str, shadow: Any) -> None:
     if isinstance(holder, Sealed):
         holder.ops += sources(tree_of(tracer, traced))
     elif holder is not None:
-        holder.parts.setdefault(name, tree_of(tracer, traced))
+        hang(holder, name, tree_of(tracer, traced))
+
+
+def hang(holder: Branch, key: Any, tree: Tree) -> None:
+    """Let what was captured be a part of its holder's tree, once; on a cycle it stands once."""
+    if key not in holder.parts:
+        holder.parts[key] = FIXED if reaches(tree, holder, set()) else tree
+
+
+def reaches(tree: Tree, other: Tree, seen: set[int]) -> bool:
+    """Whether a tree is in another one, or is it."""
+    if tree is other:
+        return True
+    if not isinstance(tree, Branch) or id(tree) in seen:
+        return False
+    seen.add(id(tree))
+    return any(reaches(part, other, seen) for part in tree.parts.values())
 
 
 def tree_of(tracer: Tracer, traced: Any) -> Tree:

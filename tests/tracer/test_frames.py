@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from helpers import Verdicts
-from wengert import jit, value_and_grad
+from wengert import jit, pullback, value_and_grad
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 
@@ -607,3 +607,32 @@ def test_copies_of_objects_outside_have_the_derivatives_of_their_state(kind):
                 asked.clear()
                 assert value_and_grad(f)(x) == (value, pytest.approx(slope, rel=1e-6))
                 assert asked == states
+
+
+def test_functions_that_capture_one_another_are_arguments():
+    def counting(function):
+        def wrapper(x):
+            wrapper.calls += 1
+            return function(x)
+
+        wrapper.calls = 0
+        return wrapper
+
+    def made(k):
+        def even(n, x):
+            return x * k if n <= 0 else odd(n - 1, x)
+
+        def odd(n, x):
+            return x * k * k if n <= 0 else even(n - 1, x)
+
+        even.scale = 3.0
+        return even
+
+    for on in (False, True):
+        with jit(on):
+            for _ in range(3):
+                value, back = pullback(lambda g, x: g(x), counting(lambda x: x * x), 1.5)
+                assert (value, back(1.0)[1]) == (2.25, 3.0)
+                value, back = pullback(lambda g, x: g(3, x) * g.scale, made(2.0), 1.5)
+                gradient = {"k": 18.0, "odd": {"k": 18.0}, "scale": 6.0}
+                assert (value, back(1.0)) == (18.0, (gradient, 12.0))
