@@ -11,6 +11,7 @@ protocol     a Python-level special method, which CPython would run behind our b
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import inspect
@@ -29,7 +30,7 @@ from . import natives, overrides, protocols, rewrite, slots
 from .arrays import refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured
-from .box import ArrayBox
+from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import code_of, finalized, plainly
@@ -278,8 +279,7 @@ def primitive(
             raise
         return born(tracer, site, fn, args, kwargs, value, pure=True)
     if rule.kind == registry.QUERY:
-        arrays: list[ArrayBox] = []
-        return fn(*primal(operand(args, arrays)), **primal(operand(kwargs, arrays)))
+        return fn(*map(as_it_lies, args), **{k: as_it_lies(x) for k, x in kwargs.items()})
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs)
     if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
@@ -289,6 +289,13 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def as_it_lies(value: Any) -> Any:
+    """What a query is given: of arrays these themselves, for it may ask how they lie in memory."""
+    if type(value) is list or type(value) is tuple:
+        return type(value)(map(as_it_lies, value))
+    return value.value if type(value) in BOXES else primal(operand(value, []))
 
 
 def reads_text(fn: Any, kind: str) -> bool:
@@ -496,7 +503,10 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     elif root in ("importlib", "warnings", "_py_warnings", "typing", "annotationlib"):
         if fn.__qualname__ not in BLIND:
             reads.problem(f"{root}.{fn.__qualname__} is called", site)
-    return as_caller(fn, args, kwargs)
+    result = as_caller(fn, args, kwargs)
+    if root == "enum" and isinstance(result, enum.Enum) and reads.of(result) is None:
+        reads.places[id(result)] = reads.constant(result)  # a member stands for itself
+    return result
 
 
 def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:

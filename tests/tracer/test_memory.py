@@ -1353,3 +1353,27 @@ def test_constant_arrays_may_share_memory_in_any_way():
         with wengert.jit(on):
             for scale[0] in (1.0, 1.0, 1.0, 2.0, 3.0):
                 assert wengert.value_and_grad(f)(1.5, 2.0) == (f(1.5, 2.0), f(1.0, 2.0))
+
+
+def test_queries_see_how_arrays_lie_in_memory():
+    block = np.linspace(1.0, 2.0, 12)
+    sheet = block.reshape(3, 4)
+    row = sheet[0]
+
+    def f(x):
+        row[row > 1.05] = x
+        row[0] = x * x
+        told = (
+            np.shares_memory(row, sheet),
+            np.may_share_memory(sheet[1], block),
+            np.shares_memory(row, sheet[1]),
+        )
+        return (row * sheet).sum() * (told == (True, True, False))
+
+    for on in (False, True):
+        with wengert.jit(on):
+            for _ in range(3):
+                block[:] = np.linspace(1.0, 2.0, 12)
+                value = wengert.value_and_grad(f)(1.5)[0]
+                block[:] = np.linspace(1.0, 2.0, 12)
+                assert value == f(1.5) != 0.0
