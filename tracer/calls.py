@@ -505,7 +505,8 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             reads.problem(f"{root}.{fn.__qualname__} is called", site)
     result = as_caller(fn, args, kwargs)
     if root == "enum" and isinstance(result, enum.Enum) and reads.of(result) is None:
-        reads.places[id(result)] = reads.constant(result)  # a member stands for itself
+        place = reads.places[id(result)] = reads.constant(result)  # a member stands for itself
+        place.check = "is"
     return result
 
 
