@@ -117,7 +117,7 @@ def current(box: ArrayBox) -> Op:
     if box.view is None:
         from .places import blame, user_site
 
-        if is_constant(memory, box.op.tape):  # what it holds now is as good
+        if is_constant(box):  # what it holds now is as good
             box.op = append(box.op.tape, np.array, (box.value.copy(),), {}, box.value, box.op.site)
             box.seen = memory.writes
             return box.op
@@ -132,16 +132,18 @@ def current(box: ArrayBox) -> Op:
     return box.op
 
 
-def is_constant(memory: Memory, tape: Any) -> bool:
-    """Whether nothing that was written to a storage has a derivative that somebody may ask for."""
+def is_constant(box: ArrayBox) -> bool:
+    """Whether nothing in the storage of an array has a derivative that somebody may ask for."""
     from .session import active
 
+    memory = box.memory
     tracer = active.tracer
     if tracer is None:
         return False
     if tracer.reads is not None:
         tracer.reads.problem("an array lies in memory that was written to in another way")
-    inside = [op for op in tape.ops if lies_in(op.value, memory)]
+    inside = [op for op in box.op.tape.ops if lies_in(op.value, memory)]
+    inside += [x.op for x in (box, *memory.boxes)]
     return not any(map(tracer.dependence.has, inside))
 
 
@@ -181,21 +183,28 @@ def alias(value: Any, op: Op, memory: Memory) -> ArrayBox:
     return box
 
 
-def beside(original: ArrayBox, box: ArrayBox) -> ArrayBox:
-    """Let a box of the same elements be a variable of its own: what is written to one is written to the other."""
+def beside(original: ArrayBox, box: ArrayBox) -> bool:
+    """Let a box of the same elements be a variable of its own: what is written to one is written to the other.
+
+    Says whether nothing else could lie in the memory until now but what was derived from the array.
+    """
     memory, root = original.memory, original
     while root.view is not None:
         root = root.view[0]
+    alone = not memory.boxes
     if not any(x is root for x in memory.boxes):
         memory.boxes.append(root)
     box.seen = memory.writes
     memory.boxes.append(box)
-    return box
+    return alone
 
 
-def apart(original: ArrayBox, box: ArrayBox, fn: Any) -> None:
+def apart(original: ArrayBox, box: ArrayBox, fn: Any, alone: bool) -> None:
     """From now on such a box is derived from the array, by ``fn``."""
-    box.memory.boxes[:] = [x for x in box.memory.boxes if x is not box]
+    boxes = box.memory.boxes
+    boxes[:] = [x for x in boxes if x is not box]
+    if alone and len(boxes) == 1:
+        boxes.clear()
     box.view = (original, fn, (), {})
 
 

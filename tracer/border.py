@@ -671,14 +671,14 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     held += [y for x in held if type(x) is stand_ins.Callback for y in (x.func, *x.args)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
-    if any(type(x) in PRIVATE for x in held) and not made_plain(tracer, held):
+    if any(type(x) in PRIVATE for x in held) and not emptied_of_constants(tracer, held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
             "cannot be turned into plain ones; keep a list of the values instead"
         )
 
 
-def made_plain(tracer: Tracer, held: list[Any]) -> bool:
+def emptied_of_constants(tracer: Tracer, held: list[Any]) -> bool:
     """Take numbers that have no derivative out of the lists that something holds which cannot be opened."""
     lists = [x for x in held if type(x) is list]
     boxes = [x for x in held if type(x) in PRIVATE]

@@ -114,8 +114,9 @@ class Handed:
 
     def __enter__(self) -> Handed:
         self.stack = contextlib.ExitStack()
-        for box in self.arrays:
-            self.stack.enter_context(Writing(box))
+        before = [self.stack.enter_context(Writing(box)) for box in self.arrays]
+        if self.writes:  # what is not written is as it was
+            self.sources += [op for op in before if op not in self.sources]
         self.before = [] if self.writes else [box.value.tobytes() for box in self.arrays]
         return self
 

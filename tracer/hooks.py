@@ -680,19 +680,16 @@ def match_length(site: Site) -> Hook:
 
 
 def unpack(site: Site) -> Hook:
-    def hook(x: Any) -> Any:
-        kind = type(x)
-        tracer = active.tracer
-        if kind is tuple or kind is list or tracer is None:
-            return x
-        if kind is Box:
-            return x.value
-        return protocols.iterate_object(tracer, site, x)
-
-    return hook
+    return taken_apart(site, protocols.iterate_object)
 
 
 def spread(site: Site) -> Hook:
+    return taken_apart(site, protocols.iterable)
+
+
+def taken_apart(site: Site, iterate: Callable[[Tracer, Site, Any], Any]) -> Hook:
+    """What CPython is given to iterate over: ``iterate`` follows what is no list or tuple."""
+
     def hook(x: Any) -> Any:
         kind = type(x)
         tracer = active.tracer
@@ -700,7 +697,7 @@ def spread(site: Site) -> Hook:
             return x
         if kind is Box:
             return x.value
-        return protocols.iterable(tracer, site, x)
+        return iterate(tracer, site, x)
 
     return hook
 

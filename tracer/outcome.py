@@ -133,9 +133,6 @@ class Reader:
         if is_traced_array(value):
             self.problem("an array is returned of which nobody knows where it comes from")
             return None
-        if kind in STAND_INS:
-            self.problem("the result holds the attributes of an object outside, or an iterator")
-            return None
         if kind is types.FunctionType:
             place = self.reads.of(value)
             if place is None:

@@ -170,20 +170,30 @@ class Twin(NamedTuple):
     globals: frozenset[str]
 
 
+def twin_entry(code: CodeType) -> Twin | None:
+    """What is known of a twin; None for any other code object.
+
+    An entry may outlive its code object, where a callback of a weak reference finds no stack to run on.
+    """
+    entry = _twins.get(id(code))
+    return entry if entry is not None and entry.code() is code else None
+
+
 def is_twin(code: CodeType) -> bool:
     """Whether ``code`` came out of ``instrument``."""
-    return id(code) in _twins
+    return twin_entry(code) is not None
 
 
 def original(code: CodeType) -> CodeType:
     """The code object that the twin ``code`` was made from; any other code object itself."""
-    entry = _twins.get(id(code))
+    entry = twin_entry(code)
     return code if entry is None else entry.original() or code
 
 
 def global_names(code: CodeType) -> frozenset[str]:
     """The names of the globals that a twin asks for, its inner functions included."""
-    return _twins[id(code)].globals if id(code) in _twins else frozenset()
+    entry = twin_entry(code)
+    return frozenset() if entry is None else entry.globals
 
 
 def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
@@ -197,7 +207,7 @@ def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
     executed = executed and not code.co_flags & CO_OPTIMIZED
     key = id(code), id(hooks), executed
     kept = _kept.get(key)
-    if kept is not None:
+    if kept is not None and kept[1]() is code:
         return kept[0]
     rewriter = Rewriter(code, hooks, executed)
     twin = rewriter.rewrite()

@@ -18,7 +18,6 @@ import types
 from typing import Any
 
 from .effects import effect
-from .errors import TraceError
 from .kinds import isinstance
 from .places import user_site
 from .session import Tracer, intrinsic
@@ -54,15 +53,12 @@ class Tail:
 
     def write_through(self, value: Any) -> None:
         """Append to the list itself."""
-        if id(self.original) in self.tracer.behind:
-            return
-        refusal = self.tracer.refusal
-        try:
+
+        def append() -> None:
             self.original.append(border.lower(self.tracer, value))
-            self.through += 1
-        except TraceError:
-            self.tracer.refusal = refusal  # it may be gone when the run ends
-            self.tracer.behind.add(id(self.original))
+
+        if id(self.original) not in self.tracer.behind:
+            self.through += in_time(self.tracer, self.original, append)
 
 
 def tail_of(tracer: Tracer, name: str, value: Any) -> Tail | None:
@@ -130,4 +126,4 @@ def is_append(instruction: dis.Instruction) -> bool:
 
 
 from . import border  # noqa: E402  (border and this module need each other)
-from .through import write_through  # noqa: E402
+from .through import in_time, write_through  # noqa: E402

@@ -31,7 +31,7 @@ def write_through(
         return
     if not again:
         marked = id(original) in tracer.changed
-        if put_behind(tracer, original, lambda: carry_over(tracer, shadow)) and not marked:
+        if in_time(tracer, original, lambda: carry_over(tracer, shadow)) and not marked:
             tracer.changed.discard(id(original))
         return
     plain = [x.value if type(x) is Box else x for x in args]
@@ -43,9 +43,9 @@ def write_through(
             plain[:] = [border.lower(tracer, x, memo) for x in args]
             kwargs = {key: border.lower(tracer, x, memo) for key, x in kwargs.items()}
 
-        if not put_behind(tracer, original, lower):
+        if not in_time(tracer, original, lower):
             return
-    mirror = tracer.mirrors.get(id(original)) or mirror_of(tracer, original)
+    mirror = mirror_of(tracer, original)
     try:
         if mirror is not None:  # first, for the original may be among the arguments
             fn(mirror, *plain, **kwargs)
@@ -57,7 +57,7 @@ def write_through(
 SIMPLE = frozenset((float, int, bool, complex, str, type(None)))
 
 
-def put_behind(tracer: Tracer, original: Any, lower: Callable[[], None]) -> bool:
+def in_time(tracer: Tracer, original: Any, lower: Callable[[], None]) -> bool:
     """Make what goes to an original plain; False where that cannot be done yet, and the original falls behind."""
     refusal = tracer.refusal
     try:
@@ -80,12 +80,13 @@ def carry_over(tracer: Tracer, shadow: Any) -> None:
 def mirror_of(tracer: Tracer, original: Any) -> Any:
     """The mirror of an original; None for what lies outside only since the run has put it there."""
     mirror = tracer.mirrors.get(id(original))
+    if mirror is not None:
+        return mirror
     shadows = [x for x in tracer.shadows_of[id(original)] if id(x) in tracer.before]
-    if mirror is None and shadows:
+    if shadows:
         before = tracer.before[id(shadows[0])]
-        mirror = border.empty_like(original)
+        mirror = tracer.mirrors[id(original)] = border.empty_like(original)
         mirror.update(before) if isinstance(mirror, (dict, set)) else mirror.extend(before)
-        tracer.mirrors[id(original)] = mirror
         for x in shadows:
             tracer.before[id(x)] = mirror
     return mirror

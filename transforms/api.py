@@ -479,7 +479,7 @@ class Variables:
         self.tracer = tracer
         # An original, its copy, and by the id of what the copy began with: that, and what it stands for
         self.containers: list[tuple[Any, Any, dict[int, tuple[Any, Any]]]] = []
-        self.arrays: list[tuple[ArrayBox, ArrayBox]] = []
+        self.arrays: list[tuple[ArrayBox, ArrayBox, bool]] = []
         self.opening: set[int] = set()
         self.objects: set[int] = set()
         self.undo: list[Callable[[], None]] = []  # puts an attribute back, if the function left it
@@ -505,8 +505,8 @@ class Variables:
 
     def array(self, original: ArrayBox, box: ArrayBox) -> ArrayBox:
         """Let the function find ``box`` in the place of an array: another way to its memory, which is written to."""
-        self.arrays.append((original, box))
-        return beside(original, box)
+        self.arrays.append((original, box, beside(original, box)))
+        return box
 
     def attribute(self, obj: Any, name: str, plain: Any, traced: Any) -> None:
         """Let the function find ``traced`` in an attribute; what lies outside keeps its plain value."""
@@ -546,8 +546,8 @@ class Variables:
             elif not same(now, held):
                 original.clear()
                 original.extend(now)
-        for original, box in self.arrays:
-            apart(original, box, variable)
+        for original, box, alone in reversed(self.arrays):
+            apart(original, box, variable, alone)
         for undo in self.undo:
             undo()
 

@@ -720,7 +720,7 @@ def memcpy_equal(v):
 @of_array
 def memmove_equal(v):
     y = v * v
-    z = np.array(y.tolist()) if 0 else v * v
+    z = v * v
     ctypes.memmove(z.ctypes.data, y.ctypes.data, 24)
     return float((z * z).sum())
 
@@ -936,7 +936,7 @@ def ndarray_buffer(v):
 @of_array
 def asarray(v):
     y = v * 1.0
-    z = np.array(y, copy=False) if 0 else np.asarray(y)
+    z = np.asarray(y)
     z[0] = v[1] * v[2]
     return float((y * y).sum())
 
@@ -1288,7 +1288,7 @@ USES = {
     "statistics": lambda b: statistics.fmean(b),
     "math.dist": lambda b: math.dist(list(b), [1.0, 2.0, 3.0]),
     "star tuple": lambda b: (*b,)[1],
-    "filter": lambda b: list(filter(None, b))[1] if 0 else list(filter(lambda z: True, b))[1],
+    "filter": lambda b: list(filter(lambda z: True, b))[1],
     "accumulate": lambda b: list(itertools.accumulate(b))[1],
     "random": lambda b: random.Random(1).choice(b),
     "attr": lambda b: (lambda o: list(o.b)[1])(types.SimpleNamespace(b=b)),

@@ -1459,6 +1459,28 @@ def test_twins_are_made_once_and_their_number_is_bounded(monkeypatch):
     assert key not in rewrite._twins
 
 
+def test_a_code_object_that_died_where_no_callback_could_run_has_no_twin(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    hooks = Transparent()
+    codes = []
+
+    def deep():
+        if codes:
+            codes.pop()
+        deep()
+
+    for i in range(
+        20
+    ):  # a few of them die at the very limit, and others come to lie where they were
+        made = [compile(f"a = {1000 * i + j}", "short-lived.py", "exec") for j in range(1200)]
+        assert all(original(instrument(code, hooks)) is code for code in made)
+        codes[:] = made
+        del made
+        with pytest.raises(RecursionError):
+            deep()
+        codes.clear()
+
+
 def test_module_code():
     source = textwrap.dedent("""
         a = 1

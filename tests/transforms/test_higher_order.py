@@ -414,3 +414,14 @@ def test_one_value_written_to_slices_of_several_lengths(on):
             assert_same(
                 grad(grad(lambda s: put(np.array([s]) * s, i, j)))(2.0), 2.0 * sum(range(i, j))
             )
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+def test_an_array_is_free_again_after_an_inner_gradient():
+    def f(x):
+        a = np.ones(4) * x
+        g = grad(lambda b: (b * b).sum())(a)
+        a.shape = (2, 2)  # which is refused where another variable lies in the memory
+        return (a @ a).sum() + g.sum()
+
+    assert value_and_grad(f)(1.5) == (8 * 1.5**2 + 8 * 1.5, 16 * 1.5 + 8)
