@@ -226,9 +226,19 @@ nondiff(put_index)
 
 @mutates(np.copyto)
 def copyto(dst, src, casting="same_kind", where=True):
+    must_be_castable(dst, src, casting)
     if where is True:
         return setitem(dst, ..., src)
     return np.where(where, cast(src, dst.dtype), dst)
+
+
+def must_be_castable(dst: Any, src: Any, casting: Any) -> None:
+    """Raise what `np.copyto` raises where the types do not allow it."""
+    if not np.can_cast(np.asarray(src).dtype, dst.dtype, casting):
+        np.copyto(dst.copy(), src, casting)
+
+
+nondiff(must_be_castable)
 
 
 @mutates(np.place)

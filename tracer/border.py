@@ -755,6 +755,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         original.update(now) if isinstance(original, (dict, set)) else original.extend(now)
     for x in tracer.shadows_of.get(id(original), ()):
         tracer.before[id(x)] = now
+    tracer.mirrors.pop(id(original), None)  # what the run knows it to hold is said anew
     return True
 
 

@@ -279,6 +279,8 @@ def primitive(
             raise
         return born(tracer, site, fn, args, kwargs, value, pure=True)
     if rule.kind == registry.QUERY:
+        if tracer.reads is not None:
+            note_looks(tracer.reads, fn)
         return fn(*map(as_it_lies, args), **{k: as_it_lies(x) for k, x in kwargs.items()})
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs)
@@ -289,6 +291,14 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def note_looks(reads: Reads, fn: Any) -> None:
+    """Note what a query looks at besides types and shapes."""
+    if fn is np.isfortran:
+        reads.layout = True
+    elif fn is np.shares_memory or fn is np.may_share_memory:
+        reads.problem("the function asks whether arrays share memory")
 
 
 def as_it_lies(value: Any) -> Any:
@@ -359,19 +369,36 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if target is not None:
             arrays: list[ArrayBox] = []
             value = operand(result, arrays)
-            if type(target) is not ArrayBox or not fits(plain_of(result), target.value):
-                plainly(
-                    fn, *refusable(args, kwargs, targets, mask)
-                )  # raises what plain Python raises
+            as_it_is = type(target) is ArrayBox and fits(plain_of(result), target.value)
+            if not as_it_is:
+                plain, named = refusable(args, kwargs, targets, mask)
+                plainly(fn, plain, named)  # raises what plain Python raises
             if type(target) is not ArrayBox:
                 raise TraceError(f"{site}: out= must be an array")
-            if isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
+            if not as_it_is:
+                written = named["out"][targets.index(target)] if len(targets) > 1 else named["out"]
+                must_be_cast(tracer, site, fn, plain_of(result), written)
+                write_array_item(target, Ellipsis, value, site)
+            elif isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
                 write_array_item(target, Ellipsis, value, site)
             else:
                 write_all(
                     target, append(tracer.tape, np.positive, (value,), {}, +value.value, site), site
                 )
     return out if len(targets) > 1 else targets[0]
+
+
+def must_be_cast(tracer: Tracer, site: Site, fn: Any, result: Any, written: np.ndarray) -> None:
+    """Make sure that what NumPy has written into an array of another type is the result, cast."""
+    cast = np.empty_like(written)
+    with np.errstate(all="ignore"):
+        cast[...] = result
+    if not np.array_equal(cast, written, equal_nan=written.dtype.kind in "fc"):
+        raise TraceError(
+            f"{blame(site)}: {fn.__name__} computes otherwise for out= of type {written.dtype}; leave out= away"
+        )
+    if tracer.reads is not None:
+        tracer.reads.problem("a result is written into an array of another type")
 
 
 def fits(result: Any, out: np.ndarray) -> bool:

@@ -668,7 +668,6 @@ def renew(tracer: Tracer) -> None:
         if before is None or original is shadow or id(original) in tracer.behind:
             continue
         if type(shadow) in MUTABLE and not is_held(original, before):
-            tracer.mirrors.pop(id(original), None)
             if type(shadow) is set:
                 shadow.clear()
                 shadow.update(original)
@@ -682,6 +681,7 @@ def renew(tracer: Tracer) -> None:
 def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
     """A C function has changed the container behind a shadow."""
     tracer.before[id(shadow)] = now
+    tracer.mirrors.pop(id(tracer.originals[id(shadow)][1]), None)
     if tracer.reads is not None:
         tracer.reads.problem(f"C code changes a {type(shadow).__name__}")
 

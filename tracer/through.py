@@ -74,7 +74,6 @@ def carry_over(tracer: Tracer, shadow: Any) -> None:
     original = tracer.originals[id(shadow)][1]
     if original is not shadow and id(original) not in tracer.behind:
         border.sync(tracer, original, shadow, {id(shadow): (shadow, original)}, False)
-        tracer.mirrors.pop(id(original), None)
 
 
 def mirror_of(tracer: Tracer, original: Any) -> Any:

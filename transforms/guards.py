@@ -236,9 +236,8 @@ class GuardWriter:
             if place in self.straight:
                 condition += f" or not {v}.flags.c_contiguous"
             if self.layout:
-                writeable = value.flags.writeable
                 condition += f" or {v}.strides != {value.strides!r}"
-                condition += f" or {v}.flags.writeable is not {writeable}"
+                condition += f" or {v}.flags.num != {value.flags.num}"
             yield condition
         elif check == "function":
             condition = f"{v}.{CODE} is not {self.constant(place.code, 'code')}"

@@ -1,9 +1,11 @@
 """What makes whole numbers of others has the derivative zero, as floor has; and truth values have none either."""
 
+import operator
+
 import numpy as np
 import pytest
 
-from wengert import NoRuleError, grad, jacobian, rrule
+from wengert import NoRuleError, grad, jacobian, jit, rrule
 from wengert.rules.registry import rules
 
 X = np.array([0.7, -1.3, 2.6])
@@ -21,7 +23,22 @@ def copied(x):
     return a
 
 
+def into(fn, *shape, **options):
+    """A function that writes its result into integers."""
+
+    def write(x):
+        out = np.zeros(shape, int)
+        fn(x, out=out, **options)
+        return out
+
+    return write
+
+
 ROUNDED = {
+    "sum into": into(np.sum),
+    "mean into": into(np.mean),
+    "cumsum into": into(np.cumsum, 3),
+    "multiply into": into(lambda x, **o: np.multiply(x, 2.5, **o), 3, casting="unsafe"),
     "floor": np.floor,
     "trunc": np.trunc,
     "astype": lambda x: x.astype(int),
@@ -54,6 +71,38 @@ def test_rounded(name, mode):
     found = jacobian(lambda x: np.sum(r(x) * x), mode=mode)(X)
     np.testing.assert_array_equal(found, np.broadcast_to(r(X), (3,)))
     assert not jacobian(lambda x: np.sum(r(x) * 2.5), mode=mode)(X).any()
+
+
+REFUSED = {
+    "copyto of a number": lambda w, x: np.copyto(w, x[0]),
+    "copyto": lambda w, x: np.copyto(w, x),
+    "copyto where": lambda w, x: np.copyto(w, x, where=x > 0),
+    "copyto safe": lambda w, x: np.copyto(np.zeros(3, np.float32), x, casting="safe"),
+    "copyto of complex": lambda w, x: np.copyto(np.zeros(3), x * 1j),
+    "a ufunc": lambda w, x: np.multiply(w, x, out=w),
+    "in place": lambda w, x: operator.iadd(w, x),
+    "clip": lambda w, x: np.clip(x, 0, 1, out=w),
+    "concatenate": lambda w, x: np.concatenate([x[:1], x[1:]], out=w),
+    "dot": lambda w, x: np.dot(np.eye(3), x, out=w),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_numpy_does_not_cast(name):
+    def f(x):
+        w = np.arange(3)
+        try:
+            REFUSED[name](w, x)
+        except (TypeError, ValueError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+        return (w * x).sum()
+
+    said = []
+    assert f(X) == -1.3 + 2 * 2.6 and said
+    for on in (True, True, True, False):
+        with jit(on):
+            np.testing.assert_array_equal(grad(f)(X), [0.0, 1.0, 2.0])
+    assert len(said) == 5 and len(set(said)) == 1
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])

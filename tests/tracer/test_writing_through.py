@@ -456,6 +456,29 @@ def deque_and_ordered_dict():
 
 
 @story
+def tuples_and_lists_between_looks():
+    items, table, queue = [], {}, collections.deque()
+
+    def f(x):
+        nonlocal items
+        shown = []
+        items += [(x, 1)]
+        table["a"] = (x, 1)
+        queue.append([x])
+        shown.append(f"{items} {table} {queue}")
+        items.clear()
+        table.clear()
+        queue.clear()
+        shown.append(len(repr([items, table, queue])))
+        items += [(2.0, 3)]
+        table["b"] = (2.0, 3)
+        queue.append([3.0])
+        return x * len(items) * len(table) * len(queue) * shown[1]
+
+    return f
+
+
+@story
 def sorted_by_a_key():
     items = [3.0, 1.0, 2.0]
     held = types.SimpleNamespace(items=items)
