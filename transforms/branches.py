@@ -33,19 +33,18 @@ from .same_loops import same_kind, same_loops
 MOST = 32  # paths of one program: Python indents no further than 100 levels
 
 
-def joined(programs: Iterable[Program], new: Program, limit: int) -> tuple[Program | None, Program]:
+def joined(programs: Iterable[Program], new: Program) -> tuple[Program | None, Program]:
     """The program of ``new`` together with the paths of one of the programs that part from it.
 
     The first of the pair is the program that is no longer needed, all of whose paths are in the second. Where there
-    would be more than ``limit`` paths, the oldest is left out.
+    would be more than ``MOST`` paths, the oldest is left out.
     """
-    limit = min(limit, MOST)
-    if new.paths and limit > 1:
+    if new.paths and MOST > 1:
         (path,) = new.paths
         for program in programs:
             paths = [other for other in program.paths if parting(other, path) is not None]
             if paths:
-                both = Tree([*paths, path][-limit:]).program
+                both = Tree([*paths, path][-MOST:]).program
                 return program if len(paths) == len(program.paths) else None, both
     return None, new
 

@@ -6,7 +6,7 @@ entry     what is kept for one code object: its programs, how often it was trace
 hit       a call that a program answered.
 miss      a call that no program answered; it is traced.
 dynamic   an integer from outside that has changed too often to be guarded: it is an input of the programs.
-given up  an entry whose programs never hit: its calls are traced, and only now and then is a program tried again.
+budget    what programs of a function may cost (see ``budget``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 import threading
 import types
 import warnings
@@ -26,38 +25,48 @@ from typing import Any
 from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import attribute, has, isinstance
-from ..tracer.places import OURS
 from ..tracer.reads import static
 from .branches import joined
+from .budget import Budget
 from .programs import Program
 
 CHANGES = 3  # so often may an integer from outside change before it becomes an input
+MOST_PROGRAMS = 16  # of a function, for arguments of different types and shapes
+DEPRECATED = {"paths": 8, "patience": 24, "unroll": 20_000}  # settings without a meaning
 
 
 class Settings:
     """The limits of the JIT: the one object ``settings``, whose attributes may be set at any time.
 
-    ``programs`` (64) functions at most have programs; the one that was not called for longest goes first.
-    ``paths`` (8) programs at most are kept for each of them, for arguments of different types and shapes; and one
-    program of a gradient holds at most so many paths, for the branches of the function. A function that was traced
-    ``patience`` (24) times in a row without a hit in between is given up: it is traced at each call from then on,
-    which one `RuntimeWarning` says, and programs are tried again only now and then.
-    So is a function whose tape is longer than ``unroll`` (20,000) operations.
+    ``programs`` (64) functions at most have programs; the one that was not called for longest goes first. What is set
+    holds for what is traced from then on, in all threads; a limit below 1 counts as that.
 
-    What is set holds for what is traced from then on, in all threads; a limit below 1 (of ``patience``, below 2) counts
-    as that.
+    What programs may cost needs no setting: building them may take 0.3 of the time that tracing takes anyway, and what
+    programs have won. ``paths``, ``patience`` and ``unroll`` of earlier versions may still be set, with a
+    `DeprecationWarning`, and do nothing.
 
     >>> from wengert import settings
-    >>> settings.paths = 16
-    >>> settings.paths = 8
+    >>> settings.programs = 128
+    >>> settings.programs = 64
     """
 
     def __init__(self) -> None:
-        self.paths = 8
         self.programs = 64
-        self.patience = 24
-        self.unroll = 20_000
         self.strict = False  # for the tests of Wengert: an error of its own is raised
+
+    def __getattr__(self, name: str) -> int:
+        if name in DEPRECATED:
+            return DEPRECATED[name]
+        raise AttributeError(f"there is no setting {name}; there is programs")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in DEPRECATED:
+            text = f"settings.{name} does nothing any more: what programs may cost is found out by measuring"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+        elif name not in ("programs", "strict"):
+            raise AttributeError(f"there is no setting {name}; there is programs")
+        else:
+            super().__setattr__(name, value)
 
 
 settings = Settings()
@@ -131,13 +140,9 @@ class Entry:
         self.unfit: str | None = None
         self.whole = False  # whether the reverse sweep must be a part of the run (see ``pairs``)
         self.unrolled: dict[str, str] = {}  # why loops were left as they are, by their places
-        self.given_up: str | None = None
-        self.streak = 0
-        self.rest = 0  # so many calls are traced before programs are tried again
-        self.rests = 0
+        self.budget = Budget()
         self.hits_before = 0
         self.evicted_hits = 0
-        self.compiling = 0.0
 
     @property
     def hits(self) -> int:
@@ -147,22 +152,23 @@ class Entry:
         """Keep a program, the latest first."""
         with lock:
             self.programs.insert(0, program)
-            while len(self.programs) > max(1, settings.paths):
+            while len(self.programs) > MOST_PROGRAMS:
                 self.drop(self.programs[-1])
 
     def join(self, new: Program) -> Program:
         """The program that answers for what ``new`` answers for, and for the paths of another one where it can."""
         with lock:
-            old, program = joined(self.programs, new, settings.paths)
+            old, program = joined(self.programs, new)
             if old is not None:
                 self.programs.remove(old)
-                program.hits, old.dropped = old.hits, True
+                program.hits, program.cost, old.dropped = old.hits, old.cost, True
             return program
 
     def drop(self, program: Program) -> None:
         with lock:
             if program in self.programs:
                 self.evicted_hits += program.hits
+                self.budget.won += self.budget.gain(program.hits, program.cost)
                 self.programs.remove(program)
                 program.dropped = True
 
@@ -172,8 +178,9 @@ class Entry:
                 self.programs.remove(program)
                 self.programs.insert(0, program)
 
-    def note_miss(self, program: Program, error: BaseException) -> None:
+    def note_miss(self, program: Program, error: BaseException, seconds: float) -> None:
         """Note why a program did not answer; an integer that has changed too often becomes dynamic."""
+        self.budget.note_miss(seconds)
         line, why = why_left(program, error)
         self.misses[why] += 1
         if len(self.misses) > 100:  # another thread may be here as well
@@ -188,32 +195,21 @@ class Entry:
                     if path in other.integers.values():
                         self.drop(other)
 
-    def count_trace(self) -> None:
-        """Note that a call is traced; give up on a function whose programs never answer."""
+    def won(self) -> float:
+        """Seconds that the programs have saved."""
+        budget = self.budget
+        return budget.won + sum(budget.gain(p.hits, p.cost) for p in list(self.programs))
+
+    def may_try(self) -> bool:
+        """Whether programs may be tried at this call."""
+        return self.budget.may_try(self.won)
+
+    def may_build(self) -> bool:
+        """Whether this call, which is traced, may be made a program."""
         self.traces += 1
-        hits = self.hits
-        self.streak = self.streak + 1 if hits == self.hits_before else 0
-        self.hits_before = hits
-        if self.streak >= max(2, settings.patience):
-            common = self.misses.most_common(1)
-            self.give_up(common[0][0] if common else self.unfit or "its programs never hit")
-
-    def give_up(self, why: str) -> None:
-        warned, self.given_up = self.given_up is not None, why
-        self.streak = 0
-        self.rests += 1
-        self.rest = max(2, settings.patience) * 2**self.rests
-        for program in list(self.programs):
-            self.drop(program)
-        if not warned:
-            text = f"{self.name} ({self.place}) is traced at every call from now on, which is slow: {why}"
-            warnings.warn(text, RuntimeWarning, stacklevel=user_level())
-
-    def resting(self) -> bool:
-        """Whether this call is traced without further ado; says so for a number of calls that doubles each time."""
-        if self.rest:
-            self.rest -= 1
-        return self.rest > 0
+        if self.hits != self.hits_before:
+            self.hits_before, self.budget.barren = self.hits, 0
+        return self.budget.may_build(self.won)
 
 
 def why_left(program: Program, error: BaseException) -> tuple[int, str]:
@@ -224,14 +220,6 @@ def why_left(program: Program, error: BaseException) -> tuple[int, str]:
         missed = type(error).__name__ == "Miss"
         why = "other arguments were given" if missed else f"{type(error).__name__}: {error}"
     return line, why
-
-
-def user_level() -> int:
-    """How far out the user's own line is, for ``warnings.warn``."""
-    level, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OURS):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level
 
 
 entries: OrderedDict[Hashable, Entry] = OrderedDict()

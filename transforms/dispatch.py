@@ -15,10 +15,10 @@ from __future__ import annotations
 import builtins
 import itertools
 import sys
-import time
 import types
 import weakref
 from collections.abc import Callable, Hashable
+from time import perf_counter as clock
 from typing import Any
 
 from ..tracer import loops
@@ -56,6 +56,7 @@ def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 ASK = call.__code__
+LONGEST = 20_000  # operations of a tape that is kept
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 serials = itertools.count(1)
 attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
@@ -115,45 +116,55 @@ class Caller:
         if not switch.on or sys.gettrace() is not None:  # a debugger wants to see the user's lines
             return self.traced(args, kwargs, None, drawn)[0]
         entry = self.entry()
-        if entry.resting():
-            return self.traced(args, kwargs, None, drawn)[0]
+        if not entry.may_try():
+            self.detach()
+            return self.retrace(entry, args, kwargs, drawn)
         for program in list(entry.programs):
             if drawn:
                 break  # a run has begun; it must go on
             if program is left or not program.fits(kwargs):
                 continue
+            start = clock()
             trial = Trial(self.f)
             value = program.alone(trial, *args, **kwargs)
             if trial.error is not None and program.trusted(trial.error, program.namespace):
                 trial = Trial(self.f)
                 value = program.alone(trial, *args, **kwargs)
+            took = clock() - start
             if trial.error is None:
                 program.hits += 1
+                program.cost = took
                 self.attach(program)
                 entry.front(program)
                 return value
-            entry.note_miss(program, trial.error)
+            entry.note_miss(program, trial.error, took)
             drawn = list(trial.drawn)
         return self.retrace(entry, args, kwargs, drawn)
 
     def retrace(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
     ) -> Any:
-        """Trace a call, and from the second one on keep what it comes down to as a program."""
-        entry.count_trace()
-        if entry.traces == 1 or entry.rest:
-            return self.traced(args, kwargs, None, drawn)[0]
-        reads = Reads(entry.dynamic)
-        value, done = self.traced(args, kwargs, reads, drawn)
-        start = time.perf_counter()
+        """Trace a call, and keep what it comes down to as a program, where that may pay."""
+        budget = entry.budget
+        reads = Reads(entry.dynamic) if entry.may_build() else None
+        start = clock()
+        try:
+            value, done = self.traced(args, kwargs, reads, drawn)
+        except BaseException:
+            budget.note_trace(clock() - start, 0)
+            raise
+        traced = clock() - start
+        if reads is None:
+            budget.note_trace(traced, len(done.tape.ops))
+            return value
+        start = clock()
         # Loops so long that they are rolled while they run would be as long as they are.
         long = any(type(op.fn) is LoopFunction for op in done.tape)
         try:
             self.roll(entry, done)
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
-            if length > settings.unroll:
-                entry.give_up(f"its tape is {length} operations long (settings.unroll)")
-                return value
+            if length > LONGEST:
+                raise Unfit(f"its tape is {length} operations long, of which {LONGEST} may be kept")
             program = entry.join(self.build(done))
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
@@ -163,11 +174,12 @@ class Caller:
                 raise
             entry.unfit = f"an error of Wengert's own, please report it: {error!r}"
         else:
-            program.seconds = time.perf_counter() - start
+            program.seconds = clock() - start
             if entry.whole:
                 entry.unfit = None
             entry.add(program)
-            self.attach(program)
+            self.detach()  # from a program that is a part of this one now
+        budget.note_attempt(traced, clock() - start)
         return value
 
     def roll(self, entry: Entry, done: Run) -> None:
@@ -177,6 +189,9 @@ class Caller:
 
     def attach(self, program: Program) -> None:
         """Let a program answer the next call first."""
+
+    def detach(self) -> None:
+        """Let no program answer first."""
 
 
 def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:
@@ -265,7 +280,7 @@ class Dispatcher(Caller, Intrinsic):
         again = program.trusted(error, self.function.__globals__)
         if active.tracer is None and switch.on and not again:
             with lock:
-                self.entry().note_miss(program, error)
+                self.entry().note_miss(program, error, program.cost)
         interrupted = is_interruption(error)
         error.__traceback__ = None
         args, kwargs = arguments(program, given, rest, named)

@@ -176,14 +176,23 @@ def told(
 
 def not_kept(entry: Entry) -> Iterator[str]:
     """Why calls are traced that might have been answered by a program."""
-    if entry.given_up is not None:
-        yield f"given up: its programs did not answer: {entry.given_up}"
-    if entry.rest:
-        yield f"the next {counted(entry.rest, 'call')} are traced before programs are tried again"
+    yield from spending(entry)
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
     elif entry.traces == 1:
         yield "a program is built when a call is traced for the second time"
+
+
+def spending(entry: Entry) -> Iterator[str]:
+    """What programs have cost, where that stands in the way of the next one."""
+    budget, won = entry.budget, entry.won()
+    if entry.traces < 2 or budget.may_build(entry.won):
+        return
+    spent = f"{(budget.spent + budget.wasted) * 1e3:.1f} ms"
+    yield (
+        f"programs have cost {spent} and won {won * 1e3:.1f} ms, where tracing took {budget.traced * 1e3:.1f} ms: "
+        "calls are traced until another program may pay"
+    )
 
 
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:
@@ -318,8 +327,8 @@ def predicted(
     if not switch.on or sys.gettrace() is not None:
         yield f"{call} is traced"
         return
-    if entry.rest > 1:
-        yield f"{call} is traced, as programs are not tried for a while"
+    if not entry.may_try():
+        yield f"{call} is traced, as programs have not answered for a while"
         return
     failed: list[str] = []
     for program in programs:
@@ -329,9 +338,8 @@ def predicted(
             yield from indented(failed)
             return
         failed.append(text)
-    yield f"{call} is traced" + (
-        ", and kept as a program" if entry.traces and not entry.unfit else ""
-    )
+    kept = not entry.unfit and entry.budget.may_build(entry.won)
+    yield f"{call} is traced" + (", and kept as a program" if kept else "")
     yield from indented(failed)
 
 

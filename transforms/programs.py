@@ -130,7 +130,8 @@ class Program:
         self.forward = 0
         self.reverse = 0
         self.hits = 0
-        self.seconds = 0.0
+        self.seconds = 0.0  # that building it took
+        self.cost = 0.0  # of a call that it answers
         self.dropped = False  # by the cache, which no longer counts it
         self.back: Callable[..., Any] | None = (
             None  # of a pullback: from residuals and cotangents to gradients

@@ -15,7 +15,9 @@ import pytest
 from worlds import clear_cache, jit
 
 import wengert
-from wengert import TraceError, explain, grad, pullback, settings, value_and_grad
+from wengert import TraceError, explain, grad, pullback, value_and_grad
+from wengert.transforms import dispatch
+from wengert.transforms.budget import Budget
 
 scale = 2.0
 times = 3
@@ -23,12 +25,10 @@ times = 3
 
 @pytest.fixture(autouse=True)
 def fresh():
-    before = dict(vars(settings))
     clear_cache()
     with jit(True):
         yield
     clear_cache()
-    vars(settings).update(before)
 
 
 def helper(x):
@@ -420,36 +420,33 @@ def test_a_run_that_cannot_be_kept():
     assert "a call with these arguments is traced\n" in text + "\n"
 
 
-def test_a_function_that_is_given_up():
-    settings.patience = 4
+def test_a_function_whose_programs_do_not_pay(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(Budget, "may_build", lambda self, won: self.calls == 1)
     text = "a"
 
     def f(x):
         return x * len(text)
 
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        for i in range(8):
-            text = "a" * i
-            grad(f)(1.5)
+    for i in range(8):
+        text = "a" * i
+        grad(f)(1.5)
     told = explain(f, 1.5)
-    assert "given up: its programs did not answer: the closure variable text is no longer" in told
-    assert "are traced before programs are tried again" in told
-    assert "is traced, as programs are not tried for a while" in told
+    assert re.search(r"programs have cost .* ms and won 0.0 ms, where tracing took .* ms", told)
+    monkeypatch.setattr(Budget, "may_try", lambda self, won: False)
+    assert "is traced, as programs have not answered for a while" in explain(f, 1.5)
 
 
-def test_a_tape_that_is_too_long():
-    settings.unroll = 50
+def test_a_tape_that_is_too_long(monkeypatch):
+    monkeypatch.setattr(dispatch, "LONGEST", 50)
 
     def f(x):
         for i in range(100):
             x = (math.sin, math.cos, math.atan)[i % 3](x + i * i)
         return x
 
-    with warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        called(grad(f), *[1.5] * 3)
-    assert re.search(r"given up: .* operations long \(settings.unroll\)", explain(f))
+    called(grad(f), *[1.5] * 3)
+    assert re.search(r"its tape is \d+ operations long, of which 50 may be kept", explain(f))
 
 
 def test_the_jit_is_off():

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from test_counted import differences
 
 from helpers import assert_same
-from wengert import explain, grad, hessian, jit, pullback, settings, value_and_grad
+from wengert import explain, grad, hessian, jit, pullback, value_and_grad
+from wengert.transforms import dispatch
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 COUNT = 40
@@ -249,7 +250,7 @@ def test_another_length_is_another_program():
 
 def test_a_long_list_is_no_long_program(monkeypatch):
     """Not even the elements of the list count, which would be more operations than are kept."""
-    monkeypatch.setattr(settings, "unroll", 2000)
+    monkeypatch.setattr(dispatch, "LONGEST", 2000)
 
     def f(x, w):
         path = []

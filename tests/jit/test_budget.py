@@ -1,0 +1,138 @@
+"""What programs may cost: with a clock of our own, in which a traced call takes one second."""
+
+from collections import Counter
+
+import pytest
+from worlds import clear_cache
+
+from wengert import explain, grad, settings, value_and_grad
+from wengert.transforms import dispatch
+from wengert.transforms.budget import FREE, SHARE, Budget
+from wengert.transforms.gradients import Gradient
+from wengert.transforms.programs import Program
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """What was done, and what building and a program's run take."""
+    clear_cache()
+    done: Counter[str] = Counter()
+    done.building, done.running, done.now = 10.0, 0.05, 0.0
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(dispatch, "clock", lambda: done.now)
+    traced, build, alone = Gradient.traced, Gradient.build, vars(Program)["alone"]
+
+    def tracing(self, *args):
+        done["traced"] += 1
+        done.now += 1.0
+        return traced(self, *args)
+
+    def building(self, run):
+        done["built"] += 1
+        done.now += done.building
+        return build(self, run)
+
+    def running(self):
+        def run(*args, **kwargs):
+            done.now += done.running
+            return alone.func(self)(*args, **kwargs)
+
+        return run
+
+    monkeypatch.setattr(Gradient, "traced", tracing)
+    monkeypatch.setattr(Gradient, "build", building)
+    monkeypatch.setattr(Program, "alone", property(running))
+    return done
+
+
+text = ""
+
+
+def other_each_time(x):
+    return x * len(text)
+
+
+def test_what_never_answers(work):
+    """Programs of a function that is another one at each call cost their share, and less and less of it."""
+    global text
+    g = grad(other_each_time)
+    for n in range(1, 400):
+        text = "a" * n
+        assert g(1.5) == n
+        credit = work.building if work["built"] else 0.0
+        assert work.now - n <= max(FREE, SHARE * n) + credit
+        if n >= 100:
+            assert work.now <= 1.3 * n
+    assert 2 <= work["built"] <= 6
+    assert work.now < 1.2 * n
+
+
+@pytest.mark.parametrize("building", [0.1, 10.0, 1000.0])
+def test_what_does_not_vary_answers_from_the_fourth_call_on(work, building):
+    work.building = building
+    g = value_and_grad(lambda x: x * x)
+    for x in range(20):
+        assert g(float(x)) == (x * x, 2.0 * x)
+    assert work["built"] == 1
+    assert work["traced"] == 2 if building < 1.0 else 3
+
+
+def test_what_was_won_may_be_spent(work):
+    """Paths that come again are all kept in the end."""
+
+    def f(x):
+        for i in range(6):
+            if x < i:
+                return x * i
+        return x
+
+    g = grad(f)
+    for _ in range(60):
+        for i in range(1, 6):
+            assert g(i - 0.5) == i
+    before = work["traced"]
+    for i in range(1, 6):
+        assert g(i - 0.5) == i
+    assert work["traced"] == before
+    assert work["built"] <= 10
+
+
+def test_programs_that_do_not_answer_are_tried_less_often(work):
+    global text
+    work.running, work.building = 2.0, 0.0
+    g = grad(other_each_time)
+    for n in range(1, 300):
+        text = "a" * n
+        assert g(1.5) == n
+    assert work.now < 1.3 * n
+
+
+def test_calls_that_raise_are_traced_calls(work):
+    def f(x):
+        raise KeyError(x)
+
+    g = grad(f)
+    for _ in range(5):
+        with pytest.raises(KeyError):
+            g(1.5)
+    assert work["traced"] == 5 and work["built"] == 0
+
+
+def test_the_budget_is_told(work):
+    global text
+    work.building = 100.0
+    g = grad(other_each_time)
+    for n in range(6):
+        text = "a" * n
+        g(1.5)
+    assert "programs have cost 100" in explain(g)
+
+
+@pytest.mark.parametrize("name", ["paths", "patience", "unroll"])
+def test_settings_without_a_meaning(name):
+    before = getattr(settings, name)
+    with pytest.warns(DeprecationWarning, match=f"settings.{name} does nothing"):
+        setattr(settings, name, 1)
+    assert getattr(settings, name) == before
+    with pytest.raises(AttributeError, match="there is no setting path;"):
+        settings.path = 3

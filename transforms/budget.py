@@ -1,0 +1,92 @@
+"""The budget: what the programs of one function may cost.
+
+A program pays for itself by the calls that it answers, if there are any: a function that goes another way at each call
+would pay for ever. So building may have cost what tracing the function has cost anyway, up to a share of it, and what
+programs have won; trying them is held to a share of its own, for it costs little and is what wins. The first
+program of a function is built on credit at its third call at the latest.
+
+Words
+-----
+price    what the latest attempt at a program has cost: recording the run, comparing, building.
+barren   attempts since a program has answered: each doubles what the next one is taken to cost.
+usual    what a traced call of the function takes, but for the first, in which what it calls is instrumented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+FREE = 3  # so many traced calls may be spent before anything is won
+SHARE = 0.3  # of the traced time that may be spent on building
+TRYING = 0.1  # of it on programs that did not answer
+RECORDING = (
+    0.2  # of a run that is recorded for a program: what tracing alone would not take (0.1 to 0.4)
+)
+PER_OPERATION = 50e-6  # seconds: the price of a first program (20 to 230 µs an operation)
+MOST_BARREN = 10
+CREDIT = 2  # traced calls, after which the first program is built whatever it costs
+
+
+class Budget:
+    """What the calls of a function took, and what was spent on its programs; all times in seconds."""
+
+    limited = True  # the tests of Wengert build whenever they can, whatever the clock says
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.first = 0.0
+        self.traced = 0.0
+        self.spent = 0.0  # on building
+        self.wasted = 0.0  # on programs that did not answer
+        self.won = 0.0  # by programs that are no longer kept
+        self.price = 0.0
+        self.barren = 0
+
+    @property
+    def usual(self) -> float:
+        if self.calls < 2:
+            return self.first
+        return (self.traced - self.first) / (self.calls - 1)
+
+    def note_trace(self, seconds: float, operations: int) -> None:
+        """A call was traced, and not recorded."""
+        self.calls += 1
+        self.traced += seconds
+        if self.calls == 1:
+            self.first = seconds
+            self.price = operations * PER_OPERATION
+
+    def note_attempt(self, seconds: float, building: float) -> None:
+        """A call was recorded, and then an attempt made at its program, which took ``building`` on top."""
+        self.calls += 1
+        self.traced += seconds * (1.0 - RECORDING)
+        self.price = seconds * RECORDING + building
+        self.spent += self.price
+        self.barren += 1
+
+    def note_miss(self, seconds: float) -> None:
+        """A program was tried and did not answer."""
+        self.wasted += seconds
+
+    def gain(self, hits: int, cost: float) -> float:
+        """What was won by a program that has answered so many calls, at such a cost."""
+        return hits * max(0.0, self.usual - cost)
+
+    def may_build(self, won: Callable[[], float]) -> bool:
+        """Whether a call may be recorded and made a program; ``won`` tells what programs have won."""
+        if self.calls == 0:
+            return False
+        if not self.limited or (self.spent == 0.0 and self.calls >= CREDIT):
+            return True
+        price = self.price * 2.0 ** min(self.barren, MOST_BARREN)
+        return price <= self.left() or price <= self.left() + won()
+
+    def left(self) -> float:
+        """What may still be spent on building, but for what was won."""
+        allowed = max(FREE * self.traced / self.calls, SHARE * self.traced)
+        return allowed - self.spent - self.wasted
+
+    def may_try(self, won: Callable[[], float]) -> bool:
+        """Whether programs may be tried that might not answer."""
+        allowed = max(self.usual, TRYING * self.traced)
+        return self.wasted <= allowed or not self.limited or self.wasted <= allowed + won()
