@@ -1,15 +1,16 @@
 """The budget: what the programs of one function may cost.
 
 A program pays for itself by the calls that it answers, if there are any: a function that goes another way at each call
-would pay for ever. So building may have cost what tracing the function has cost anyway, up to a share of it, and what
-programs have won; trying them is held to a share of its own, for it costs little and is what wins. The first
-program of a function is built on credit at its third call at the latest.
+would pay for ever. So building may cost a share of what tracing the function costs anyway, and what programs have
+won; trying them is held to a share of its own, for it costs little and is what wins. The first program of a function
+that did the same in two calls is built in the next one, on credit.
 
 Words
 -----
 price    what the latest attempt at a program has cost: recording the run, comparing, building.
 barren   attempts since a program has answered: each doubles what the next one is taken to cost.
 usual    what a traced call of the function takes, but for the first, in which what it calls is instrumented.
+way      a number that stands for all that a traced call did, in its order.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ TRYING = 0.1  # of it on programs that did not answer
 RECORDING = (
     0.2  # of a run that is recorded for a program: what tracing alone would not take (0.1 to 0.4)
 )
-PER_OPERATION = 50e-6  # seconds: the price of a first program (20 to 230 µs an operation)
+PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
 MOST_BARREN = 10
-CREDIT = 2  # traced calls, after which the first program is built whatever it costs
+EARLIEST = 2  # calls are traced before anything is built
 
 
 class Budget:
@@ -41,6 +42,8 @@ class Budget:
         self.won = 0.0  # by programs that are no longer kept
         self.price = 0.0
         self.barren = 0
+        self.way: int | None = None  # of the latest traced call
+        self.steady = False  # whether the one before it went the same way
 
     @property
     def usual(self) -> float:
@@ -48,12 +51,14 @@ class Budget:
             return self.first
         return (self.traced - self.first) / (self.calls - 1)
 
-    def note_trace(self, seconds: float, operations: int) -> None:
+    def note_trace(self, seconds: float, way: int | None, operations: int) -> None:
         """A call was traced, and not recorded."""
         self.calls += 1
         self.traced += seconds
+        self.steady, self.way = way is not None and way == self.way, way
         if self.calls == 1:
             self.first = seconds
+        if not self.spent:
             self.price = operations * PER_OPERATION
 
     def note_attempt(self, seconds: float, building: float) -> None:
@@ -74,16 +79,18 @@ class Budget:
 
     def may_build(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded and made a program; ``won`` tells what programs have won."""
-        if self.calls == 0:
+        if not self.limited:
+            return self.calls > 0
+        if self.calls < EARLIEST:
             return False
-        if not self.limited or (self.spent == 0.0 and self.calls >= CREDIT):
+        if self.steady and not self.spent:
             return True
         price = self.price * 2.0 ** min(self.barren, MOST_BARREN)
         return price <= self.left() or price <= self.left() + won()
 
     def left(self) -> float:
         """What may still be spent on building, but for what was won."""
-        allowed = max(FREE * self.traced / self.calls, SHARE * self.traced)
+        allowed = max(FREE * self.usual, SHARE * self.traced)
         return allowed - self.spent - self.wasted
 
     def may_try(self, won: Callable[[], float]) -> bool:

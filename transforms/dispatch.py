@@ -151,11 +151,14 @@ class Caller:
         try:
             value, done = self.traced(args, kwargs, reads, drawn)
         except BaseException:
-            budget.note_trace(clock() - start, 0)
+            budget.note_trace(clock() - start, None, 0)
             raise
         traced = clock() - start
         if reads is None:
-            budget.note_trace(traced, len(done.tape.ops))
+            ops = done.tape.ops
+            budget.note_trace(
+                traced, hash(tuple([(id(op.fn), id(op.site)) for op in ops])), len(ops)
+            )
             return value
         start = clock()
         # Loops so long that they are rolled while they run would be as long as they are.

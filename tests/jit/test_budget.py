@@ -1,12 +1,13 @@
 """What programs may cost: with a clock of our own, in which a traced call takes one second."""
 
+import math
 from collections import Counter
 
 import pytest
 from worlds import clear_cache
 
 from wengert import explain, grad, settings, value_and_grad
-from wengert.transforms import dispatch
+from wengert.transforms import budget, dispatch
 from wengert.transforms.budget import FREE, SHARE, Budget
 from wengert.transforms.gradients import Gradient
 from wengert.transforms.programs import Program
@@ -20,6 +21,7 @@ def work(monkeypatch):
     done.building, done.running, done.now = 10.0, 0.05, 0.0
     monkeypatch.setattr(Budget, "limited", True)
     monkeypatch.setattr(dispatch, "clock", lambda: done.now)
+    monkeypatch.setattr(budget, "PER_OPERATION", 2.0)
     traced, build, alone = Gradient.traced, Gradient.build, vars(Program)["alone"]
 
     def tracing(self, *args):
@@ -59,7 +61,7 @@ def test_what_never_answers(work):
     for n in range(1, 400):
         text = "a" * n
         assert g(1.5) == n
-        credit = work.building if work["built"] else 0.0
+        credit = work.building if work["built"] else 0.0  # it does the same, the length apart
         assert work.now - n <= max(FREE, SHARE * n) + credit
         if n >= 100:
             assert work.now <= 1.3 * n
@@ -73,8 +75,19 @@ def test_what_does_not_vary_answers_from_the_fourth_call_on(work, building):
     g = value_and_grad(lambda x: x * x)
     for x in range(20):
         assert g(float(x)) == (x * x, 2.0 * x)
-    assert work["built"] == 1
-    assert work["traced"] == 2 if building < 1.0 else 3
+    assert (work["built"], work["traced"]) == (1, 3)
+
+
+def test_what_goes_another_way_each_time_is_given_no_credit(work):
+    def f(x, n):
+        for i in range(n):
+            x = math.sin(x) if n >> i % 7 & 1 else math.cos(x)
+        return x
+
+    g = grad(f)
+    for n in range(1, 40):
+        g(1.5, n)
+        assert work.now <= 2.5 * n and (n < 10 or work.now <= 1.3 * n)
 
 
 def test_what_was_won_may_be_spent(work):
