@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
+import warnings
 from collections import OrderedDict, defaultdict
 from typing import Any
 
@@ -276,6 +277,8 @@ class Namespace(dict[str, Any]):
         return value
 
 
+Namespace.__name__ = Namespace.__qualname__ = "dict"  # as errors name it
+
 STAND_INS[Namespace] = lambda seen: own_dict(seen.owner)
 
 
@@ -317,6 +320,8 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         return load_generator(obj, name)
     if kind is types.FrameType:
         return load_frame(tracer, obj, name)
+    if kind is Namespace and (name == "__class__" or static(dict, name) is MISSING):
+        return getattr(own_dict(obj.owner), name)  # ours are none of the user's business
     if kind is types.FunctionType and name in OF_FUNCTIONS:
         return load_function(tracer, site, obj, name)
     if kind is types.ModuleType:
@@ -623,6 +628,20 @@ def put_own(obj: Any, name: str, value: Any) -> None:
     own_dict(obj)[name] = value
 
 
+@functools.cache
+def deprecated() -> frozenset[str]:
+    """The attributes of arrays whose setting NumPy warns of."""
+    found = set()
+    for name in ("shape", "dtype", "strides"):
+        array = np.zeros(1)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            setattr(array, name, getattr(array, name))
+        if given:
+            found.add(name)
+    return frozenset(found)
+
+
 def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     """``obj.name = value``."""
     kind = type(obj)
@@ -640,6 +659,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         given = protocols.drawn(tracer, value)
         if tracer.reads is not None:
             tracer.reads.layout = True
+            if name in deprecated():  # whether it is shown or not, it may be in the next call
+                tracer.reads.problem(f"NumPy warns of setting the {name} of an array", site)
         if id(obj.value) not in tracer.arrays and turn_into(obj, name, given, site):
             return
         raise TraceError(
@@ -652,6 +673,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         raise TraceError(
             f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
         )
+    if kind is Namespace:
+        setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
     custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
@@ -759,6 +782,8 @@ def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any
 
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
+    if type(obj) is Namespace:
+        delattr(own_dict(obj.owner), name)  # raises what plain Python raises
     custom = member(type(obj), "__delattr__")
     note_member(tracer, type(obj), "__delattr__")
     if type(custom) is types.FunctionType:

@@ -32,7 +32,7 @@ from .errors import TraceError
 from .frames import Own
 from .intrinsic import Intrinsic
 from .kinds import has_dict, isinstance, own_dict
-from .reads import Place
+from .reads import HEAP_TYPE, Place
 from .record import decide, has_box
 from .seals import is_iterator as is_iterator
 from .session import Tracer
@@ -300,6 +300,8 @@ def admit(
         return box, Leaf(box.op, value)
     if is_container(value):
         return admit_container(tracer, value, name, role, place, seal)
+    if role != "outside":
+        note_access(tracer, kind)
     if role == "outside":
         if seal is not None:
             seals.put_on(tracer, value, seal)
@@ -334,6 +336,13 @@ def stay_outside(tracer: Tracer, value: Any) -> None:
     tracer.outside[id(value)] = value
     if isinstance(value, COLLECTIONS):
         tracer.contents[id(value)] = items_of(value)
+
+
+def note_access(tracer: Tracer, kind: type) -> None:
+    """Note how a container of a class of the user's gives its items, which decides what its tree is."""
+    if tracer.reads is not None and kind.__flags__ & HEAP_TYPE and frames.native(kind) is not None:
+        for name in frames.ACCESS:
+            of_objects.note_member(tracer, kind, name)
 
 
 def callable_only(value: Any) -> bool:
@@ -421,7 +430,7 @@ def note_size(place: Place, value: Any, now: Any) -> None:
     place.size = frames.native(type(now)).__len__(now)
     place.key_list = [key for key, _ in frames.items_of(now, frames.native(type(now)))]
     if isinstance(value, (set, frozenset)):
-        place.key_list = list(now)
+        place.key_list = list(value)
     looked_at = place
     if place.check == "same" and place.origin is not None and place.origin.check == "type":
         looked_at = place.origin  # nobody has looked at what it holds until now
@@ -460,6 +469,8 @@ def admit_set(
             enter(tracer, x, f"{name}[…]")
     if isinstance(value, frozenset):
         return value, FIXED
+    if list(now) != list(value):  # it has a past, which no copy has
+        return remember(tracer, value, value, name, role), FIXED
     return remember(tracer, value, set(now), name, role, now), FIXED
 
 
@@ -1068,7 +1079,7 @@ def settle(tracer: Tracer) -> None:
         except ValueError:
             continue
         plain = lower(tracer, held, memo, True)
-        if tracer.cells_held.get(id(cell), cell) is held and not has_box(held):
+        if tracer.cells_held.get(id(cell), cell) is held:
             continue  # what is in it has been carried over
         if type(plain) is Tail:  # the cell holds its list still
             continue
@@ -1120,6 +1131,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         shown.refresh()
         value, kind = dict(shown), dict
     base = frames.native(type(value))
+    note_access(tracer, type(value))
     if base in frames.SETS:
         held = [x for _, x in items_of(value) if has_box(x)]
         tree: Tree = Branch(kind, {lower(tracer, x): result_tree(tracer, x, memo) for x in held})

@@ -93,7 +93,7 @@ class Box:
         return np.asarray(protocols.given(self, "np.asarray()")).__array__(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return protocols.given(self, "pickle or copy").__reduce_ex__(protocol)
+        return operator.getitem, ([protocols.given(self, "pickle or copy")], 0)
 
 
 class ArrayBox(Box):

@@ -135,7 +135,7 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 @handles(type)
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
-        return type(plain_of(args[0]))
+        return type(stand_ins.own(plain_of(args[0])))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = type(bare(args[0]), *args[1:], **kwargs)

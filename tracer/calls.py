@@ -259,7 +259,7 @@ def primitive(
             return result
         if rule.kind != registry.CALLER and overrides.takes_arrays(fn):
             args = tuple([overrides.as_operand(tracer, site, x) for x in args])
-        if type(fn) is np.ufunc and any(map(overrides.is_element, args)):
+        if type(fn) is np.ufunc and any(overrides.is_element(tracer, x) for x in args):
             return overrides.by_element(tracer, site, fn, args)
     if rule.kind == registry.CALLER:
         return closing.called_back(tracer, site, fn, rule, args, kwargs)
@@ -707,6 +707,7 @@ def shadow_cell(
     tail = tail_of(tracer, name, value) if is_blind(code, name) else None
     held = enter_from(tracer, fn, name, value, name, inner) if tail is None else tail
     shadow.cell_contents = tracer.cells_held[id(cell)] = held
+    tracer.cells_known[id(cell)] = value
     return shadow
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..rules import registry
 from .arrays import is_traced_array, window
-from .border import draw_all, enter, is_constant, is_held, is_iterator, lower
+from .border import STAND_INS, draw_all, enter, is_constant, is_held, is_iterator, lower
 from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import NoRuleError, TraceError
@@ -67,6 +67,7 @@ from .slots import is_object, kind_of, plain_of
 from .structure import is_container
 from .tape import Guard, Site, fn_name
 from .text import PRIVATE, STRINGS
+from .through import read_cells, write_cells
 from .writers import is_home, lies_outside, write_container, writes_to
 
 STRUCTURAL_TYPES = (
@@ -327,6 +328,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         options = {k: handed_over(tracer, x) for k, x in kwargs.items()}
         pure = is_pure(fn)
         start = len(tracer.tape.ops)
+        if tracer.cells_known:
+            write_cells(tracer)
         with Handed(tracer, site, fn, args, kwargs, []) as handed:
             value = again(tracer, site, fn, plain_args, options, pure, asked)
             handed.written((), {})
@@ -352,6 +355,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return made(tracer, site, fn, given, kwargs, result, texts)
     arrays: list[ArrayBox] = []
     operands, options = operand(args, arrays), operand(kwargs, arrays)
+    if tracer.cells_known:
+        write_cells(tracer)
     with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
         before = [] if origin is None else [box.value.tobytes() for box in arrays]
         plain = {k: handed_over(tracer, x) for k, x in kwargs.items()}
@@ -456,7 +461,7 @@ def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any
 
 def handed_over(tracer: Tracer, value: Any) -> Any:
     """An argument for C code."""
-    if is_container(value) or type(value) in PRIVATE:
+    if is_container(value) or type(value) in PRIVATE or type(value) in STAND_INS:
         return lower(tracer, value)
     return lower(tracer, value) if tracer.texts.drawn and is_bearer(tracer, value) else value
 
@@ -642,16 +647,25 @@ def refresh(
         if known is not None and type(shadow) in (list, dict, deque, defaultdict, OrderedDict):
             original = known[1]
             traced = {id(plain_element(tracer, x)): x for x in elements}
+            tuples = [x for x in elements if isinstance(x, (tuple, frozenset))]
+
+            def seen_of(x: Any, here: Any, traced: Any = traced, tuples: Any = tuples) -> Any:
+                if stands_for(tracer, here, x):  # first, for others may be the very same
+                    return here
+                if id(x) in traced:
+                    return traced[id(x)]
+                moved = next((y for y in tuples if stands_for(tracer, y, x)), None)
+                return made(x) if moved is None else moved
+
             if isinstance(shadow, dict):
-                now = {
-                    k: traced[id(x)] if id(x) in traced else made(x) for k, x in original.items()
-                }
+                now = {k: seen_of(x, shadow.get(k)) for k, x in original.items()}
                 if list(now) != list(shadow) or any(now[k] is not shadow[k] for k in now):
                     shadow.clear()
                     shadow.update(now)
                     changed(tracer, shadow, dict(original))
             else:
-                new = [traced[id(x)] if id(x) in traced else made(x) for x in original]
+                places = itertools.zip_longest(original, elements[: len(original)])
+                new = [seen_of(x, here) for x, here in places]
                 if len(new) != len(shadow) or any(
                     x is not y for x, y in zip(new, shadow, strict=True)
                 ):
@@ -676,6 +690,8 @@ def renew(tracer: Tracer) -> None:
                 refresh(tracer, [shadow], lambda x: enter(tracer, x, "made"))
     for owner, _ in list(tracer.namespaces.values()):
         attributes.namespace(tracer, owner)
+    if tracer.cells_known:
+        read_cells(tracer)
 
 
 def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
@@ -690,8 +706,18 @@ def plain_element(tracer: Tracer, value: Any) -> Any:
     """What the plain copy of a container holds in the place of an element."""
     if type(value) in BOXES:
         return value.value
+    if type(value) in STAND_INS:
+        return STAND_INS[type(value)](value)
     known = tracer.originals.get(id(value))
     return value if known is None else known[1]
+
+
+def stands_for(tracer: Tracer, value: Any, plain: Any) -> bool:
+    """Whether a value of the run is, or as a tuple holds, what was lowered to a plain one."""
+    if isinstance(value, (tuple, frozenset)) and type(value) is type(plain):
+        parts = zip(value, plain, strict=False)
+        return len(value) == len(plain) and all(stands_for(tracer, x, y) for x, y in parts)
+    return plain_element(tracer, value) is plain
 
 
 from . import attributes, calls, stand_ins  # noqa: E402  (these and this module need each other)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .box import BOXES, ArrayBox
-from .errors import TraceError
+from .errors import TraceError, WengertError
 from .kinds import attribute, has, isinstance
 from .places import blame
 from .reads import MISSING
@@ -86,7 +86,7 @@ def by_numpy(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, reflect
         pair = (inner, value) if reflected else (value, inner)
         return operators.native(tracer, site, op, pair, {})
     ufunc = UFUNCS[op]
-    if ufunc in COMPARE and is_bare(value) and is_element(other):
+    if ufunc in COMPARE and is_bare(tracer, value) and is_element(tracer, other):
         return operators.compare(tracer, site, op, item(tracer, site, value), other)
     return calls.call(tracer, site, ufunc, (left, right), {})
 
@@ -99,7 +99,7 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) ->
     inner = bare(tracer, site, other)
     if inner is not other:
         return operators.update(tracer, site, op, target, inner)
-    if is_element(other) and special(other, "__array_ufunc__") is MISSING:
+    if is_element(tracer, other) and special(other, "__array_ufunc__") is MISSING:
         ufunc(target.value.copy(), object(), out=target.value.copy())  # raises what NumPy raises
     return calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
 
@@ -113,7 +113,7 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
         number = protocols.number(tracer, site, base, value)
         return operators.number(tracer, site, value) if number is value else number
     if base in (list, tuple):
-        return base(base.__iter__(value))
+        return base(base.__iter__(value)) if has_length(tracer, site, value) else value
     if base is deque:
         return [*iter(protocols.iterate_object(tracer, site, value))]
     return base.__str__(value) if base is str else value
@@ -220,11 +220,28 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
     inner = bare(tracer, site, value)
     if inner is not value:
         return inner
-    if is_sequence(value):
-        return calls.call(
-            tracer, site, np.array, (list(protocols.iterable(tracer, site, value)),), {}
-        )
+    if is_sequence(value) and id(value) not in tracer.single and has_length(tracer, site, value):
+        try:
+            items = list(protocols.iterable(tracer, site, value))
+        except KeyError:  # it is more like a dict
+            tracer.single[id(value)] = value
+        else:
+            return calls.call(tracer, site, np.array, (items,), {})
     return value
+
+
+def has_length(tracer: Tracer, site: Site, value: Any) -> bool:
+    """Whether what looks like a sequence can tell its length; else NumPy takes it for a single object."""
+    if python_special(value, "__len__") is MISSING:
+        return True
+    try:
+        len(protocols.iterable(tracer, site, value))
+    except (RecursionError, MemoryError, WengertError):
+        raise
+    except Exception:  # as NumPy, which goes on without a word
+        tracer.single[id(value)] = value
+        return False
+    return True
 
 
 NO_SEQUENCES = (dict, str, bytes, np.ndarray, np.generic)
@@ -249,22 +266,24 @@ def shows_memory(value: Any) -> bool:
     return True
 
 
-def is_bare(value: Any) -> bool:
+def is_bare(tracer: Tracer, value: Any) -> bool:
     """Whether NumPy takes a value for a single one: a number, or an object that is no array and cannot become one."""
     plain = plain_of(value)
     if isinstance(plain, np.ndarray):
         return plain.ndim == 0
-    return type(plain) in SCALARS or isinstance(plain, np.generic) or is_element(value)
+    return type(plain) in SCALARS or isinstance(plain, np.generic) or is_element(tracer, value)
 
 
 SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 
 
-def is_element(value: Any) -> bool:
+def is_element(tracer: Tracer, value: Any) -> bool:
     """Whether NumPy takes an object for a single element of an array of objects."""
     if not is_object(value) or has(type(value), "__array__"):
         return False
     base = native_base(type(value))
+    if id(value) in tracer.single:
+        return True
     return not is_sequence(value) and base not in operators.EXACT and base not in (str, bytes)
 
 
@@ -282,9 +301,9 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
         ufunc(
             *[object() if is_object(x) else plain_of(x) for x in args]
         )  # raises what NumPy raises
-    if all(map(is_bare, args)):
+    if all(is_bare(tracer, x) for x in args):
         return of_items(tracer, site, ufunc, [item(tracer, site, x) for x in args])
-    args = tuple([x if is_bare(x) else operators.as_array(tracer, site, x) for x in args])
+    args = tuple([x if is_bare(tracer, x) else operators.as_array(tracer, site, x) for x in args])
     shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in args if not is_object(x)])
     found = [
         of_items(tracer, site, ufunc, [element(tracer, site, x, shape, i) for x in args])

@@ -185,7 +185,7 @@ def drawn(tracer: Tracer, value: Any) -> Any:
         return draw(value, lambda plain: plain)
     if type(value) in (tuple, list):
         return type(value)([drawn(tracer, x) for x in value])
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {plain_key(k): drawn(tracer, x) for k, x in value.items()}
     return value
 

@@ -224,6 +224,10 @@ class _Surroundings:
             while frame.f_back is not None and not calls.rewrite.is_twin(frame.f_code):
                 frame = frame.f_back
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
+        tracer = active.tracer
+        if tracer is not None and tracer.reads is not None:
+            if shown.category is not RuntimeWarning:  # of numbers, which programs compute again
+                tracer.reads.problem(f"a {shown.category.__name__} is given")
         self.show(shown)
 
 

@@ -49,6 +49,7 @@ class Tracer:
             int, tuple[Any, Any]
         ] = {}  # id of an outside function: the function, its twin
         self.cells: dict[int, tuple[Any, Any]] = {}  # id of an outside cell: the cell, its shadow
+        self.cells_known: dict[int, Any] = {}  # id of an outside cell: what it held when last seen
         self.cells_held: dict[int, Any] = {}  # id of an outside cell: what its shadow held at first
         self.arrays: dict[int, ArrayBox] = {}  # id of an outside array: its box
         self.memories: dict[int, Memory] = {}  # id of the owner of some storage
@@ -105,6 +106,7 @@ class Tracer:
         self.joined: dict[
             int, list[Any]
         ] = {}  # id of a container made inside: its copies with variables
+        self.single: dict[int, Any] = {}  # id of an object like a sequence that NumPy takes for one
         self.names: dict[int, str] = {}  # id of a shadow: what to call its original
         self.specials: dict[
             int, Any

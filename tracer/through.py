@@ -16,6 +16,9 @@ from typing import Any
 from .box import Box
 from .errors import TraceError
 from .frames import MUTABLE
+from .kinds import MISSING
+from .places import blame, user_site
+from .record import has_box, operand
 from .session import Tracer
 
 
@@ -89,6 +92,46 @@ def mirror_of(tracer: Tracer, original: Any) -> Any:
         for x in shadows:
             tracer.before[id(x)] = mirror
     return mirror
+
+
+def write_cells(tracer: Tracer) -> None:
+    """Let variables of enclosing functions hold the numbers that the run has set them to: C code may call who looks."""
+    for cell, shadow in tracer.cells.values():
+        if id(cell) not in tracer.cells_known:
+            continue
+        held = contents(shadow)
+        if held is contents(cell) or held is tracer.cells_held.get(id(cell)):
+            continue
+        plain = held.value if type(held) is Box else held
+        if type(plain) in SIMPLE:  # others wait for the end of the run
+            cell.cell_contents = tracer.cells_known[id(cell)] = plain
+
+
+def read_cells(tracer: Tracer) -> None:
+    """See what code behind the tracer's back has put into variables of enclosing functions."""
+    for cell, shadow in list(tracer.cells.values()):
+        now = contents(cell)
+        if now is MISSING or now is tracer.cells_known.get(id(cell), now):
+            continue
+        held = contents(shadow)
+        if has_box(held) and not border.is_constant(tracer, operand(held, []), {}):
+            raise TraceError(
+                f"{blame(user_site())}: code that cannot be traced changes a variable of an enclosing function that "
+                "holds a traced value, so its gradient would be lost; pass the value to it and take what it returns"
+            )
+        tracer.cells_known[id(cell)] = now
+        shadow.cell_contents = tracer.cells_held[id(cell)] = border.enter(tracer, now, "made")
+        if tracer.reads is not None:
+            tracer.reads.problem(
+                "a variable of an enclosing function changed while the function ran"
+            )
+
+
+def contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return MISSING
 
 
 from . import border  # noqa: E402  (border and this module need each other)

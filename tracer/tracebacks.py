@@ -49,7 +49,8 @@ def fold_one(error: BaseException) -> None:
     if len(users) < len(frames):
         folded: TracebackType | None = None
         for step in reversed(users):
-            folded = TracebackType(folded, step.tb_frame, step.tb_lasti, step.tb_lineno)
+            line = -1 if step.tb_lineno is None else step.tb_lineno  # some instructions have none
+            folded = TracebackType(folded, step.tb_frame, step.tb_lasti, line)
         error.__traceback__ = folded
 
 

@@ -26,16 +26,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import escape
-from .border import COLLECTIONS, empty_like, siblings
+from .border import COLLECTIONS, empty_like, is_constant, lower, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
+from .errors import TraceError
 from .frames import MUTABLE
-from .places import outer, user_frame
-from .record import raised
+from .places import blame, outer, user_frame
+from .record import has_box, operand, raised
 from .session import Tracer
 from .structure import is_container
 from .tape import External, Op, Site, substitute
-from .through import carry_over, write_through
+from .through import carry_over, mirror_of, write_through
 
 METHODS = frozenset(
     (
@@ -128,6 +129,11 @@ def write_container(
             reads.problem(f"a {type(container).__name__} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
     given, taken = consumed(tracer, site, fn, args)
+    if known is not None and type(container) is set:
+        if known[1] is container:
+            given, args = [tuple([plain_for(tracer, site, x) for x in xs]) for xs in (given, args)]
+        if fn is set.pop and not args and not kwargs and id(known[1]) not in tracer.behind:
+            return pop(tracer, site, container, known[1])
     start, called_back = len(tracer.tape.ops), tracer.called_back
     try:
         result = escape.watched(fn, (container, *given), kwargs, site)
@@ -155,6 +161,34 @@ def write_container(
     if result is not NotImplemented:
         effect(tracer, site, fn, (target, *given), kwargs)
     write_through(tracer, container, fn, given, kwargs, again)
+    return result
+
+
+def plain_for(tracer: Tracer, site: Site, value: Any) -> Any:
+    """What goes into a set outside that is seen as it is."""
+    if has_box(value) and not is_constant(tracer, operand(value, []), {}):
+        raise TraceError(
+            f"{blame(site)}: a traced value goes into a set outside from which elements have been removed; make a "
+            "new set of it first, or keep the value in a list or a dict"
+        )
+    return lower(tracer, value)
+
+
+def pop(tracer: Tracer, site: Site, container: Any, original: Any) -> Any:
+    """``set.pop`` of a set outside: which element that is depends on all that was ever done to the set."""
+    if tracer.reads is not None:
+        tracer.reads.problem("an element is popped from a set", site)
+    taken = original.pop()
+    if original is container:
+        return taken
+    mirror = mirror_of(tracer, original)
+    if mirror is not None:
+        mirror.discard(taken)
+    result = taken
+    for shadow in (*siblings(tracer, container), container):
+        result = next((x for x in shadow if lower(tracer, x) is taken), taken)
+        shadow.discard(result)
+    tracer.changed.add(id(original))
     return result
 
 

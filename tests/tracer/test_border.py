@@ -8,6 +8,7 @@ import copy
 import functools
 import gc
 import heapq
+import json
 import math
 import operator
 import os
@@ -33,7 +34,16 @@ from helpers import (
     inner,
     numeric_grad,
 )
-from wengert import EscapeError, WengertError, grad, jit, pullback, trace, value_and_grad
+from wengert import (
+    EscapeError,
+    TraceError,
+    WengertError,
+    grad,
+    jit,
+    pullback,
+    trace,
+    value_and_grad,
+)
 
 RATE = 2.0
 COUNT = 3
@@ -1111,3 +1121,125 @@ def test_an_integer_that_becomes_a_global(way):
         with jit(on):
             assert value_and_grad({"statement": f, "module": g}[way])(3) == (9.0, 3.0)
     assert type(counted) is int
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "make, first, second",
+    [
+        (lambda x, y: [x, y], lambda d: d[0], lambda d: d[1]),
+        (lambda x, y: [(x,), (y,)], lambda d: d[0][0], lambda d: d[1][0]),
+        (lambda x, y: {"p": (x, 1.0), "q": (y,)}, lambda d: d["p"][0], lambda d: d["q"][0]),
+        (lambda x, y: [{"p": ((x,), y)}], lambda d: d[0]["p"][0][0], lambda d: d[0]["p"][1]),
+    ],
+)
+def test_containers_that_c_code_has_looked_at_hold_what_they_held(on, make, first, second):
+    def f(x, y):
+        held = make(x, y)
+        json.dumps(held)
+        return first(held) * 2.0 + second(held) * y
+
+    value = 1.5  # one and the same
+    with jit(on):
+        for _ in range(3):
+            assert value_and_grad(f, (0, 1))(value, value) == (5.25, (2.0, 3.0))
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))]
+)
+@pytest.mark.filterwarnings("ignore:Pickle, copy:DeprecationWarning")
+def test_copies_of_iterators_of_lists_outside(on, copied):
+    held = [1.0, 2.0, 3.0]
+
+    def f(x):
+        found = iter(held)
+        next(found)
+        again = copied(found)
+        return x * next(found) + next(again)
+
+    with jit(on):
+        for _ in range(3):
+            assert value_and_grad(f)(1.5) == (5.0, 2.0)
+        held[1] = 4.0
+        assert value_and_grad(f)(1.5) == (10.0, 4.0)
+
+
+def worn(scale):
+    """A set with a past: its elements are not in the order of a copy."""
+    made = {i * scale for i in range(20)}
+    for i in range(10):
+        made.discard(i * scale)
+    made.add(2 * scale)
+    assert list(made) != list(set(made))
+    return made
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("scale", [8, 8.0])
+@pytest.mark.parametrize("came_in", ["global", "argument"])
+def test_sets_with_a_past_are_seen_in_their_order(on, scale, came_in):
+    def run(ask):
+        outside = worn(scale)
+
+        def f(x, seen):
+            seen = outside if seen is None else seen
+            total = x * 0.0
+            for element in seen:
+                total = total * 0.5 + element
+            first = seen.pop()
+            seen.add(first)
+            second = seen.pop()
+            seen |= {1000.0, first}
+            return (total * x, first, second), list(seen)
+
+        found = []
+        for i in range(4):
+            found.append(ask(f, 1.5 + i, worn(scale) if came_in == "argument" else None))
+            found.append(list(outside))
+            if i == 2:
+                outside.discard(1000.0)
+        return found
+
+    with jit(on):
+        if came_in == "argument" and type(scale) is float:
+            return  # whose elements are parts of it
+        assert run(lambda f, x, seen: wengert_value(f, x, seen)) == run(
+            lambda f, x, seen: f(x, seen)
+        )
+
+
+def wengert_value(f, *args):
+    return pullback(f, *args)[0]
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_traced_values_in_sets_with_a_past_are_refused(on):
+    outside = worn(8)
+
+    def f(x):
+        outside.add(x * 2.0)
+        return x * len(outside)
+
+    with jit(on):
+        for _ in range(3):
+            with pytest.raises(TraceError, match="goes into a set outside"):
+                grad(f)(1.5)
+    assert all(type(x) is int for x in outside)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_an_element_is_popped_that_plain_python_pops(on):
+    def run(ask):
+        outside = {1, 2, 3, 17, 9}
+
+        def f(x):
+            taken = outside.pop()
+            outside.add(taken)
+            return x * taken
+
+        return [ask(f, 2.0) for _ in range(7)]
+
+    with jit(on):
+        assert run(wengert_value) == run(lambda f, x: f(x))

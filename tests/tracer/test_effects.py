@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
+import wengert
 from helpers import assert_plain, assert_same, check_raises
 from wengert import grad, pullback, trace, value_and_grad
 
@@ -409,3 +410,39 @@ def test_nothing_is_run_twice_for_the_gradient():
     assert calls == [0, 1]
     grad(grad(lambda x: expensive(x) * x))(2.0)
     assert calls == [0, 1, 2]
+
+
+def shaped(x):
+    held = np.array([x, 2.0 * x])
+    held.shape = (2, 1)
+    return held.sum()
+
+
+def through_complex(x):
+    return x * np.array([x * x]).astype(complex).astype(float)[0]
+
+
+class Odd:
+    def __int__(self):
+        return True
+
+
+def odd(x):
+    return x * int(Odd())
+
+
+@pytest.mark.parametrize("f", [shaped, through_complex, odd])
+def test_warnings_of_c_code_are_given_at_each_call(f):
+    def given(ask):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            ask()
+        return [(str(x.message), x.filename, x.lineno) for x in found]
+
+    expected = given(lambda: f(1.5))
+    with wengert.jit(True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wengert.value_and_grad(f)(0.5)
+        for _ in range(4):
+            assert given(lambda: wengert.value_and_grad(f)(1.5)) == expected

@@ -1,5 +1,9 @@
 """The ``__dict__`` of objects, classes and modules: one with what it belongs to, whoever writes."""
 
+import copy
+import functools
+import json
+
 import pytest
 
 import wengert
@@ -230,3 +234,58 @@ def test_two_arguments_that_are_an_object_and_its_dict_are_refused():
 
     with pytest.raises(TraceError, match="a Model and its __dict__ come in on their own"):
         pullback(lambda it, own: it.z * own["z"], it, vars(it))
+
+
+@functools.singledispatch
+def kind(z):
+    return 0.5
+
+
+kind.register(dict)(lambda z: 2.0 * len(z))
+
+
+def refused_by(action, *args):
+    try:
+        return action(*args)
+    except (AttributeError, TypeError) as error:
+        return str(error)
+
+
+def test_the_dict_looks_like_any_other():
+    def look(x):
+        seen = model.__dict__
+        weak = functools.singledispatch(lambda z: 1.0)
+        return [
+            (type(seen), seen.__class__, weak(seen), kind(seen), type(copy.copy(seen))),
+            [
+                hasattr(seen, name)
+                for name in ("owner", "tracer", "refresh", "__dict__", "__module__")
+            ],
+            refused_by(setattr, seen, "z", 1.0),
+            refused_by(delattr, seen, "z"),
+            refused_by(hash, seen),
+            refused_by(lambda: seen + 1),
+            json.dumps(seen),
+            json.dumps([seen]),
+        ]
+
+    model.z = 1.0
+    expected = look(1.0)
+    for _ in range(3):
+        found = []
+        assert pullback(lambda x: (found.append(look(x)), x)[1], 1.0)[0] == 1.0
+        assert found == [expected]
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: [d], lambda d: {"p": (d,)}])
+def test_numbers_read_from_the_text_of_the_dict_are_refused(wrap):
+    def f(x):
+        model.z = x * x
+        found = json.loads(json.dumps(wrap(model.__dict__)))
+        while isinstance(found, (list, dict)):
+            found = found[0] if isinstance(found, list) else next(iter(found.values()))
+        return found
+
+    for _ in range(3):
+        with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+            grad(f)(3.0)

@@ -18,7 +18,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
+import wengert
 from helpers import Verdicts
 
 programs = Verdicts(os.path.basename(__file__), [(0.5, 1.2), (1.5, 0.33), (0.5, 1.2), (2.0, 0.7)])
@@ -454,3 +456,59 @@ S("cell outside", c12)
 @programs.each
 def test_like_python_or_refused(run, points, refused):
     programs.check(run, points, refused)
+
+
+class Unsized:
+    """NumPy takes it for one object, since it does not tell its length."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        raise self.error
+
+    def __getitem__(self, i):
+        return 1.0
+
+    def __add__(self, other):
+        return other * 2.0
+
+    __radd__ = __add__
+
+
+class Keyed(Unsized):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        raise KeyError(i)
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("kind", [Unsized, Keyed])
+@pytest.mark.parametrize("error", [ValueError("len"), TypeError("len"), RecursionError("len")])
+def test_what_does_not_tell_its_length_is_one_object(on, kind, error):
+    asked = [np.asarray, np.shape, np.sum, np.sin, np.mean, lambda o: np.maximum(o, 1.0)]
+    asked += [lambda o: np.array([1.0, 2.0]) * o, lambda o: np.add(o, 3.0), lambda o: np.full(2, o)]
+
+    def outcome(ask, o):
+        try:
+            return type(ask(o)).__name__
+        except Exception as raised:
+            return type(raised).__name__, str(raised)
+
+    single = kind(error)
+    expected = [outcome(ask, single) for ask in asked]
+    with wengert.jit(on):
+        for _ in range(3):
+            found = []
+
+            def f(x):
+                found.extend(outcome(ask, single) for ask in asked)
+                return x
+
+            wengert.value_and_grad(f)(1.5)
+            assert found == expected
+        if not isinstance(error, RecursionError):
+            for _ in range(3):
+                assert wengert.value_and_grad(lambda x: np.add(single, x))(1.5) == (3.0, 2.0)

@@ -839,3 +839,38 @@ def test_everything_is_shown_on_demand(monkeypatch):
     with pytest.raises(KeyError) as error:
         grad(by_key)(1.5)
     assert {f for f, _ in names_in(error.value)} == {__file__}
+
+
+def deeper_and_raised_again(n):
+    try:
+        return deeper_and_raised_again(n + 1)
+    except RecursionError:
+        raise
+
+
+def deeper_and_another(n):
+    try:
+        return deeper_and_another(n + 1)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def deeper_and_done(n):
+    try:
+        return deeper_and_done(n + 1)
+    finally:
+        n -= 1
+
+
+@pytest.mark.parametrize("f", [deeper_and_raised_again, deeper_and_another, deeper_and_done])
+def test_an_instruction_without_a_line_in_a_traceback(f):
+    def outcome(ask):
+        try:
+            ask()
+        except Exception as error:
+            return type(error)
+
+    for on in (False, True):
+        with jit(on):
+            for _ in range(3):
+                assert outcome(lambda: pullback(f, 0.5)) is outcome(lambda: f(0.5))

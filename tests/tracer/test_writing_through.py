@@ -1,9 +1,11 @@
 """Containers outside hold at every moment what plain Python would have put there: code that is not traced sees it."""
 
 import collections
+import contextlib
 import contextvars
 import copy
 import csv
+import ctypes
 import functools
 import gc
 import importlib
@@ -14,6 +16,7 @@ import marshal
 import os
 import pickle
 import signal
+import sqlite3
 import string
 import sys
 import tempfile
@@ -25,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import TraceError, jit, pullback, value_and_grad
 
 STORIES = {}
 
@@ -644,3 +647,78 @@ def test_what_the_run_makes_dies_as_in_plain_python(f, kept):
     wanted = [f(x) for x in points]
     with jit(kept):
         assert [value_and_grad(f)(x)[0] for x in points] == wanted
+
+
+def by_signal(bump, ask):
+    def handler(number, frame):
+        bump()
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        return ask(lambda: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def by_ctypes(bump, ask):
+    return ask(ctypes.CFUNCTYPE(None)(bump))
+
+
+def by_database(bump, ask):
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.create_function("bump", 0, bump)
+        return ask(lambda: base.execute("select bump()").fetchall())
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("way", [by_signal, by_ctypes, by_database])
+def test_variables_of_enclosing_functions_that_c_code_changes(on, way):
+    def run(value_of):
+        n, held, seen = 2.0, None, []
+
+        def bump():
+            nonlocal n, held
+            seen.append(n)
+            n += 1.0
+            held = [n]
+
+        def ask(call):
+            def f(x):
+                nonlocal n
+                call()
+                result = x * n
+                n = n * 2.0
+                call()
+                result = result * held[0] + n
+                n = n + x
+                return result
+
+            found = [value_of(f, 1.5 + i) for i in range(4)]
+            return found, n, held, seen
+
+        return way(bump, ask)
+
+    with jit(on):
+        assert run(lambda f, x: pullback(f, x)[0]) == run(lambda f, x: f(x))
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_traced_value_that_c_code_replaces_is_refused(on):
+    n = 2.0
+
+    def bump():
+        nonlocal n
+        n = n + 1.0
+
+    call = ctypes.CFUNCTYPE(None)(bump)
+
+    def f(x):
+        nonlocal n
+        n = x * x
+        call()
+        return n * x
+
+    with jit(on):
+        for _ in range(3):
+            with pytest.raises(TraceError, match="changes a variable of an enclosing function"):
+                pullback(f, 3.0)
