@@ -715,9 +715,12 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
             return known[1]
         parts = frames.parts_of(value)
         plain = {key: lower(tracer, x, memo, final) for key, x in parts.items()}
-        if all(plain[key] is x for key, x in parts.items()):
-            return value
-        return frames.made(kind, plain)
+        if id(value) in memo:  # by way of a list it is inside itself
+            return memo[id(value)][1]
+        unchanged = all(plain[key] is x for key, x in parts.items())
+        made = value if unchanged else frames.made(kind, plain)
+        memo[id(value)] = (value, made)
+        return made
     if known is not None:
         original = known[1]
         if original is value:  # it is seen as it is

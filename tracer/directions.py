@@ -20,6 +20,7 @@ from ..rules.registry import Rule
 from .box import BOXES
 from .errors import NoRuleError
 from .kinds import isinstance
+from .lifetimes import unlink
 from .places import blame
 from .record import box, operand
 from .session import Tracer
@@ -94,6 +95,7 @@ def called(
 
     primals = tuple(args[:count])
     tangents = tuple([tangent(x) for x in primals])
+    unlink(tangent)
     answer = calls.call(tracer, site, rule.forward, (primals, tangents), options)
     if answer is NotImplemented:
         return None

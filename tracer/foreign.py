@@ -324,8 +324,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if encodes or not (has_box(args) or has_box(kwargs)):
         if origin is not None:
             args = tuple([told(tracer, site, fn, x, origin) for x in args])
-        plain_args = [handed_over(tracer, x) for x in args]
-        options = {k: handed_over(tracer, x) for k, x in kwargs.items()}
+        memo: dict[int, Any] = {}
+        plain_args = [handed_over(tracer, x, memo) for x in args]
+        options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         pure = is_pure(fn)
         start = len(tracer.tape.ops)
         if tracer.cells_known:
@@ -359,9 +360,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         write_cells(tracer)
     with Handed(tracer, site, fn, args, kwargs, arrays) as handed:
         before = [] if origin is None else [box.value.tobytes() for box in arrays]
-        plain = {k: handed_over(tracer, x) for k, x in kwargs.items()}
+        memo = {}
+        plain = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
-        plain_args = [handed_over(tracer, x) for x in args]
+        plain_args = [handed_over(tracer, x, memo) for x in args]
         value = again(tracer, site, fn, plain_args, plain, is_pure(fn), asked)
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         shown = None if value is None else shown_in(arrays, value, site)
@@ -459,11 +461,11 @@ def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any
     return call_back
 
 
-def handed_over(tracer: Tracer, value: Any) -> Any:
-    """An argument for C code."""
+def handed_over(tracer: Tracer, value: Any, memo: dict[int, Any]) -> Any:
+    """An argument for C code; ``memo`` is that of all arguments of the call, among which one may stand twice."""
     if is_container(value) or type(value) in PRIVATE or type(value) in STAND_INS:
-        return lower(tracer, value)
-    return lower(tracer, value) if tracer.texts.drawn and is_bearer(tracer, value) else value
+        return lower(tracer, value, memo)
+    return lower(tracer, value, memo) if tracer.texts.drawn and is_bearer(tracer, value) else value
 
 
 def is_generator(value: Any) -> bool:

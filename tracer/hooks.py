@@ -91,12 +91,11 @@ def binary(site: Site, op: Any) -> Hook:
         except Exception as error:
             raised(active.tracer, site, error)
             raise
-        tape = source.tape
         if plain and type(value) is float:
-            made: Op = FloatOp(functional, args, value, site, tape, signature)
+            made: Op = FloatOp(functional, args, value, site, source, signature)
         else:
-            made = Op(functional, args, value, site, tape)
-        tape.ops.append(made)
+            made = Op(functional, args, value, site, source)
+        made.home().ops.append(made)  # type: ignore[union-attr]  # the run goes on, and has its tape
         return Box(value, made)
 
     def slow(left: Any, right: Any) -> Any:

@@ -213,6 +213,13 @@ class Loops:
         self.stores: dict[int, int] = {}  # how often each list was written to
         self.stored: list[Any] = []  # these lists, which must not go
 
+    def close(self) -> None:
+        """The run has ended: the passages no longer refer to what the loops went through."""
+        for passage in (*self.open, *self.done):
+            passage.frame = passage.watch = None
+            passage.growing = {}
+        vars(self).clear()
+
     def head(self, loop: Loop, frame: FrameType, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own. ``values`` are all that it looks at."""
         count = len(loop.carried)

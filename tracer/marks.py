@@ -206,14 +206,16 @@ def is_reading(fn: Any, value: Any) -> bool:
     return attribute(fn, "__module__") == "_json"
 
 
-def is_text(value: Any) -> bool:
-    """Whether a value is a string or bytes, or a container of nothing else."""
+def is_text(value: Any, within: tuple[int, ...] = ()) -> bool:
+    """Whether a value is a string or bytes, or a container of nothing else; it may stand in itself."""
     if isinstance(value, (str, bytes)):
         return True
-    if isinstance(value, dict):
-        return is_text([*dict.values(value)])
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return len(value) > 0 and all(x is None or is_text(x) for x in value)
+    if isinstance(value, (list, tuple, set, frozenset, dict)):
+        if id(value) in within:
+            return True
+        inside = (*within, id(value))
+        parts = dict.values(value) if isinstance(value, dict) else value
+        return len(value) > 0 and all(x is None or is_text(x, inside) for x in parts)
     return isinstance(value, np.ndarray) and value.dtype.kind in "SU"
 
 

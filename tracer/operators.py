@@ -92,11 +92,20 @@ def apply(
 
 def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
-    if op in INPLACE and type(left) in MUTABLE and not is_object(right):
+    in_place = op in INPLACE and type(left) in MUTABLE and not is_object(right)
+    if in_place and not is_for_array(op, left, right):
         right = count(right) if is_integer(right) else right
         if type(right) not in BOXES:
             return write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
+
+
+def is_for_array(op: Any, left: Any, right: Any) -> bool:
+    """Whether ``list += right`` is not for the list to do: NumPy is asked first, and makes a new array."""
+    if type(left) is not list and type(left) is not deque:
+        return False
+    value = plain_of(right)
+    return isinstance(value, np.ndarray) or (op is operator.iadd and isinstance(value, np.generic))
 
 
 # ------------------------------------------------------------------------------------------ arithmetic
@@ -440,6 +449,8 @@ def native(
     if op in INPLACE:
         if type(left) in BOXES or special(left, INPLACE_NAMES[op]) is MISSING:
             return immutable(tracer, site, op, args)
+        if is_for_array(op, left, args[1]):
+            return native(tracer, site, INPLACE[op], args, kwargs)
         if isinstance(left, COLLECTIONS):
             right = count(args[1]) if op is operator.imul and type(args[1]) is Box else args[1]
             return write_container(tracer, site, op, left, (right,), {})

@@ -265,6 +265,12 @@ class Reads:
             if depth and type(x) in (tuple, list, dict):
                 self.look_into(x.values() if type(x) is dict else x, site, depth - 1)
 
+    def close(self) -> None:
+        """Nobody will make a program of the run: what it has read is held no longer, nor on a cycle."""
+        for place in [*self.all()]:
+            place.children, place.origin = {}, None
+        vars(self).clear()
+
     def wrote(self, owner: int, name: Any) -> None:
         """The run itself has written here; what it reads from now on is its own."""
         self.written.add((owner, name))

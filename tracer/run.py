@@ -27,7 +27,7 @@ from .places import OURS
 from .reads import Reads
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
-from .tape import GONE, NOWHERE, Site, Tape, ops_in
+from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .watchers import uncover
 from .writers import check_effects
 
@@ -59,6 +59,16 @@ class Run:
         self.reads: Reads | None = None
         self.outcome: Outcome | None = None
         self.whole = False  # whether derivatives are a part of the run, so that none is to follow
+
+    def close(self) -> Run:
+        """Keep what derivatives need, and nothing else of what the run has met."""
+        self.value = self.reads = self.outcome = None
+        tape = self.tape
+        tape.ops[:] = [op for op in tape.ops if op.kind != "effect"]
+        for op in tape.ops:
+            if type(op) is Input:
+                op.place = None
+        return self
 
 
 def run(
@@ -171,6 +181,7 @@ def run(
         active.tracer = before
         if before is None:
             tracer.texts.holders.clear()
+        tracer.close()
     return done
 
 

@@ -142,6 +142,14 @@ class Tracer:
         self.forward: Any = False
         self.last = False  # whether what is computed now is not differentiated any more
 
+    def close(self) -> None:
+        """The run has ended. What it met lives no longer than in plain Python: nothing is held, nor on a cycle."""
+        for memory in self.memories.values():
+            memory.boxes.clear()
+        if self.loops is not None:
+            self.loops.close()
+        vars(self).clear()
+
     def holder_of(self, obj: Any) -> Any:
         """The tree of something that an argument has captured, or the seal that it is behind; else None."""
         known = self.holders.get(id(obj)) if self.holders else None

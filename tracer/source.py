@@ -226,7 +226,7 @@ class Writer(Text):
         """The function of that name which the source defines."""
         namespace = {**self.namespace, **AS_IMPORTED}
         exec(compile(source, f"<{name}>", "exec"), namespace)
-        return namespace[name]
+        return namespace.pop(name)  # which has the namespace: on a cycle it would live on
 
 
 def source_of(tape: Tape, name: str | None = None) -> str:

@@ -20,7 +20,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -41,30 +41,51 @@ class Site(NamedTuple):
 NOWHERE = Site("", 0, "")
 
 
+class Home(ref["Tape"]):
+    """The way from an op to its tape. The tape has the op, so that the op must not keep the tape alive."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return home_of, (self(),)
+
+
 class Op:
     """One line of the tape and the variable that it defines.
 
     ``fn``, ``args`` and ``kwargs`` say what is called, ``value`` is the primal, ``site`` the user's line and
-    ``tape`` the tape that the op was recorded on.
+    ``tape`` the tape that the op was recorded on, as long as somebody has that. An op is made for a tape, or for
+    that of another op.
     """
 
     __slots__ = (
         "args",
         "fn",
+        "home",
         "signature",
         "site",
-        "tape",
         "value",
     )  # only a FloatOp has a signature
     kind = "call"
+    home: Home
     kwargs: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape) -> None:
+    def __init__(
+        self, fn: Any, args: tuple[Any, ...], value: Any, site: Site, tape: Tape | Op
+    ) -> None:
         self.fn = fn
         self.args = args
         self.value = value
         self.site = site
-        self.tape = tape
+        self.home = tape.home
+
+    @property
+    def tape(self) -> Any:
+        return self.home()
+
+    @tape.setter
+    def tape(self, tape: Tape | Op) -> None:
+        self.home = tape.home
 
     @property
     def type(self) -> str:
@@ -132,14 +153,14 @@ class FloatOp(Op):
         args: tuple[Any, ...],
         value: Any,
         site: Site,
-        tape: Tape,
+        tape: Tape | Op,
         signature: Signature,
     ) -> None:
         self.fn = fn
         self.args = args
         self.value = value
         self.site = site
-        self.tape = tape
+        self.home = tape.home
         self.signature = signature
 
 
@@ -155,7 +176,7 @@ class KeywordOp(Op):
         kwargs: dict[str, Any],
         value: Any,
         site: Site,
-        tape: Tape,
+        tape: Tape | Op,
     ) -> None:
         super().__init__(fn, args, value, site, tape)
         self.kwargs = kwargs  # type: ignore[misc]  # a slot here, shared by the class where there are none
@@ -224,6 +245,7 @@ class Tape:
     """
 
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
+        self.home = Home(self)
         self.name = name
         self.site = site
         self.ops: list[Op] = []
@@ -249,9 +271,10 @@ class Tape:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: x for key, x in vars(self).items() if key not in ("memories", "lent")}
+        return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        home_of(self)
         vars(self).update(state, memories=WeakValueDictionary(), lent=[])
 
     @property
@@ -274,6 +297,17 @@ class Tape:
         from .source import source_of
 
         return source_of(self, name)
+
+
+def home_of(tape: Tape) -> Home:
+    """The way to a tape, which may be only about to be unpickled."""
+    return vars(tape).setdefault("home", Home(tape))
+
+
+def caller_of(op: Op) -> str | None:
+    """Where the user's program made a call without a rule, if that is known."""
+    tape = op.tape
+    return None if tape is None else tape.callers.get(op)
 
 
 GONE = Tape("gone")  # the tape of ops that have been taken off theirs

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.kinds import isinstance
+from ..tracer.lifetimes import unlink
 from ..tracer.reads import Place, Reads
 from ..tracer.tape import External, Guard, Input, Op
 from .assemble import Assembly, same
@@ -140,6 +141,7 @@ def shared_places(a: Reads, b: Reads) -> dict[Place, Place]:
         for key, x in a.constants.items():
             if key in b.constants:
                 pair(x, b.constants[key])
+    unlink(pair)
     return found
 
 
@@ -322,7 +324,7 @@ class Tree:
         whole = len(values) == 2 and all(type(value) is bool for value in values)
         word = "if"
         for group, value in zip(groups, values, strict=True):
-            guard = Guard(asked.fn, asked.args, value, asked.site, asked.tape)
+            guard = Guard(asked.fn, asked.args, value, asked.site, asked)
             last = whole and word == "elif"
             lines.append(pad + ("else:" if last else f"{word} {success(assembly, guard)}:"))
             self.program.guards[len(lines)] = decided(guard)._replace(

@@ -36,6 +36,7 @@ from .gather import is_element
 from .loops import LoopFunction
 from .pairs import Late
 from .programs import Miss, Program, Unfit
+from .release import release
 from .roll import roll
 from .silence import put_first
 from .stream import watch
@@ -128,6 +129,7 @@ class Caller:
             trial = Trial(self.f)
             value = program.alone(trial, *args, **kwargs)
             if trial.error is not None and program.trusted(trial.error, program.namespace):
+                trial.error.__traceback__ = None
                 trial = Trial(self.f)
                 value = program.alone(trial, *args, **kwargs)
             took = clock() - start
@@ -138,6 +140,7 @@ class Caller:
                 entry.front(program)
                 return value
             entry.note_miss(program, trial.error, took)
+            trial.error.__traceback__ = None  # whose frame has the trial and the arguments
             drawn = list(trial.drawn)
         return self.retrace(entry, args, kwargs, drawn)
 
@@ -147,20 +150,29 @@ class Caller:
         """Trace a call, and keep what it comes down to as a program, where that may pay."""
         budget = entry.budget
         reads = Reads(entry.dynamic) if entry.may_build() else None
+        done, kept = None, False
         start = clock()
         try:
             value, done = self.traced(args, kwargs, reads, drawn)
-        except BaseException:
-            budget.note_trace(clock() - start, None, 0)
-            raise
-        traced = clock() - start
-        if reads is None:
-            ops = done.tape.ops
-            budget.note_trace(
-                traced, hash(tuple([(id(op.fn), id(op.site)) for op in ops])), len(ops)
-            )
-            return value
+            took = clock() - start
+            if reads is None:
+                budget.note_trace(took, way_of(done), len(done.tape.ops))
+            else:
+                kept = self.learn(entry, done)
+                budget.note_attempt(took, clock() - start - took)
+        finally:
+            if done is None:  # it has raised
+                budget.note_trace(clock() - start, None, 0)
+            if reads is not None and not kept:
+                reads.close()
+                if done is not None:
+                    done.close()
+        return value
+
+    def learn(self, entry: Entry, done: Run) -> bool:
+        """Make a program of a traced run, if one can be made. Says whether a path of it is kept."""
         start = clock()
+        kept = False
         # Loops so long that they are rolled while they run would be as long as they are.
         long = any(type(op.fn) is LoopFunction for op in done.tape)
         try:
@@ -168,7 +180,11 @@ class Caller:
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
             if length > LONGEST:
                 raise Unfit(f"its tape is {length} operations long, of which {LONGEST} may be kept")
-            program = entry.join(self.build(done))
+            program = self.build(done)
+            kept = bool(program.paths)  # even if it will not be for long: other threads may have it
+            for path in program.paths:
+                release(path)
+            program = entry.join(program)
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
             entry.whole |= isinstance(why, Late) and not long
@@ -182,8 +198,7 @@ class Caller:
                 entry.unfit = None
             entry.add(program)
             self.detach()  # from a program that is a part of this one now
-        budget.note_attempt(traced, clock() - start)
-        return value
+        return kept
 
     def roll(self, entry: Entry, done: Run) -> None:
         """Roll the loops of a traced run; nobody needs its tape as it is any more."""
@@ -195,6 +210,11 @@ class Caller:
 
     def detach(self) -> None:
         """Let no program answer first."""
+
+
+def way_of(done: Run) -> int:
+    """A number that stands for all that a run did, in its order."""
+    return hash(tuple([(id(op.fn), id(op.site)) for op in done.tape.ops]))
 
 
 def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:

@@ -33,6 +33,7 @@ from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
 from ..tracer.kinds import has_dict, isinstance
+from ..tracer.lifetimes import unlink
 from ..tracer.missing import no_rule
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
@@ -46,11 +47,13 @@ from ..tracer.tape import (
     Op,
     Tape,
     append,
+    caller_of,
     element,
     fn_name,
     ops_in,
     substitute,
 )
+from .recent import Recent
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -79,11 +82,12 @@ class Expansion:
         self.function = compiled(tape, "pullback")
 
 
-cache: dict[Hashable, Expansion] = {}
+KEPT = 1024  # expansions take some 4 KB each
+cache: Recent[Expansion] = Recent(KEPT)
 registry.rules.listeners.append(
     cache.clear
 )  # an frule that is transposed holds what other rules come down to
-looked_at: dict[Hashable, set[int]] = {}
+looked_at: Recent[set[int]] = Recent(KEPT)
 
 
 def type_key(value: Any) -> Any:
@@ -171,7 +175,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        place = op.tape.callers.get(op)
+        place = caller_of(op)
         raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)
@@ -183,7 +187,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     )
     shape = (op.fn, rule, frame, pattern)
     types = tuple([type_key(x.value if isinstance(x, Op) else x) for x in leaves])
-    statics = looked_at.get((rule, frame), ())
+    statics = looked_at.get((rule, frame)) or ()
     key = (
         shape,
         types,
@@ -203,8 +207,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
-            looked_at.setdefault((rule, frame), set()).update(drawn)
-            statics = looked_at[rule, frame]
+            statics = looked_at[rule, frame] = {*statics, *drawn}
             key = (*key[:4], pinned(leaves, statics))
         if not found.momentary:
             forget_values(found.tape)
@@ -331,13 +334,14 @@ class Stage:
         if outside:
             fix(self.tape, outside)
         read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
+        self.tracer.close()
         return read or self.decided
 
 
 def pinned(leaves: list[Any], statics: Iterable[int]) -> tuple[Any, ...]:
     """The values of the leaves at these places that an expansion holds for; of an array its type says enough."""
-    found = [plain(leaves[i]) for i in statics]
-    return tuple([None if isinstance(x, np.ndarray) else x for x in found])
+    found = [(i, plain(leaves[i])) for i in sorted(statics)]
+    return tuple([(i, None if isinstance(x, np.ndarray) else x) for i, x in found])
 
 
 def shaping(tape: Tape, leaves: list[Op]) -> set[int]:
@@ -585,7 +589,7 @@ def collect(
             if pattern[position[0]]:
                 if type(d) is unknown:
                     raise NoRuleError(
-                        f"{op.tape.callers.get(op) or places.blame(op.site)}: {fn_name(op.fn)} has no formula "
+                        f"{caller_of(op) or places.blame(op.site)}: {fn_name(op.fn)} has no formula "
                         f"for its derivative in {d.name}; "
                         f"keep {d.name} constant, or give a rule with @wengert.rrule"
                     )
@@ -608,4 +612,5 @@ def collect(
 
     for i, (tree, d) in enumerate(zip((*op.args, *op.kwargs.values()), cotangents, strict=True)):
         walk(tree, d, i < count and i < len(op.args))
+    unlink(walk)
     return found

@@ -19,6 +19,7 @@ import numpy as np
 from ..rules import registry
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import isinstance
+from ..tracer.lifetimes import unlink
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
@@ -274,6 +275,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
         return zero(plain) if t is None and is_differentiable(plain) else t
 
     tangents = tangent(tape.result)
+    unlink(tangent)
     out.result = (tape.result, tangents) if value else tangents
     return pruned(simplified(out, keep=tape.ops), keep_guards=value)
 

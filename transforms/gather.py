@@ -58,7 +58,7 @@ def row(tree: Any, tuples: bool, op: Op, out: list[Op], known: dict[Any, Any]) -
         return tree
 
     def append_to(fn: Any, args: tuple[Any, ...], value: Any) -> Op:
-        new = Op(fn, args, value, op.site, op.tape)
+        new = Op(fn, args, value, op.site, op)  # on the same tape
         out.append(new)
         return new
 

@@ -72,7 +72,7 @@ class Body(Recorded):
         for x in self.variant.ops:
             if x.fn is element and x.args[0] is op and x.args[1] == i:
                 return x
-        made = Op(element, (op, i), op.value[i], op.site, op.tape)
+        made = Op(element, (op, i), op.value[i], op.site, op)  # on the same tape
         self.family.insert(op, made)
         self.tape.ops.append(made)
         return made
@@ -87,7 +87,7 @@ class Body(Recorded):
             return
         rule = registry.lookup(op.fn)
         assert rule is not None
-        looked = looked_at.get((rule, leaves_of(op, rule)[1]), ())
+        looked = looked_at.get((rule, leaves_of(op, rule)[1])) or ()
         if expansion.momentary or any(isinstance(leaves[i], Op) for i in looked):
             raise Unrolled(f"the derivative of {op.fn} depends on values that change ({op.site})")
         super().pull(op, dz, active)

@@ -23,9 +23,12 @@ asked for.
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -36,6 +39,7 @@ from .kernels import is_steady
 
 COUNT, WHILE, STEPS = "count", "while", "steps"
 EXIT = "exit"
+numbers = itertools.count(1)
 
 
 class Miss(Exception):
@@ -111,16 +115,23 @@ class Family:
         self.capped = capped  # whether a `while` may take no more than a given number of iterations
         self.count = len(variants[0].carried)
         self.told = form == STEPS  # the variants that its iterations take
-        self.members: dict[int, LoopFunction] = {}
+        self.members: WeakValueDictionary[int, LoopFunction] = WeakValueDictionary()
         self.reverses: dict[Any, Any] = {}  # see ``loop_reverse``
         self.plain: Family | None = None
 
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
         size = len(self.collected) if size is None else size
-        if size not in self.members:
-            self.members[size] = LoopFunction(self, size)
-        return self.members[size]
+        member = self.members.get(size)
+        if member is None:
+            member = self.members[size] = LoopFunction(self, size)
+        return member
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: x for key, x in vars(self).items() if key != "members"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, members=WeakValueDictionary())
 
     def choices(self) -> Iterator[Choice]:
         """The choices of its tree, if it has one."""
@@ -140,7 +151,7 @@ class Family:
 
     def changed(self) -> None:
         """What the variants do has changed: the loop functions are compiled anew."""
-        for member in self.members.values():
+        for member in list(self.members.values()):
             member.function = None
 
     def collecting(self, of: int | None, item: Any) -> int:
@@ -225,10 +236,12 @@ class LoopFunction:
 
         writer = LoopWriter(self)
         text = writer.write("loop", careful)
-        name = f"<loop {self.family.site} {id(self):x}>"
+        name = f"<loop {self.family.site} {next(numbers)}>"
         exec(compile(text, name, "exec"), writer.namespace)
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        return writer.namespace["loop"]
+        function = writer.namespace.pop("loop")
+        weakref.finalize(function, linecache.cache.pop, name, None).atexit = False
+        return function
 
     def source(self, name: str = "loop") -> str:
         """The loop as a Python function."""

@@ -29,6 +29,7 @@ from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
 from ..tracer.foreign import is_pure
 from ..tracer.kinds import isinstance
+from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
 from ..tracer.places import blame
@@ -357,7 +358,9 @@ def pull_asked(machine: Machine, op: Op, dz: Any, active_ops: set[Op]) -> None:
             return tuple([cotangent(v, p) for v, p in zip(value, parts, strict=True)])
         return setting.cotangent(value, d)
 
-    for leaf, d in pulled(setting, asked(setting, op), op, cotangent(op.value, dz)):
+    given = cotangent(op.value, dz)
+    unlink(cotangent)
+    for leaf, d in pulled(setting, asked(setting, op), op, given):
         if leaf in active_ops:
             machine.accumulate(leaf, d)
 

@@ -35,6 +35,7 @@ from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native
 from ..tracer.kinds import attribute, has, isinstance
+from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.run import Run
@@ -953,6 +954,7 @@ def straight_places(ops: Iterable[Op]) -> set[Place]:
                     found.update(places)
 
     look(ops, {})
+    unlink(look)
     return found
 
 

@@ -57,7 +57,7 @@ def pullback(
         return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
     if wrt_self:
         done = run(f, args, kwargs, wrt_self=True, protect=True)
-        return done.value, Pullback(done)
+        return done.value, Pullback(done.close())
     return Forward(f, ()).dispatch(args, kwargs, [], None)
 
 
@@ -89,9 +89,11 @@ class Forward(Caller):
     ) -> tuple[Any, Run]:
         done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
         own = done
-        if done.tape.passages:  # the loops of the other one will be rolled, which needs no values
+        if reads is not None:  # the loops of the other one will be rolled, and its arguments let go
             own, _ = copied(done, lambda old, new: old.value)
-        return (done.value, Pullback(own)), done
+        value = done.value
+        own.close()
+        return (value, Pullback(own)), done
 
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")

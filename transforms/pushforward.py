@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,9 @@ from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import isinstance
 from ..tracer.missing import no_rule
 from ..tracer.record import operand
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, type_name
+from ..tracer.tape import NOWHERE, Input, Op, Tape, append, caller_of, element, type_name
 from .expand import (
+    KEPT,
     Expansion,
     Stage,
     forget_values,
@@ -41,6 +42,7 @@ from .expand import (
     rounds,
     type_key,
 )
+from .recent import Recent
 from .reverse import Parts, Recorded, sweep
 from .simplify import pruned, simplified
 
@@ -62,8 +64,8 @@ class Pushforward:
         self.drawn: set[int] = set()
 
 
-cache: dict[Hashable, Pushforward] = {}
-looked_at: dict[Hashable, set[int]] = {}
+cache: Recent[Pushforward] = Recent(KEPT)
+looked_at: Recent[set[int]] = Recent(KEPT)
 registry.rules.listeners.append(
     cache.clear
 )  # what is transposed holds what other rules come down to
@@ -75,7 +77,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        place = op.tape.callers.get(op)
+        place = caller_of(op)
         raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
@@ -86,7 +88,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     pattern = tuple([None if t is None else type_key(plain(t)) for t in given])
     inputs = [op, *leaves, *[t for t in given if t is not None]]
     types = tuple([type_key(plain(x)) for x in leaves])
-    statics = looked_at.get((rule, frame), ())
+    statics = looked_at.get((rule, frame)) or ()
     base = (op.fn, rule, frame, pattern, types, type_key(op.value))
     found = cache.get((base, pinned(leaves, statics)))
     if found is None:
@@ -101,8 +103,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
-            looked_at.setdefault((rule, frame), set()).update(drawn)
-            statics = looked_at[rule, frame]
+            statics = looked_at[rule, frame] = {*statics, *drawn}
         if not found.momentary:
             forget_values(found.tape)
             cache[base, pinned(leaves, statics)] = found

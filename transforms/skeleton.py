@@ -10,7 +10,7 @@ import numpy as np
 from ..tracer.kinds import isinstance
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, mapped, rebuild
-from ..tracer.tape import Op, Tape, copy_of
+from ..tracer.tape import Input, Op, Tape, copy_of
 
 
 def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
@@ -25,6 +25,8 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
     for op in done.tape.ops:
         new = copies[op] = copy_of(op, result.tape, copies)
         new.value = value(op, new)
+        if isinstance(new, Input):
+            new.place = None  # which holds what stood there
         result.tape.ops.append(new)
         if op in done.tape.callers:
             result.tape.callers[new] = done.tape.callers[op]

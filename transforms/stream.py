@@ -22,7 +22,7 @@ from ..tracer.arrays import owner_of
 from ..tracer.errors import WengertError
 from ..tracer.kinds import isinstance
 from ..tracer.loops import Carry, Loops, Passage, carry
-from ..tracer.tape import FloatOp, Guard, Op
+from ..tracer.tape import GONE, NOWHERE, FloatOp, Guard, Op
 from .bodies import Builder
 from .loop_reverse import reverse_of
 from .loops import COUNT, Unrolled, is_smooth
@@ -49,8 +49,8 @@ def references(segment: list[Op]) -> list[int]:
 
 
 def _base() -> int:
-    tape = [Op(carry, (), None, None, None)]  # type: ignore[arg-type]
-    return references(tape[0:1])[0]
+    ops = [Op(carry, (), None, NOWHERE, GONE)]
+    return references(ops[0:1])[0]
 
 
 BASE = _base()  # of an op that a list and a slice of it hold
@@ -229,7 +229,7 @@ class Matcher:
         lines = ["def match(segment, following):", "    values = []", "    count = len(segment)"]
         lines += self.node(self.group.root, 1, 0)
         exec(compile("\n".join(lines), "<matcher>", "exec"), self.namespace)
-        return self.namespace["match"]
+        return self.namespace.pop("match")
 
     def name(self, value: Any) -> str:
         name = f"k{len(self.namespace)}"

@@ -237,7 +237,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         done, start, stop = inner_run(tracer, f, primals, {}, forward=True)
         return done.value, Linear(done, tracer.tape.ops[start:stop], Pushed(f).title(), tracer)
     done = run(f, primals, {}, protect=True, forward=True)
-    return done.value, Linear(done, done.tape.ops, Pushed(f).title())
+    value = done.value
+    return value, Linear(done.close(), done.tape.ops, Pushed(f).title())
 
 
 class Linear:

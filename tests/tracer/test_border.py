@@ -1243,3 +1243,76 @@ def test_an_element_is_popped_that_plain_python_pops(on):
 
     with jit(on):
         assert run(wengert_value) == run(lambda f, x: f(x))
+
+
+def test_a_tuple_that_c_code_is_given_twice_is_one():
+    def f(x):
+        t = (1.0, x, [x])
+        r = ([],)
+        r[0].append(r)
+        a, b = pickle.loads(pickle.dumps(((2, [3]), (2, [3]))))
+        u = (2, [3])
+        c, d = pickle.loads(pickle.dumps((u, u)))
+        p, q = copy.deepcopy(r), pickle.loads(pickle.dumps(r))
+        same = operator.is_(t, t), operator.is_([t, t][0], t), operator.is_(r, r), a is b, c is d
+        return x * x, same, p[0][0] is p, q[0][0] is q, operator.is_not(t, (1.0, x, [x]))
+
+    for on in (False, True):
+        with jit(on):
+            for x in (2.0, 3.0, 4.0):
+                value, back = pullback(f, x)
+                assert value == f(x)
+                assert back((1.0, *[None] * 4)) == (2 * x,)
+
+
+def test_a_list_outside_that_an_array_is_added_to():
+    held, queue = [1.0, 2.0], collections.deque([1.0, 2.0])
+    table = {"a": held}
+
+    def array(x):
+        mine = held
+        mine += np.array([1.0, -1.0]) * x
+        return mine
+
+    def item(x):
+        table["a"] += np.array([1.0, -1.0]) * x
+        return table["a"]
+
+    def scalar(x):
+        mine = held
+        mine += np.float64(2.0) * x
+        return mine
+
+    def product(x):
+        mine = held
+        mine *= np.array([x, 2.0])
+        return mine
+
+    def of_a_deque(x):
+        mine = queue
+        mine += np.array([x, 2.0])
+        return mine
+
+    def repeated(x):
+        mine = held
+        mine *= np.int64(2)
+        return np.array(mine) * x
+
+    expected = {array: 0.0, item: 0.0, scalar: 4.0, product: 1.0, of_a_deque: 1.0, repeated: 6.0}
+    for f, slope in expected.items():
+        for on in (False, True):
+            with jit(on):
+                for x in (2.0, 3.0, 4.0):
+                    results = []
+                    for call in (f, lambda x, f=f: pullback(f, x)):
+                        held[:], table["a"] = [1.0, 2.0], held
+                        queue.clear()
+                        queue.extend([1.0, 2.0])
+                        answer = call(x)
+                        value = answer if call is f else answer[0]
+                        results.append(
+                            (type(value), [*value], list(held), list(queue), type(table["a"]))
+                        )
+                    assert results[0] == results[1], f.__name__
+                    (d,) = answer[1](np.ones(len(value)))
+                    assert d == slope

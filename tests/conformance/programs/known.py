@@ -5,6 +5,4 @@ of asking by `way NAME`. The menders of the engine take a line out when what it 
 everything in again.
 """
 
-KNOWN: dict[str, str] = {
-    "piece hooks": "what the run replaces outside lives as long as its pullback",
-}
+KNOWN: dict[str, str] = {}
