@@ -297,7 +297,8 @@ def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any
     names = (COMPARE[op], SWAPPED[COMPARE[op]]) if op in COMPARE else SLOTS[op]
     if type(other) in BOXES or type(other) in EXACT:
         return native(tracer, site, op, (left, right), {})
-    if not reflected and has_python_slot(other, names) and is_subtype(type(other), kind_of(box)):
+    own = isinstance(other, np.generic) or has_python_slot(other, names)
+    if not reflected and own and is_subtype(type(other), kind_of(box)):
         return apply(tracer, site, op, (left, right), {})
     if op in COMPARE:
         return compare_slot(tracer, site, name, box, other)

@@ -223,6 +223,8 @@ def why_left(program: Program, error: BaseException) -> tuple[int, str]:
 
 
 entries: OrderedDict[Hashable, Entry] = OrderedDict()
+# What answers a call of `pullback` directly, by the id of the function's code: that, its globals, and a program.
+direct: dict[int, tuple[types.CodeType, dict[str, Any], Program]] = {}
 
 
 def key_of(f: Any) -> Hashable:
@@ -284,6 +286,7 @@ def clear_cache() -> None:
     """
     with lock:
         entries.clear()
+        direct.clear()
         switch.settle()
 
 

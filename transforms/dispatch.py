@@ -211,6 +211,42 @@ class Caller:
     def detach(self) -> None:
         """Let no program answer first."""
 
+    def missed(
+        self,
+        program: Program,
+        error: BaseException,
+        drawn: list[Any],
+        given: tuple[Any, ...],
+        rest: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """The attached program was left: ask the others, or trace."""
+        self.flush()
+        again = program.trusted(error, self.scope(program))
+        if active.tracer is None and switch.on and not again:
+            with lock:
+                self.entry().note_miss(program, error, program.cost)
+        interrupted = is_interruption(error)
+        error.__traceback__ = None
+        args, kwargs = arguments(program, given, rest, named)
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        answer = self.dispatch(args, kwargs, list(drawn), None if again else program)
+        if interrupted:
+            raise error
+        return answer
+
+    def flush(self) -> None:
+        """Count the hits of the attached program."""
+
+    def scope(self, program: Program) -> dict[str, Any]:
+        """The variables by their names that the program runs with, where it is attached."""
+        return program.namespace
+
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call from inside a traced function."""
+        raise NotImplementedError
+
 
 def way_of(done: Run) -> int:
     """A number that stands for all that a run did, in its order."""
@@ -278,41 +314,12 @@ class Dispatcher(Caller, Intrinsic):
         if hasattr(self, "function"):  # one that was refused has none
             self.flush()
 
-    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Answer a call from inside a traced function."""
-        raise NotImplementedError
-
     # The way of a call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active.tracer is not None:
             return self.inside(args, kwargs)
         return self.dispatch(args, kwargs, [], None)
-
-    def missed(
-        self,
-        program: Program,
-        error: BaseException,
-        drawn: list[Any],
-        given: tuple[Any, ...],
-        rest: tuple[Any, ...],
-        named: dict[str, Any],
-    ) -> Any:
-        """The attached program was left: ask the others, or trace."""
-        self.flush()
-        again = program.trusted(error, self.function.__globals__)
-        if active.tracer is None and switch.on and not again:
-            with lock:
-                self.entry().note_miss(program, error, program.cost)
-        interrupted = is_interruption(error)
-        error.__traceback__ = None
-        args, kwargs = arguments(program, given, rest, named)
-        if active.tracer is not None:
-            return self.inside(args, kwargs)
-        answer = self.dispatch(args, kwargs, list(drawn), None if again else program)
-        if interrupted:
-            raise error
-        return answer
 
     # Programs as code
 
@@ -335,8 +342,10 @@ class Dispatcher(Caller, Intrinsic):
         self.function.__code__ = ASK
         self.program = None
 
+    def scope(self, program: Program) -> dict[str, Any]:
+        return self.function.__globals__
+
     def flush(self) -> None:
-        """Count the hits of the attached program."""
         if self.program is not None:
             self.program.hits += int(self.hits)
         self.hits = 0.0

@@ -134,6 +134,8 @@ class Program:
         self.seconds = 0.0  # that building it took
         self.cost = 0.0  # of a call that it answers
         self.dropped = False  # by the cache, which no longer counts it
+        self.leaf: type | None = None  # of a pullback: of what type the one number is that it gives
+        self.quiet = False  # whether no warning can come out of ``back``
         self.back: Callable[..., Any] | None = (
             None  # of a pullback: from residuals and cotangents to gradients
         )
@@ -568,6 +570,10 @@ class Builder:
         last = {*ops_in(fused.result[0]), *ops_in(fused.result[2]), *ops_in(fused.result[3])}
         self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first), then)
         program.reverse = len(then)
+        program.quiet = not any(map(may_warn, then))
+        if len(results) == 1 and results[0] is done.result:
+            kind = type(results[0].value)
+            program.leaf = kind if kind in (float, np.float64) else None
         program.back = self.write_back(inputs, residuals, dys, then, found)
 
     def protected(self, op: Op) -> str:

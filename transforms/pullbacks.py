@@ -10,6 +10,8 @@ revived    the run behind a pullback, made again from the skeleton and the value
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import gettrace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,16 +23,17 @@ from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, inner_pullback
+from .cache import direct, settings, switch
 from .dispatch import Caller, traced_run, written
 from .loops import Miss
 from .programs import Builder, Program
+from .silence import ignoring, restore
 from .skeleton import copied
 
 
 @intrinsic
-@entrance
 def pullback(
     f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
 ) -> tuple[Any, Pullback]:
@@ -53,15 +56,36 @@ def pullback(
     >>> value, back(1.0)
     (6.0, (3.0, 2.0))
     """
+    try:
+        if type(f) is FunctionType and not kwargs and not wrt_self:
+            code = f.__code__
+            known = direct.get(id(code))
+            if known is not None and active.tracer is None and switch.on and gettrace() is None:
+                its_code, scope, program = known
+                if its_code is code and scope is f.__globals__ and not program.dropped:
+                    state = new_state(Forward)
+                    state.f, state.options, state.hits = f, (), 0.0
+                    answer: tuple[Any, Pullback] = program.alone(state, *args)
+                    program.hits += int(state.hits)
+                    return answer
+        return asked(f, args, kwargs, wrt_self)
+    except BaseException as error:
+        fold(error)
+        raise
+
+
+vjp = pullback
+new_state = object.__new__
+
+
+def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool) -> tuple[Any, Pullback]:
+    """Answer a call by any program, or by tracing."""
     if active.tracer is not None:
         return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
     if wrt_self:
         done = run(f, args, kwargs, wrt_self=True, protect=True)
         return done.value, Pullback(done.close())
-    return Forward(f, ()).dispatch(args, kwargs, [], None)
-
-
-vjp = pullback
+    return Forward(f, ()).dispatch(args, kwargs, [], None)  # type: ignore[no-any-return]
 
 
 @intrinsic
@@ -79,7 +103,8 @@ equivalents.pullback = traced_pullback
 class Forward(Caller):
     """Answers calls of `pullback`."""
 
-    __slots__ = ()
+    __slots__ = ("hits",)
+    hits: float
 
     def title(self) -> str:
         return written("pullback", self.f)
@@ -99,9 +124,25 @@ class Forward(Caller):
         name = getattr(self.f, "__name__", "f")
         return Builder(done, name, self.entry().names).build_pullback(Kept)
 
+    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return asked(self.f, args, kwargs, False)
+
+    def attach(self, program: Program) -> None:
+        f = self.f
+        if type(f) is FunctionType:
+            if len(direct) >= settings.programs:
+                direct.clear()
+            direct[id(f.__code__)] = (f.__code__, f.__globals__, program)
+
+    def detach(self) -> None:
+        if type(self.f) is FunctionType:
+            direct.pop(id(self.f.__code__), None)
+
 
 class Kept(Pullback):
     """A pullback whose reverse sweep is a program."""
+
+    run: Run | None = None
 
     def __init__(
         self,
@@ -114,7 +155,6 @@ class Kept(Pullback):
         self.inputs = inputs
         self.residuals = residuals
         self.drawn = drawn
-        self.run: Run | None = None
 
     @property
     def done(self) -> Run:  # type: ignore[override]
@@ -123,24 +163,35 @@ class Kept(Pullback):
         return self.run
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
-        skeleton, back = self.program.skeleton, self.program.back
-        assert skeleton is not None and back is not None
+        program = self.program
+        if program.leaf is not None and type(dy) is float:
+            return self.pulled(program.leaf(dy))
+        assert program.skeleton is not None
         try:
-            seeds = checked_seeds(skeleton, dy)
+            seeds = checked_seeds(program.skeleton, dy)
         except BaseException as error:
             fold(error)
             raise
-        if any(type(d) in BOXES for _, d in seeds) or len(seeds) != self.program.seeds:
+        if any(type(d) in BOXES for _, d in seeds) or len(seeds) != program.seeds:
             return super().__call__(dy)
+        return self.pulled(*[d for _, d in seeds], given=dy)
+
+    def pulled(self, *seeds: Any, given: Any = None) -> tuple[Any, ...]:
+        """The gradients, for cotangents of the leaves of the result that fit; ``given`` is all of them as one."""
+        program = self.program
+        assert program.back is not None
+        before = None if program.quiet else ignoring()
         try:
-            with np.errstate(all="ignore"):
-                return back(self.inputs, self.residuals, *[d for _, d in seeds])
+            return program.back(self.inputs, self.residuals, *seeds)
         except Miss:  # a value of another type than in the traced run
             pass
         except BaseException as error:
             fold(error)
             raise
-        return super().__call__(dy)
+        finally:
+            if before is not None:
+                restore(before)
+        return super().__call__(seeds[0] if given is None else given)
 
 
 intrinsic(Kept.__call__)

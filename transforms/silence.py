@@ -29,6 +29,7 @@ MOST_KEPT = 100
 QUIET = "quiet"
 PROGRAMS = "<wengert "  # how the filenames of what is assembled begin
 watched: Callable[[], Any]
+ignoring: Callable[[], Any]  # begins to ignore all errors, until what it gives goes to ``restore``
 restore: Callable[[Any], Any]
 # How programs write ``watched()`` where nobody has changed the state that was there at first: what asks for the state,
 # that state, what sets one, and the watched one.
@@ -64,6 +65,9 @@ try:
             raise FloatingPointError(f"{kind} encountered")
         variable.set(NOTHING)  # until the program puts back what was before
 
+    def ignoring() -> contextvars.Token[Any]:
+        return variable.set(NOTHING)
+
     def watched() -> contextvars.Token[Any]:
         now = variable.get()
         found = known.get(id(now))
@@ -83,6 +87,11 @@ except ImportError:  # a NumPy that does not have it, or no longer
     def look(kind: str, flag: int) -> None:
         if not in_reverse():
             raise FloatingPointError(f"{kind} encountered")
+
+    def ignoring() -> np.errstate:
+        state = np.errstate(all="ignore")
+        state.__enter__()
+        return state
 
     def watched() -> np.errstate:
         modes = {k: v if v == "ignore" else "call" for k, v in np.geterr().items()}

@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, check, derivative
-from wengert import WengertError, pullback
+from wengert import WengertError, jit, pullback
 
 case = Cases()
 loud = Cases()
@@ -515,6 +515,35 @@ def heap_of_objects(x):
 @loud(1.3)
 def accumulated_objects(x):
     return list(itertools.accumulate([Number(x), Number(x)]))[-1].x
+
+
+KINDS = {
+    "accumulate": lambda a, b: [*itertools.accumulate([a, b])],
+    "accumulate the other": lambda a, b: [*itertools.accumulate([b, a])],
+    "accumulate three": lambda a, b: [*itertools.accumulate([a, a, b])],
+    "accumulate from": lambda a, b: [*itertools.accumulate([a, 2.0], initial=b)],
+    "accumulate by": lambda a, b: [*itertools.accumulate([a, b], operator.mul)],
+    "reduce": lambda a, b: functools.reduce(operator.add, [a, b]),
+    "sum": lambda a, b: sum([a, b]),
+    "sum from": lambda a, b: sum([a, 1], b),
+    "prod": lambda a, b: math.prod([a, b, a]),
+    "map": lambda a, b: [*map(operator.sub, [a, b], [b, a])],
+    "starmap": lambda a, b: [*itertools.starmap(divmod, [(a, b), (b, a)])],
+    "compared": lambda a, b: [*map(operator.lt, [a, b], [b, a])],
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("b", [np.float64(2.0), np.float32(2.0), np.int64(2), 2, True, 2.0])
+def test_kinds_of_numbers_in_c_code(name, b):
+    def shown(x):
+        return [shown(y) for y in x] if isinstance(x, list | tuple) else (type(x), x)
+
+    f = KINDS[name]
+    for on in (True, True, True, False):
+        with jit(on):
+            assert shown(pullback(f, 1.25, b)[0]) == shown(f(1.25, b))
+            assert shown(pullback(lambda a: f(a, b), 1.25)[0]) == shown(f(1.25, b))
 
 
 @loud(1.3)

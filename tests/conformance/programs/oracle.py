@@ -431,10 +431,13 @@ def is_coarse(x: Any) -> bool:
 
 
 class QuickPlay(Play):
-    """A play of which nothing is recorded."""
+    """A play of which nothing is recorded.
+
+    Where the program counts what is alive, pictures are taken all the same: they keep alive what they show.
+    """
 
     def world(self, args: Any, kwargs: Any) -> Any:
-        return None
+        return super().world(args, kwargs) if "Tracked" in vars(self.module) else None
 
     def pictured_error(self, error: BaseException) -> Any:
         return type(error)
