@@ -708,6 +708,8 @@ def emptied_of_constants(tracer: Tracer, held: list[Any]) -> bool:
 
 
 def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
+    if tracer.parted and id(value) in tracer.parted:
+        return lower(tracer, tracer.parted[id(value)][1], memo, final)
     known = tracer.originals.get(id(value))
     kind = type(value)
     if isinstance(value, (tuple, frozenset)):
@@ -1033,7 +1035,8 @@ def join(tracer: Tracer, container: Any, copy: Any) -> None:
 
 
 def part(tracer: Tracer, container: Any, copy: Any) -> None:
-    """Undo ``join``."""
+    """Undo ``join``; where the copy was put somewhere, it is still the container for whoever is outside."""
+    tracer.parted[id(copy)] = (copy, container)
     known = tracer.originals.pop(id(copy), None)
     if known is not None:
         found = tracer.shadows_of[id(known[1])]

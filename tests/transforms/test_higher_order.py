@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, assert_plain, assert_same, check, derivative, numeric_grad
-from wengert import grad, jit, jvp, pullback, value_and_grad
+from wengert import grad, jit, jvp, linearize, pullback, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -425,3 +425,27 @@ def test_an_array_is_free_again_after_an_inner_gradient():
         return (a @ a).sum() + g.sum()
 
     assert value_and_grad(f)(1.5) == (8 * 1.5**2 + 8 * 1.5, 16 * 1.5 + 8)
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("ask", [jvp, lambda f, xs, ts: linearize(f, *xs), None])
+def test_arguments_that_are_put_outside_are_the_arguments(on, ask):
+    """Also where the function has seen a copy that holds variables."""
+    ask = ask or (lambda f, xs, ts: pullback(f, *xs))
+    table, thing, items = {"a": {}}, Thing(), [None]
+
+    def f(xs, d):
+        table["a"]["b"] = xs
+        thing.a, items[0] = d, (xs, d["k"])
+
+    with jit(on):
+        for i in range(3):
+            xs, d = [0.1, i + 0.5], {"k": [1.0], "z": 2.0}
+            ask(f, (xs, d), ([1.0, 0.0], {"k": [0.0], "z": 1.0}))
+            assert table["a"]["b"] is xs and thing.a is d
+            assert items[0][0] is xs and items[0][1] is d["k"]
+            assert (xs, d) == ([0.1, i + 0.5], {"k": [1.0], "z": 2.0})
+
+
+class Thing:
+    pass

@@ -5,4 +5,6 @@ of asking by `way NAME`. The menders of the engine take a line out when what it 
 everything in again.
 """
 
-KNOWN: dict[str, str] = {}
+KNOWN: dict[str, str] = {
+    "piece hooks": "what a run puts outside and replaces again lives until the run ends",
+}
