@@ -12,6 +12,7 @@ import mmap
 import operator
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -435,11 +436,18 @@ def _chr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return character if origin is None else follow(tracer, site, chr, character, origin)
 
 
-def shows_alike(value: Any) -> bool:
-    """Whether what stands on the tape for a value is shown like that: of a deque of traced values it is a list."""
-    if type(value) in (list, tuple, dict):
-        return all(map(shows_alike, value.values() if type(value) is dict else value))
-    return type(value) in BOXES or not has_box(value)
+def shows_alike(values: Iterable[Any]) -> bool:
+    """Whether what stands on the tape for values is shown like these: of a deque of traced values it is a list."""
+    todo, seen = list(values), set()
+    while todo:
+        value = todo.pop()
+        if type(value) in (list, tuple, dict):
+            if id(value) not in seen:  # it may hold itself
+                seen.add(id(value))
+                todo += value.values() if type(value) is dict else value
+        elif type(value) not in BOXES and has_box(value):
+            return False
+    return True
 
 
 @handles(print)
@@ -448,7 +456,7 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     for x in args:
         protocols.note_digits(tracer, site, x) if type(x) is int else None
     print(*[lower(tracer, x) for x in args], **{k: lower(tracer, x) for k, x in kwargs.items()})
-    if tracer.reads is not None and not all(map(shows_alike, args)):
+    if tracer.reads is not None and not shows_alike(args):
         tracer.reads.problem(
             "a container of traced values that is no list, tuple or dict is printed", site
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 from .arrays import save
 from .box import ArrayBox, Box
-from .record import operand
+from .record import itself, operand
 from .session import Tracer
 from .tape import Effect, External, Site
 
@@ -57,7 +57,7 @@ def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -
     if kind not in (list, dict, tuple):
         return value
     if id(value) in path:
-        return "..."
+        return itself()
     path = (*path, id(value))
     if kind is dict:
         return {k: opened(x, leaf, path) for k, x in value.items()}

@@ -165,9 +165,13 @@ def traced(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin | None, 
     return value if origin is None else follow(tracer, site, fn, value, origin)
 
 
-def follow(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
-    """What ``fn`` made of text: text again, a holder, or a number, which is refused."""
+def follow(
+    tracer: Any, site: Site, fn: Any, value: Any, origin: Origin, within: tuple[int, ...] = ()
+) -> Any:
+    """What ``fn`` made of text: text again, a holder, or a number, which is refused; it may stand in itself."""
     kind = type(value)
+    if id(value) in within:
+        return value
     if is_naming(fn):
         return value
     if kind is str or kind is bytes:
@@ -178,7 +182,8 @@ def follow(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
         return value
     if is_reading(fn, value):
         return follow(tracer, site, fn, value[0], origin), value[1]
-    mark = functools.partial(follow, tracer, site, fn, origin=origin)
+    inside = (*within, id(value))
+    mark = functools.partial(follow, tracer, site, fn, origin=origin, within=inside)
     if isinstance(value, (tuple, frozenset)):
         parts = [mark(x) for x in value]
         if all(a is b for a, b in zip(parts, value, strict=True)):

@@ -179,14 +179,26 @@ def plain_key(key: Any) -> Any:
     return draw(key, lambda value: value) if type(key) in BOXES else key
 
 
-def drawn(tracer: Tracer, value: Any) -> Any:
-    """The plain value of a nested argument that becomes part of a string, with guards on all of it."""
+def drawn(tracer: Tracer, value: Any, made: dict[int, Any] | None = None) -> Any:
+    """The plain value of a nested argument that becomes part of a string, with guards on all of it.
+
+    ``made`` has what was made of lists and dicts already: one may contain itself.
+    """
+    made = {} if made is None else made
     if type(value) in BOXES:
         return draw(value, lambda plain: plain)
-    if type(value) in (tuple, list):
-        return type(value)([drawn(tracer, x) for x in value])
+    if type(value) is tuple:
+        return tuple([drawn(tracer, x, made) for x in value])
+    if id(value) in made:
+        return made[id(value)]
+    if type(value) is list:
+        made[id(value)] = plain = []
+        plain += [drawn(tracer, x, made) for x in value]
+        return plain
     if isinstance(value, dict):
-        return {plain_key(k): drawn(tracer, x) for k, x in value.items()}
+        made[id(value)] = table = {}
+        table.update({plain_key(k): drawn(tracer, x, made) for k, x in value.items()})
+        return table
     return value
 
 

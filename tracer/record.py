@@ -31,15 +31,18 @@ from .frames import items_of, native
 from .kinds import attribute, has_dict, isinstance
 from .loops import is_fixed
 from .marks import failed, follow, is_text
-from .session import Tracer
+from .session import Tracer, active
 from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
 
 
-def operand(value: Any, arrays: list[ArrayBox]) -> Any:
-    """An argument as the tape holds it. Boxes of arrays that are met are added to ``arrays``."""
+def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> Any:
+    """An argument as the tape holds it. Boxes of arrays that are met are added to ``arrays``.
+
+    ``path`` has what the argument lies in: a container that contains itself ends there.
+    """
     kind = type(value)
     if kind is Box:
         return value.op
@@ -47,24 +50,35 @@ def operand(value: Any, arrays: list[ArrayBox]) -> Any:
         arrays.append(value)
         return current(value)
     if kind is tuple:
-        return tuple([operand(x, arrays) for x in value])
-    if kind is list:
-        return [operand(x, arrays) for x in value]
-    if kind is dict:
-        return {key: operand(x, arrays) for key, x in value.items()}
+        return tuple([operand(x, arrays, path) for x in value])
     if kind is slice:
         return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
-    if issubclass(kind, NESTED) and has_box(
-        value
-    ):  # of another class, which C code reads as its base
-        items = [(key, operand(x, arrays)) for key, x in items_of(value, native(kind))]
-        if isinstance(value, dict):
-            return dict(items)
-        parts = [x for _, x in items]
-        if hasattr(value, "_make"):
-            return value._make(parts)
-        return tuple(parts) if isinstance(value, tuple) else parts
-    return value.value if kind in TEXTS else value
+    nested = kind is list or kind is dict
+    if not nested and not (issubclass(kind, NESTED) and has_box(value)):
+        return value.value if kind in TEXTS else value
+    if id(value) in path:
+        return itself()
+    path = (*path, id(value))
+    if kind is list:
+        return [operand(x, arrays, path) for x in value]
+    if kind is dict:
+        return {key: operand(x, arrays, path) for key, x in value.items()}
+    # Of another class, which C code reads as its base
+    items = [(key, operand(x, arrays, path)) for key, x in items_of(value, native(kind))]
+    if isinstance(value, dict):
+        return dict(items)
+    parts = [x for _, x in items]
+    if hasattr(value, "_make"):
+        return value._make(parts)
+    return tuple(parts) if isinstance(value, tuple) else parts
+
+
+def itself() -> str:
+    """What stands on the tape for a container within itself; a run with one is not kept."""
+    tracer = active.tracer
+    if tracer is not None and tracer.reads is not None:
+        tracer.reads.problem("a container that contains itself is handed over")
+    return "..."
 
 
 NESTED = (tuple, list, dict, deque)

@@ -13,6 +13,7 @@ import math
 import operator
 import os
 import pickle
+import pprint
 import random
 import sys
 import threading
@@ -1316,3 +1317,50 @@ def test_a_list_outside_that_an_array_is_added_to():
                     assert results[0] == results[1], f.__name__
                     (d,) = answer[1](np.ones(len(value)))
                     assert d == slope
+
+
+def uses_of_containers_within_themselves():
+    held = [1.0]
+    held.append(held)
+    table = {"a": 1.0}
+    table["t"] = table
+    queue = collections.deque([2.0])
+    queue.append(queue)
+    ordered = collections.OrderedDict(a=1.0)
+    ordered["o"] = ordered
+
+    def json_of(x):
+        try:
+            return json.dumps(held)
+        except ValueError as error:
+            return str(error)
+
+    def of_its_own(x):
+        mine, named = [x], {"x": x}
+        mine.append(mine)
+        named["n"] = named
+        print(mine, named)
+        return mine[1][1][0] * named["n"]["x"]
+
+    return {
+        "print": lambda x: print(held, table, queue, ordered, x),
+        "repr": lambda x: (repr(held), str(table), f"{queue!r} {ordered}"),
+        "pickle": lambda x: pickle.loads(pickle.dumps(held))[1][1][0] * x,
+        "deepcopy": lambda x: copy.deepcopy(table)["t"]["t"]["a"] * x,
+        "json": json_of,
+        "pprint": lambda x: pprint.pformat(held).count("Recursion") * x,
+        "append": lambda x: (held.append(held), print(held, len(held)))[1],
+        "update": lambda x: (table.update(u=table), print(table))[1],
+        "of its own": of_its_own,
+    }
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", uses_of_containers_within_themselves())
+def test_containers_within_themselves(name, on, capsys):
+    plain, traced = uses_of_containers_within_themselves(), uses_of_containers_within_themselves()
+    for x in (1.5, 2.5, 3.5, 4.5):
+        wanted = plain[name](x), capsys.readouterr()
+        with jit(on):
+            value, _ = pullback(traced[name], x)
+        assert (value, capsys.readouterr()) == wanted
