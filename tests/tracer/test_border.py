@@ -739,9 +739,10 @@ def test_clock():
     def f(x):
         return (time.time() - time.time() + 1) * x + time.perf_counter() * 0
 
+    start = time.time()
     value, back = pullback(f, 2.0)
     assert type(value) is float
-    assert back(1.0)[0] == pytest.approx(1.0, abs=1e-2)
+    assert 1.0 - (time.time() - start) <= back(1.0)[0] <= 1.0
 
 
 def test_iterators_and_files_from_outside(tmp_path):
