@@ -516,7 +516,7 @@ def test_a_function_under_lru_cache_is_asked_by_programs(traces):
 
 
 def memory_of(step, calls):
-    """How much the traced memory grows over the calls."""
+    """How much the traced memory grows over the calls; a table of Python's own may grow in them, but not twice."""
     for i in range(300):
         step(i)
     gc.collect()
@@ -525,11 +525,14 @@ def memory_of(step, calls):
         for i in range(300, 400):
             step(i)
         gc.collect()
-        before = tracemalloc.get_traced_memory()[0]
-        for i in range(400, 400 + calls):
-            step(i)
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0] - before
+        grown = []
+        while not grown or (len(grown) < 2 and grown[0] > 50_000):
+            before = tracemalloc.get_traced_memory()[0]
+            for i in range(400, 400 + calls):
+                step(i + calls * len(grown))
+            gc.collect()
+            grown.append(tracemalloc.get_traced_memory()[0] - before)
+        return min(grown)
     finally:
         tracemalloc.stop()
 
