@@ -544,7 +544,7 @@ class Builder:
         ]
         fused, found, quiet, drawn = self.best(wrt, seeds)
         refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
-        forward = list(done.tape.ops)
+        forward = done.tape.ops = complete(done.tape.ops)
         before = set(forward)
         first = [op for op in fused.ops if op in before]
         then = [
@@ -1007,6 +1007,21 @@ def collects_own(made: Op) -> bool:
     items = [x for v in family.variants for x in v.following]
     items += [x for _, row in family.collected for x in row.values()]
     return all(is_fresh(x) for x in items if isinstance(x, Op) and has_array(x.value))
+
+
+def complete(ops: Iterable[Op]) -> list[Op]:
+    """The operations, and before each what was gathered for it since."""
+    found: dict[Op, None] = {}
+
+    def add(op: Op) -> None:
+        for x in op.operands():
+            if x not in found:
+                add(x)
+        found[op] = None
+
+    for op in ops:
+        add(op)
+    return list(found)
 
 
 def strictly(ops: Iterable[Op]) -> Any:

@@ -623,3 +623,21 @@ def test_a_pullback_keeps_what_others_may_write_to(f):
         for _ in range(2):
             for d, e in zip(back(ones(value)), expected):
                 np.testing.assert_allclose(d, e, rtol=1e-10)
+
+
+def test_a_pullback_of_a_list_that_is_gathered_with_others():
+    """Its forward half sums a column and what stands behind it; the run is kept, and told as it is."""
+
+    def f(a, xs):
+        ys = [a, 1.5, 1.5]
+        for i in range(24):
+            ys.append(1.5)
+            ys[i] = sum([xs[0] * xs[0], xs[1] * xs[1]]) * a
+        return sum(ys)
+
+    for _ in range(4):
+        value, back = pullback(f, 0.5, [0.3, 1.8])
+        assert_same(value, f(0.5, [0.3, 1.8]))
+        da, dxs = back(1.0)
+        np.testing.assert_allclose(da, 24 * (0.09 + 3.24), rtol=1e-12)
+        np.testing.assert_allclose(dxs, [24 * 0.3, 24 * 1.8], rtol=1e-12)
