@@ -23,6 +23,7 @@ awaited      rules for a package that nobody need have: loaded when a callable o
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import os
@@ -146,7 +147,12 @@ def package_of(fn: Any) -> str:
         module = fn.__module__
     else:
         module = kind.__module__
-    return ".".join(module.split(".", 2)[:2]) if isinstance(module, str) else ""
+    return front_of(module) if type(module) is str else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def front_of(module: str) -> str:
+    return ".".join(module.split(".", 2)[:2])
 
 
 def load(package: str) -> bool:

@@ -483,7 +483,6 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         note_member(tracer, kind, name)
         note_descriptor(tracer, found)
     if found is not MISSING:
-        getter = static(sort, "__get__")
         if sort is property:
             if type(found.fget) is types.FunctionType:
                 return calls.call(tracer, site, found.fget, (obj,), {})
@@ -492,7 +491,9 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             value = calls.call(tracer, site, found.func, (obj,), {})
             write_own(tracer, site, obj, name, value)
             return value
-        elif type(getter) is types.FunctionType and (not in_own or is_data_descriptor(sort)):
+        elif type(getter := static(sort, "__get__")) is types.FunctionType and (
+            not in_own or is_data_descriptor(sort)
+        ):
             if not in_own and not is_data_descriptor(sort):
                 noted(tracer, obj, name, MISSING, "own")
             enter_member(tracer, name, found)
@@ -511,7 +512,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     ):
         return given[name]
     get: Any = getattr
-    if type(static(kind, "__getattribute__")) is types.FunctionType:
+    if type(member(kind, "__getattribute__")) is types.FunctionType:
         get = object.__getattribute__
     elif found is not MISSING and static(kind, "__getattr__") is not MISSING:
         get = kind.__getattribute__  # `__getattr__` is called as a twin, if at all

@@ -131,7 +131,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         try:
             handler = special.get(fn)
             rule = registry.rules.get(fn)
-            if rule is None and handler is None and registry.awaited:
+            if rule is None and handler is None and registry.package_of(fn) in registry.awaited:
                 rule = registry.lookup(fn)
         except (TypeError, ValueError):  # not hashable, so neither has it
             pass

@@ -82,7 +82,7 @@ def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site, seen: bo
     """
     tracer = active.tracer
     given = reach(fn, args, kwargs)
-    classes = classes_in(given, 3)
+    classes = set() if HARMLESS.issuperset(map(type, given)) else classes_in(given, 3)
     if not classes or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site)

@@ -142,7 +142,8 @@ def write_container(
             carry_over(tracer, container)  # a part of it may have been done
         raised(tracer, site, error)
         raise
-    given = tuple([taken.get(i, x) for i, x in enumerate(given)])
+    if taken:
+        given = tuple([taken.get(i, x) for i, x in enumerate(given)])
     for sibling in others:
         with contextlib.suppress(Exception):  # which the container itself has not raised
             fn(sibling, *given, **kwargs)
@@ -202,9 +203,12 @@ def consumed(
 ) -> tuple[tuple[Any, ...], dict[int, list[Any]]]:
     """Arguments for a writer, and by their places the lists that fill with what it takes from iterators."""
     name = fn.__name__.strip("_")
-    first = 0 if name in CONSUMERS else len(args)
-    if name == "setitem" and len(args) == 2 and type(args[0]) is slice:
+    if name in CONSUMERS:
+        first = 0
+    elif name == "setitem" and len(args) == 2 and type(args[0]) is slice:
         first = 1
+    else:
+        return args, {}
     given = list(args)
     taken: dict[int, list[Any]] = {}
     for i, x in enumerate(args[first:], first):

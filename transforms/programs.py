@@ -1012,16 +1012,16 @@ def collects_own(made: Op) -> bool:
 def complete(ops: Iterable[Op]) -> list[Op]:
     """The operations, and before each what was gathered for it since."""
     found: dict[Op, None] = {}
-
-    def add(op: Op) -> None:
-        for x in op.operands():
-            if x not in found:
-                add(x)
-        found[op] = None
-
     for op in ops:
-        add(op)
+        add_with_operands(op, found)
     return list(found)
+
+
+def add_with_operands(op: Op, found: dict[Op, None]) -> None:
+    for x in op.operands():
+        if x not in found:
+            add_with_operands(x, found)
+    found[op] = None
 
 
 def strictly(ops: Iterable[Op]) -> Any:
