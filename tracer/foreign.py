@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import random
 import signal
 import types
 import weakref
@@ -384,9 +385,12 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if not looks_only(fn):
         renew(tracer)
     value = traced(tracer, site, fn, value, origin, texts)
-    if gives_nothing(fn, value) and (source := behind(tracer, site, *asked)) is not None:
-        keep(tracer, fn, given, kwargs, value, source)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
+    seeding = origin is None and is_seeding(fn, args) and all(map(is_integer, boxes))
+    if gives_nothing(fn, value) and not seeding:
+        source = behind(tracer, site, *asked)
+        if source is not None:
+            keep(tracer, fn, given, kwargs, value, source)
     if value is None:
         keeper = attribute(fn, "__self__") if not hasattr(fn, "__objclass__") else args[0]
         if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
@@ -434,6 +438,15 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
+
+
+def is_seeding(fn: Any, args: Any) -> bool:
+    """Whether a C function seeds a generator of random numbers, which have no derivative by that."""
+    keeper = args[0] if hasattr(fn, "__objclass__") and args else attribute(fn, "__self__")
+    return isinstance(keeper, GENERATORS)
+
+
+GENERATORS = (random.Random.__base__, np.random.RandomState, np.random.BitGenerator)
 
 
 def keeps_callback(fn: Any) -> bool:

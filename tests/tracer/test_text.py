@@ -36,6 +36,7 @@ import pathlib
 import pickle
 import pprint
 import queue
+import random
 import re
 import shlex
 import sqlite3
@@ -1164,3 +1165,33 @@ def test_template_strings():
     template = pullback(make, 2.5)[0]
     assert_plain(template.values)
     assert template.values == (2.5,)
+
+
+# ------------------------------------------------------------------------------------------------- seeds
+
+SEEDED = {
+    "Random": lambda x, seed: random.Random(seed).gauss(0, 1) * x,
+    "seed": lambda x, seed: (random.seed(seed), random.random() * x)[1],
+    "of a computed number": lambda x, seed: random.Random(2 * seed + 1).random() * x,
+    "default_rng": lambda x, seed: np.random.default_rng(seed).normal() * x,
+    "RandomState": lambda x, seed: np.random.RandomState(seed).normal() * x,
+    "np.random.seed": lambda x, seed: (np.random.seed(seed), np.random.rand() * x)[1],
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", SEEDED)
+def test_an_integer_that_is_an_argument_may_be_a_seed(name, on):
+    f = SEEDED[name]
+    with jit(on):
+        for seed in (7, 7, 7, 8, 9):
+            wanted = f(1.5, seed)
+            assert value_and_grad(f)(1.5, seed) == (wanted, pytest.approx(wanted / 1.5))
+            value, back = pullback(f, 1.5, seed)
+            assert value == wanted and back(1.0) == (pytest.approx(wanted / 1.5), 0.0)
+
+
+@pytest.mark.parametrize("seed", [lambda x: x, str], ids=["number", "text"])
+def test_a_number_with_a_derivative_is_no_seed(seed):
+    with pytest.raises(TraceError, match="drawn from a traced value"):
+        grad(lambda x: random.Random(seed(x)).random() * x)(1.5)
