@@ -446,7 +446,7 @@ def is_seeding(fn: Any, args: Any) -> bool:
     return isinstance(keeper, GENERATORS)
 
 
-GENERATORS = (random.Random.__base__, np.random.RandomState, np.random.BitGenerator)
+GENERATORS = (random.Random.__mro__[1], np.random.RandomState, np.random.BitGenerator)
 
 
 def keeps_callback(fn: Any) -> bool:
