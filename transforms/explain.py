@@ -180,7 +180,7 @@ def not_kept(entry: Entry) -> Iterator[str]:
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
     elif entry.traces == 1:
-        yield "a program is built when a call is traced for the second time"
+        yield "a program is built at the third call, if the first two go the same way"
 
 
 def spending(entry: Entry) -> Iterator[str]:
