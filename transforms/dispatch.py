@@ -294,7 +294,8 @@ class Dispatcher(Caller, Intrinsic):
         self.function.__module__ = __name__
         self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
         attached[self.function.__qualname__] = self.function
-        switch.users.add(self)
+        with lock:  # which whoever goes through them holds
+            switch.users.add(self)
 
     @property
     def __name__(self) -> str:
