@@ -403,7 +403,9 @@ def test_nothing_is_kept_yet():
     assert text.startswith(f"branches  # {__file__}:{branches.__code__.co_firstlineno}")
     assert "nothing is kept" in text and "a call with these arguments is traced" in text
     grad(branches)(2.0)
-    assert "a program is built at the third call, if the first two go the same way" in explain(branches)
+    assert "a program is built at the third call, if the first two go the same way" in explain(
+        branches
+    )
     wengert.clear_cache()
     assert "nothing is kept" in explain(branches)
 
