@@ -708,8 +708,6 @@ def emptied_of_constants(tracer: Tracer, held: list[Any]) -> bool:
 
 
 def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) -> Any:
-    if tracer.parted and id(value) in tracer.parted:
-        return lower(tracer, tracer.parted[id(value)][1], memo, final)
     known = tracer.originals.get(id(value))
     kind = type(value)
     if isinstance(value, (tuple, frozenset)):
@@ -1016,9 +1014,10 @@ def changed_shadow(tracer: Tracer, original: Any) -> Any:
 def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
     """The other shadows of a container's original, which came in at several places, and what it is joined with."""
     known = tracer.originals.get(id(shadow))
+    found = tracer.joined.get(id(shadow), [])
     if known is None or type(shadow) in (tuple, frozenset):
-        return tracer.joined.get(id(shadow), [])
-    return [x for x in tracer.shadows_of[id(known[1])] if x is not shadow]
+        return found
+    return [*[x for x in tracer.shadows_of[id(known[1])] if x is not shadow], *found]
 
 
 def join(tracer: Tracer, container: Any, copy: Any) -> None:
@@ -1035,18 +1034,18 @@ def join(tracer: Tracer, container: Any, copy: Any) -> None:
 
 
 def part(tracer: Tracer, container: Any, copy: Any) -> None:
-    """Undo ``join``; where the copy was put somewhere, it is still the container for whoever is outside."""
-    tracer.parted[id(copy)] = (copy, container)
+    """Undo ``join``."""
+    if id(copy) in tracer.joined:
+        for x in tracer.joined.pop(id(copy)):
+            rest = [y for y in tracer.joined.pop(id(x)) if y is not copy]
+            if rest:
+                tracer.joined[id(x)] = rest
+        return
     known = tracer.originals.pop(id(copy), None)
     if known is not None:
         found = tracer.shadows_of[id(known[1])]
         found[:] = [x for x in found if x is not copy]
         tracer.names.pop(id(copy), None)
-        return
-    for x in tracer.joined.pop(id(copy), []):
-        rest = [y for y in tracer.joined.pop(id(x)) if y is not copy]
-        if rest:
-            tracer.joined[id(x)] = rest
 
 
 def settle(tracer: Tracer) -> None:

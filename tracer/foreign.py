@@ -69,7 +69,7 @@ from .structure import is_container
 from .tape import Guard, Site, fn_name
 from .text import PRIVATE, STRINGS
 from .through import read_cells, write_cells
-from .writers import is_home, lies_outside, write_container, writes_to
+from .writers import is_home, is_shared, write_container, writes_to
 
 STRUCTURAL_TYPES = (
     (
@@ -220,9 +220,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                     note_digits(tracer, site, x)
     if args and isinstance(owner, dict) and type(args[0]) in BOXES and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
-    if known and (owner is None or is_home(owner) or lies_outside(tracer, owner)):
+    if known and (owner is None or is_home(owner) or is_shared(tracer, owner)):
         target = writes_to(fn, args, kwargs)
-        if target is not None and lies_outside(tracer, target[1]):
+        if target is not None and is_shared(tracer, target[1]):
             return write_container(tracer, site, *target)
     if makes_text(fn):
         return run(tracer, site, fn, args, kwargs)

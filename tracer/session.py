@@ -103,8 +103,6 @@ class Tracer:
         self.behind: set[int] = set()  # ids of originals that are settled when the run ends
         self.found: dict[int, Any] = {}  # id of a shadow: what its original held at first
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
-        # By the id of a copy that an inner derivative has seen: it, and what it was a copy of
-        self.parted: dict[int, tuple[Any, Any]] = {}
         self.joined: dict[
             int, list[Any]
         ] = {}  # id of a container made inside: its copies with variables

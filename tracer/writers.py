@@ -198,6 +198,11 @@ def lies_outside(tracer: Tracer, container: Any) -> bool:
     return id(container) in tracer.originals or id(container) in tracer.outside
 
 
+def is_shared(tracer: Tracer, container: Any) -> bool:
+    """Whether a write to a container is seen by another one as well: outside, or what it is one with."""
+    return lies_outside(tracer, container) or id(container) in tracer.joined
+
+
 def consumed(
     tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], dict[int, list[Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import types
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -258,6 +259,7 @@ def inner_run(
         done.result = result_tree(tracer, done.value)
     finally:
         tracer.forward, tracer.last, tracer.bodies = before
+        boxed, named, traced = [], {}, None
         seen.end()
     if tracer.loops is not None:
         tracer.loops.pin(start, "its derivative is taken inside the function")
@@ -533,7 +535,10 @@ class Variables:
         self.undo.append(undo)
 
     def end(self) -> None:
-        """From now on the copies are apart. What C code did to them alone is carried over."""
+        """From now on the copies hold no variables. What C code did to them alone is carried over.
+
+        One that the function has put somewhere stays one with what it stands for.
+        """
         for original, copy, begun in self.containers:
             part(self.tracer, original, copy)
             now, held = (
@@ -546,6 +551,14 @@ class Variables:
             elif not same(now, held):
                 original.clear()
                 original.extend(now)
+        for original, copy, _ in self.containers:
+            copy.clear()
+            copy.update(original) if isinstance(copy, dict) else copy.extend(original)
+        for (original, copy, _), count in zip(
+            self.containers, references(self.containers), strict=True
+        ):
+            if count > UNHELD:
+                join(self.tracer, original, copy)
         for original, box, alone in reversed(self.arrays):
             apart(original, box, variable, alone)
         for undo in self.undo:
@@ -570,6 +583,14 @@ class Variables:
         for key, x in held.items():
             value[key] = x
         return value
+
+
+def references(containers: list[tuple[Any, Any, Any]]) -> list[int]:
+    """How many references there are to each of the copies."""
+    return [sys.getrefcount(x[1]) for x in containers]
+
+
+UNHELD = references([([], [], {})])[0]  # of a copy that is in the list alone
 
 
 def elements(container: Any) -> list[Any]:

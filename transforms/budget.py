@@ -20,9 +20,7 @@ from collections.abc import Callable
 FREE = 3  # so many traced calls may be spent before anything is won
 SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
-RECORDING = (
-    0.2  # of a run that is recorded for a program: what tracing alone would not take (0.1 to 0.4)
-)
+RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built

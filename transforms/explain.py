@@ -191,7 +191,7 @@ def spending(entry: Entry) -> Iterator[str]:
     spent = f"{(budget.spent + budget.wasted) * 1e3:.1f} ms"
     yield (
         f"programs have cost {spent} and won {won * 1e3:.1f} ms, where tracing took {budget.traced * 1e3:.1f} ms: "
-        "calls are traced until another program may pay"
+        "what none answers is traced until another may pay"
     )
 
 

@@ -165,7 +165,7 @@ class Kept(Pullback):
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         program = self.program
         if program.leaf is not None and type(dy) is float:
-            return self.pulled(program.leaf(dy))
+            return self.pulled(dy, program.leaf(dy))
         assert program.skeleton is not None
         try:
             seeds = checked_seeds(program.skeleton, dy)
@@ -174,10 +174,10 @@ class Kept(Pullback):
             raise
         if any(type(d) in BOXES for _, d in seeds) or len(seeds) != program.seeds:
             return super().__call__(dy)
-        return self.pulled(*[d for _, d in seeds], given=dy)
+        return self.pulled(dy, *[d for _, d in seeds])
 
-    def pulled(self, *seeds: Any, given: Any = None) -> tuple[Any, ...]:
-        """The gradients, for cotangents of the leaves of the result that fit; ``given`` is all of them as one."""
+    def pulled(self, dy: Any, *seeds: Any) -> tuple[Any, ...]:
+        """The gradients for ``dy``, whose leaves fit and are the ``seeds``."""
         program = self.program
         assert program.back is not None
         before = None if program.quiet else ignoring()
@@ -191,7 +191,7 @@ class Kept(Pullback):
         finally:
             if before is not None:
                 restore(before)
-        return super().__call__(seeds[0] if given is None else given)
+        return super().__call__(dy)
 
 
 intrinsic(Kept.__call__)

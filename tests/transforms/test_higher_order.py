@@ -449,3 +449,72 @@ def test_arguments_that_are_put_outside_are_the_arguments(on, ask):
 
 class Thing:
     pass
+
+
+def written_by_index(x, ask):
+    xs, kept = [x, 1.0], []
+    ask(lambda ys: (kept.append(ys), ys[0] * ys[1])[1], xs)
+    kept[0][1] = 5.0 * x
+    return xs[1] * x
+
+
+def appended(x, ask):
+    xs, kept = [x, 1.0], []
+    ask(lambda ys: (kept.append(ys), ys[0] * ys[1])[1], xs)
+    kept[0].append(x * x)
+    xs.extend([x])
+    return sum(xs) + sum(kept[0]) * len(xs)
+
+
+def put_outside(x, ask):
+    xs = [x, 1.0]
+    ask(lambda ys: (OUTSIDE.__setitem__(slice(None), [ys]), ys[0] * ys[1])[1], xs)
+    OUTSIDE[0].append(7.0 * x)
+    return sum(xs) * x
+
+
+def in_a_closure(x, ask):
+    xs, held = [x, 1.0], []
+
+    def inner(ys):
+        held.append(lambda v: ys.__setitem__(0, v))
+        return ys[0] * ys[1]
+
+    ask(inner, xs)
+    held[0](x * 4.0)
+    return xs[0] * x
+
+
+def in_a_list_within(x, ask):
+    xs, kept = [[x, 2.0], [1.0]], {}
+    ask(lambda ys: (kept.update(row=ys[0]), ys[0][0] * ys[1][0])[1], xs)
+    kept["row"][1] = x * x
+    xs[0].append(x)
+    return sum(xs[0]) * len(kept["row"])
+
+
+def of_a_dict(x, ask):
+    table, kept = {"a": x}, []
+    ask(lambda t: (kept.append(t), t["a"] ** 2)[1], table)
+    table["b"] = x * 3.0
+    kept[0]["c"] = x
+    return kept[0]["b"] * x + len(table) + table["c"]
+
+
+OUTSIDE = []
+KEEPING = [written_by_index, appended, put_outside, in_a_closure, in_a_list_within, of_a_dict]
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("ask", [grad, lambda f: lambda xs: pullback(f, xs)[1](1.0)])
+@pytest.mark.parametrize("f", KEEPING, ids=lambda f: f.__name__)
+def test_an_argument_that_an_inner_function_keeps_is_written_to_later(f, ask, on):
+    run = lambda x: f(x, lambda inner, xs: ask(inner)(xs))
+    plain = lambda x: f(x, lambda inner, xs: inner(xs))
+    with jit(on):
+        for x in (1.5, 0.7, 2.5):
+            value, slope = value_and_grad(run)(x)
+            outside = [list(row) for row in OUTSIDE]
+            assert_same(value, plain(x))
+            assert outside == OUTSIDE
+            np.testing.assert_allclose(slope, numeric_grad(plain, x), rtol=1e-6)
