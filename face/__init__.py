@@ -19,10 +19,11 @@ from .transforms.explain import explain
 from .transforms.forward import forward
 from .transforms.gradients import grad, value_and_grad
 from .transforms.jacobians import hessian, hvp, jacobian
+from .transforms.linear import linearize
 from .transforms.numeric import NumericRuleWarning, numeric_rule
 from .transforms.pullbacks import pullback, vjp
 from .transforms.stop import stop_gradient
-from .transforms.tangents import jvp, linearize
+from .transforms.tangents import jvp
 
 __all__ = [
     "CotangentError",

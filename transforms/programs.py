@@ -413,14 +413,10 @@ class Builder:
         tape.ops = [*forward, *[d for _, d in seeds if isinstance(d, Input)]]
         tape.ops.append(quiet)
         start = len(tape.ops)
-        machine = Recorded(tape, NOWHERE)
-        found = dict(zip(wrt, sweep(forward, wrt, seeds, machine), strict=True))
-        if machine.momentary:
-            raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
-        self.repeated = machine.repeated
-        guards = decisions(machine.looked, tape)
-        if not set(forward).issuperset(machine.looked):
-            raise Unfit("the reverse sweep depends on the value of an integer that it computes")
+        found, looked = self.swept(tape, wrt, seeds)
+        guards = decisions(looked, tape)
+        if not set(forward).issuperset(looked):
+            raise Unfit("the sweep depends on the value of an integer that it computes")
         tape.ops[len(forward) : len(forward)] = guards
         forward += guards  # decisions of the run, like its own
         start += len(guards)
@@ -428,6 +424,17 @@ class Builder:
             del tape.ops[start - 1]
             return tape, found, None
         return tape, found, quiet
+
+    def swept(
+        self, tape: Tape, wrt: list[Op], seeds: list[tuple[Op, Any]]
+    ) -> tuple[dict[Op, Any], Iterable[Op]]:
+        """Put the sweep on the tape: what is found, and on the values of which integers that depends."""
+        machine = Recorded(tape, NOWHERE)
+        found = dict(zip(wrt, sweep(self.done.tape.ops, wrt, seeds, machine), strict=True))
+        if machine.momentary:
+            raise Unfit(f"the rule of {machine.momentary} depends on more than its arguments")
+        self.repeated = machine.repeated
+        return found, machine.looked
 
     def best(
         self, wrt: list[Op], seeds: list[tuple[Op, Any]]
@@ -514,41 +521,73 @@ class Builder:
         return self.program
 
     def build_pullback(self, make_back: Callable[..., Any]) -> Program:
-        """Write a program that returns the value and ``make_back(program, inputs, drawn, residuals)``.
+        """Write a program that returns the value and ``make_back(program, inputs, residuals, drawn)``.
 
         ``program.back`` is then a function of the residuals and of one cotangent for each leaf of the result.
         """
         done, program = self.done, self.program
-        impure = list(self.reads.impure)
         results = [leaf for leaf in leaves(done.result) if leaf.op is not None]
+        trees = [*done.args, *done.kwargs.values()]
+        wrt = [op for tree in trees for op in sources(tree)]
+        seeds = self.seeded([(leaf.op, leaf.value) for leaf in results])
+
+        def gradients(found: dict[Op, Any]) -> str:
+            texts = [self.gradient(tree, found) for tree in done.args]
+            named = {k: self.gradient(tree, found) for k, tree in done.kwargs.items()}
+            if named:
+                texts.append("{" + ", ".join(f"{k!r}: {x}" for k, x in named.items()) + "}")
+            return "(" + "".join(x + ", " for x in texts) + ")"
+
+        def split() -> None:
+            fused, found, quiet, drawn = self.best(wrt, seeds)
+            refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
+            first = set(complete(done.tape.ops))
+            self.write_parts(make_back, fused, first, seeds, drawn, quiet, found, gradients)
+
+        self.in_parts(split)
+        if len(results) == 1 and results[0] is done.result:
+            kind = type(results[0].value)
+            program.leaf = kind if kind in (float, np.float64) else None
+        return program
+
+    def seeded(self, values: list[tuple[Any, Any]]) -> list[tuple[Op, Any]]:
+        """For each op a variable for a derivative that will be given, of the kind that belongs to its value."""
+        return [
+            (op, Input(f"d{i}", cotangent_like(value), self.done.tape))
+            for i, (op, value) in enumerate(values)
+        ]
+
+    def in_parts(self, split: Callable[[], None]) -> None:
+        """Write a program of two parts, and give it what the user's derivative may be made again from."""
+        done, program = self.done, self.program
+        impure = list(self.reads.impure)
         try:
-            self.write_pullback(make_back, results)
-        finally:  # the user's pullback lives on these ops
+            split()
+        finally:  # the user's derivative lives on these ops
             for op in impure:
                 if op.fn is draw:
                     op.args, op.fn = op.args[2:], op.args[1]
         program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
         program.impure = {copies[op] for op in impure}
-        program.seeds = len(results)
-        return program
 
-    def write_pullback(self, make_back: Callable[..., Any], results: list[Leaf]) -> None:
-        """Write the two functions of a pullback."""
+    def write_parts(
+        self,
+        make: Callable[..., Any],
+        fused: Tape,
+        before: set[Op],
+        seeds: list[tuple[Op, Any]],
+        drawn: Input | None,
+        quiet: Any,
+        found: dict[Op, Any],
+        answer: Callable[[dict[Op, Any]], str],
+    ) -> None:
+        """Write the two parts: the function itself with the operations of ``before``, and ``program.back``."""
         done, program = self.done, self.program
-        trees = [*done.args, *done.kwargs.values()]
-        wrt = [op for tree in trees for op in sources(tree)]
-        tape = done.tape
-        dys = [Input(f"dy{i}", cotangent_like(leaf.value), tape) for i, leaf in enumerate(results)]
-        seeds = [
-            (leaf.op, dy) for leaf, dy in zip(results, dys, strict=True) if leaf.op is not None
-        ]
-        fused, found, quiet, drawn = self.best(wrt, seeds)
-        refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
         forward = done.tape.ops = complete(done.tape.ops)
-        before = set(forward)
         first = [op for op in fused.ops if op in before]
+        quiet = quiet if quiet in before else None
         then = [
-            op for op in fused.ops if op not in before and op.kind == "call" and op is not quiet
+            op for op in fused.ops if op not in before and op.kind == "call" and op.fn is not silent
         ]
         needed = {x: None for op in then for x in op.operands() if x in before or x is drawn}
         needed.update({op: None for op in ops_in(list(found.values())) if op in before})
@@ -556,7 +595,7 @@ class Builder:
         residuals = [op for op in needed if not isinstance(op, Input)]
         self.demand([*first, *inputs], drawn)
         self.in_hand = in_hand(self.exposed)
-        kept = self.constant(make_back, "kept")
+        kept = self.constant(make, "kept")
         me = self.constant(program, f"program_{program.number}")
 
         def result() -> str:
@@ -568,13 +607,14 @@ class Builder:
             return f"({self.text(self.outcome.template)}, {kept}({me}, {groups[0]}, {groups[1]}, {log}))"
 
         last = {*ops_in(fused.result[0]), *ops_in(fused.result[2]), *ops_in(fused.result[3])}
-        self.write(first, last | set(residuals) | set(inputs), result, drawn, strictly(first), then)
+        live = {*last, *residuals, *inputs, *([quiet] if quiet is not None else [])}
+        self.write(first, live, result, drawn, quiet or strictly(first), then)
         program.reverse = len(then)
         program.quiet = not any(map(may_warn, then))
-        if len(results) == 1 and results[0] is done.result:
-            kind = type(results[0].value)
-            program.leaf = kind if kind in (float, np.float64) else None
-        program.back = self.write_back(inputs, residuals, dys, then, found)
+        program.seeds = len(seeds)
+        program.back = self.write_back(
+            inputs, residuals, [d for _, d in seeds], then, found, answer
+        )
 
     def protected(self, op: Op) -> str:
         """The value of an op, in a copy if somebody outside could write to it."""
@@ -596,8 +636,9 @@ class Builder:
         dys: list[Input],
         ops: list[Op],
         found: dict[Op, Any],
+        answer: Callable[[dict[Op, Any]], str],
     ) -> Callable[..., Any]:
-        """The function from residuals and cotangents to gradients."""
+        """The function from residuals and given derivatives to those that are asked for."""
         self.assembly = assembly = Assembly(self.program.namespace, taken=self.used)
         self.seen_constants = {}
         self.exposed = {*inputs, *residuals, *dys}
@@ -614,11 +655,7 @@ class Builder:
                 lines.append(f"    {', '.join(names)}, = {source}")
         miss = f"raise {self.constant(Miss, 'Miss')}"
         lines += assembly.emit(ops, set(ops_in(list(found.values()))), miss)
-        texts = [self.gradient(tree, found) for tree in self.done.args]
-        named = {k: self.gradient(tree, found) for k, tree in self.done.kwargs.items()}
-        if named:
-            texts.append("{" + ", ".join(f"{k!r}: {x}" for k, x in named.items()) + "}")
-        lines.append("    return (" + "".join(x + ", " for x in texts) + ")")
+        lines.append(f"    return {answer(found)}")
         source = "\n".join(lines) + "\n"
         self.program.source += "\n\n" + source
         code = self.compiled(source)

@@ -1,4 +1,4 @@
-"""``jvp`` and ``linearize``: a function and its derivative along a direction.
+"""``jvp``: a function and its derivative along a direction.
 
 Words
 -----
@@ -9,11 +9,8 @@ whole     a transform that is traced together with the function that it works on
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..tracer import calls, places
@@ -23,21 +20,19 @@ from ..tracer.intrinsic import Intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
-from ..tracer.run import Run, run
+from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
-from ..tracer.source import compiled
 from ..tracer.structure import Leaf, leaves, rebuild
-from ..tracer.tape import Input, KeywordOp, Op, Tape, substitute
+from ..tracer.tape import Op
 from ..tracer.tracebacks import entrance
 from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
-from .cotangents import refuse_sealed_between, seeds_of, shaped
+from .cotangents import refuse_sealed_between, seeds_of
 from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
 from .gradients import state_at
 from .pickling import place_of
 from .programs import Builder, Program
-from .simplify import pruned, simplified
 
 
 class Transform(Intrinsic):
@@ -215,138 +210,3 @@ def pushed(
         return handed(tracer, leaf, t, site)
 
     return rebuild(done.result, tangent)
-
-
-# ---------------------------------------------------------------------------------------------- linearize
-
-
-@intrinsic
-@entrance
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
-
-    ``f`` is run once; ``f_jvp(*tangents)`` does nothing but the derivative, as often as it is called, and answers for
-    the moment at which ``linearize`` was called. Tangents are as in `jvp`.
-
-    >>> value, f_jvp = linearize(lambda x, y: x * y, 2.0, 3.0)
-    >>> value, f_jvp(1.0, 0.0), f_jvp(0.0, 1.0)
-    (6.0, 3.0, 2.0)
-    """
-    if active.tracer is not None:
-        tracer = active.tracer
-        done, start, stop = inner_run(tracer, f, primals, {}, forward=True)
-        return done.value, Linear(done, tracer.tape.ops[start:stop], Pushed(f).title(), tracer)
-    done = run(f, primals, {}, protect=True, forward=True)
-    value = done.value
-    return value, Linear(done.close(), done.tape.ops, Pushed(f).title())
-
-
-class Linear:
-    """The derivative of a function at one point; see `linearize`."""
-
-    def __init__(self, done: Run, ops: list[Op], title: str, tracer: Tracer | None = None) -> None:
-        self.done = done
-        self.ops = ops
-        self.title = title
-        self.tracer = tracer
-        self.functions: dict[Any, Callable[..., Any] | None] = {}  # by the leaves with a tangent
-
-    @entrance
-    def __call__(self, *tangents: Any) -> Any:
-        done = self.done
-        if len(tangents) != len(done.args):
-            raise TangentError(
-                f"{self.title}: there are {len(done.args)} primals, but {len(tangents)} tangents"
-            )
-        if self.tracer is not None and active.tracer is not self.tracer:
-            raise TraceError("this function was made inside a traced function whose run has ended")
-        seeds = tangent_seeds(active.tracer, done, tangents, self.title)
-        if active.tracer is not None and (
-            self.tracer is not None or any(isinstance(t, Op) for _, t in seeds)
-        ):
-            return pushed(active.tracer, done, self.ops, seeds)
-        key = tuple([op for op, _ in seeds])
-        if key not in self.functions:
-            refuse_sealed_between(done.tape, self.ops, [], done.result, key)
-            self.functions[key] = self.compiled(seeds)
-        function = self.functions[key]
-        with np.errstate(all="ignore"):
-            found = (
-                self.swept(Tape(), seeds)[0]
-                if function is None
-                else function(*[t for _, t in seeds])
-            )
-        known = dict(zip(self.wanted(), found, strict=True))
-        return rebuild(done.result, lambda leaf: shaped(leaf, known.get(leaf.op)))
-
-    def wanted(self) -> list[Any]:
-        return list(dict.fromkeys(x.op for x in leaves(self.done.result) if x.op is not None))
-
-    def swept(self, tape: Tape, seeds: list[tuple[Op, Any]]) -> tuple[list[Any], str]:
-        """The tangents of the results, as values; and whose rule decided by the values of tangents."""
-        pusher = Pusher(tape, self.done.tape.site, fixed=True)
-        found = pusher.sweep(self.ops, seeds, self.wanted())
-        return [t.value if isinstance(t, Op) else t for t in found], pusher.momentary
-
-    def compiled(self, seeds: list[tuple[Op, Any]]) -> Callable[..., Any] | None:
-        """The sweep as a function of the tangents; None where it holds for these tangents only."""
-        tape = Tape("f_jvp", self.done.tape.site)
-        tape.ops = [Input(f"t{i}", t, tape) for i, (_, t) in enumerate(seeds)]
-        inputs = list(tape.ops)
-        pusher = Pusher(tape, tape.site, fixed=True)
-        given = [(op, t) for (op, _), t in zip(seeds, inputs, strict=True)]
-        tape.result = pusher.sweep(self.ops, given, self.wanted())
-        if pusher.momentary:
-            return None
-        moving = set(inputs)
-        for op in tape.ops:
-            if op.kind == "call" and not moving.isdisjoint(op.operands()):
-                moving.add(op)
-
-        def fixed(x: Op) -> Any:
-            return x if x in moving else x.value
-
-        tape.ops = [op for op in tape.ops if op in moving]
-        for op in tape.ops:
-            op.args = substitute(op.args, fixed)
-            if isinstance(op, KeywordOp):
-                op.kwargs = substitute(op.kwargs, fixed)  # type: ignore[misc]
-            a = op.args[0] if op.fn is np.linalg.solve else None
-            if isinstance(a, np.ndarray) and a.ndim == 2:
-                op.fn, op.args = Solver(a), op.args[1:]
-        tape.result = substitute(tape.result, fixed)
-        return compiled(pruned(simplified(tape)), "f_jvp")
-
-
-intrinsic(Linear.__call__)
-
-
-class Solver:
-    """``np.linalg.solve`` with one matrix: a large one is factorised once, however many systems there are.
-
-    NumPy gives no factorisation away, so this takes SciPy; where that is not installed, each system costs one.
-    """
-
-    def __init__(self, a: Any) -> None:
-        self.a = a
-        self.__name__ = "solve"
-
-    def __call__(self, b: Any) -> Any:
-        if self.factors is None or np.ndim(b) > 2:
-            return np.linalg.solve(self.a, b)
-        from scipy.linalg import lu_solve
-
-        return lu_solve(self.factors, b, check_finite=False)
-
-    @functools.cached_property
-    def factors(self) -> Any:
-        if len(self.a) < LARGE:
-            return None
-        try:
-            from scipy.linalg import lu_factor
-        except ImportError:
-            return None
-        return lu_factor(self.a, check_finite=False)
-
-
-LARGE = 50  # rows; below, a factorisation costs less than what is around it
