@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import cast, is_integral, unbroadcast
+from .broadcasting import broadcast_axes, cast, is_integral, is_sequence, unbroadcast
 from .registry import mutates, nondiff, query, rrule
 from .zeros import conj, ratio
 
@@ -27,7 +27,38 @@ def _setitem(x, index, value):
             dv = np.where(last_writes(index, np.shape(x)), dv, 0)
         return setitem(dz, index, 0), None, unbroadcast(dv, value)
 
-    return setitem(x, index, value), pullback
+    def pullback_of_mask(dz):
+        dv = of_places(dz, index, np.shape(value))
+        return setitem(dz, index, 0), None, unbroadcast(dv, value)
+
+    masked = is_mask(index) and not is_sequence(value)
+    return setitem(x, index, value), pullback_of_mask if masked else pullback
+
+
+def of_places(d: Any, index: Any, shape: tuple[int, ...]) -> Any:
+    """``d[index]``, summed to the ``shape`` of what was broadcast to these places, whose number may change."""
+    found = d[index]
+    axes = broadcast_axes(np.shape(found), shape)
+    found = np.add.reduce(found, axis=axes) if axes else found
+    return found if np.shape(found) == shape else np.reshape(found, shape)[()]
+
+
+of_places.steady = True  # type: ignore[attr-defined]
+
+
+@rrule(of_places)
+def _of_places(d, index, shape):
+    def pullback(dz):
+        return setitem(np.zeros(np.shape(d), d.dtype), index, dz), None, None
+
+    return of_places(d, index, shape), pullback
+
+
+@query
+def is_mask(index: Any) -> bool:
+    """Does ``index`` name places by an array of bools?"""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, np.ndarray) and i.ndim > 0 and i.dtype == bool for i in parts)
 
 
 def scatter(d: Any, index: Any, shape: tuple[int, ...], dtype: Any) -> Any:

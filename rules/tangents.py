@@ -12,11 +12,11 @@ import numpy as np
 
 from .broadcasting import cast, expand
 from .linear import linear, multilinear
-from .mutation import scatter, scatter_add, setitem
+from .mutation import of_places, scatter, scatter_add, setitem
 from .numpy_ufuncs import methods
 from .registry import lookup
 
-linear(operator.getitem, cast, expand, scatter)
+linear(operator.getitem, cast, expand, scatter, of_places)
 linear(setitem, scatter_add, wrt=(0, 2))
 
 linear(np.sum, np.add.reduce, np.add.reduceat, np.mean, np.cumsum, np.add.accumulate, np.trace)

@@ -132,6 +132,28 @@ def current(box: ArrayBox) -> Op:
     return box.op
 
 
+def lay_out(box: ArrayBox, reads: Any) -> bool:
+    """Let the op of an array that leaves the run give it as it lies in memory: what is written in place need not.
+
+    Says whether it is another op now.
+    """
+    op = current(box)
+    if not box.memory.writes:
+        return False
+    if box.view is None:
+        if op.fn is not setitem and not box.value.flags.c_contiguous:
+            reads.problem(
+                "an array that was written to lies in memory in another way than a new one"
+            )
+        return False
+    parent, fn, args, kwargs = box.view
+    lay_out(parent, reads)
+    if op.fn is fn and op.args and op.args[0] is parent.op:
+        return False
+    box.op = append(op.tape, fn, (parent.op, *args), kwargs, box.value, op.site)
+    return True
+
+
 def is_constant(box: ArrayBox) -> bool:
     """Whether nothing in the storage of an array has a derivative that somebody may ask for."""
     from .session import active

@@ -452,6 +452,20 @@ def shows_alike(values: Iterable[Any]) -> bool:
 
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    sep, end = kwargs.get("sep"), kwargs.get("end")
+    if not all(x is None or isinstance(x, str) for x in (sep, end)):
+        return print(sep=sep, end=end)  # type: ignore[call-overload]  # raises
+    if len(args) > 1:
+        sep = " " if sep is None else sep
+        before = {**kwargs, "end": sep, "flush": False}
+        start = 0
+        for i, x in enumerate(
+            args
+        ):  # when an object is asked for its text, what precedes it is out
+            if i > start and is_object(x):
+                _print(tracer, site, args[start:i], before)
+                start = i
+        args = args[start:]
     args = tuple([call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args])
     for x in args:
         protocols.note_digits(tracer, site, x) if type(x) is int else None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .arrays import save
+from .arrays import lay_out, save
 from .box import ArrayBox, Box
 from .record import itself, operand
 from .session import Tracer
@@ -31,6 +31,11 @@ def effect(
         keep_stored(tracer, site, args)
         keep_stored(tracer, site, kwargs)
         leaf = partial(referred, tracer)
+    if reads is not None and not (SIMPLE.issuperset(map(type, args)) and not kwargs):
+        operand(opened((*args, kwargs), leaf), arrays)
+        for box in arrays:
+            lay_out(box, reads)
+        arrays.clear()
     args = tuple(
         [
             x.op if type(x) is Box else x if type(x) in SIMPLE else operand(opened(x, leaf), arrays)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import frames
-from .arrays import current, is_traced_array
+from .arrays import current, is_traced_array, lay_out
 from .border import ATOMS, STAND_INS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
 from .kinds import isinstance
@@ -94,6 +94,9 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         reader.problem("an array is written to when the outside has it already")
     for cell, shadow in list(tracer.cells.values()):
         reader.cell(cell, shadow, found)
+    for done in tracer.tape.ops:
+        if done.kind == "effect" and done.args and isinstance(done.args[0], type):
+            reader.inherited(done.args[0], done.args[1])
     return found
 
 
@@ -188,7 +191,20 @@ class Reader:
         if id(memory) in self.written or (memory.writes and id(memory) in self.memories):
             self.problem("the result holds a view of an array that was written to")
         self.memories.add(id(memory))
+        lay_out(box, self.reads)
         return current(box)
+
+    def inherited(self, cls: type, name: str) -> None:
+        """A class is written to: whether others inherit what it holds must stay as it is."""
+        for place in list(self.reads.all()):
+            of = place.parent.value if place.parent is not None else None
+            if place.key != name or not isinstance(of, type) or cls not in of.__mro__[1:]:
+                continue
+            for base in of.__mro__[: of.__mro__.index(cls)]:
+                if name in vars(base):
+                    self.problem(f"{of.__name__}.{name} is read where {cls.__name__}.{name} is set")
+                else:
+                    self.reads.note(self.reads.constant(base), "own", name, MISSING)
 
     def cell(self, cell: Any, shadow: Any, found: Outcome) -> None:
         """A variable of an enclosing function: unchanged, or set to something new."""

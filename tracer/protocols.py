@@ -366,13 +366,13 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
 # --------------------------------------------------------------------------------------------- strings
 
 
-def representation(tracer: Tracer, site: Site, value: Any) -> Any:
-    """``repr(value)``."""
+def representation(tracer: Tracer, site: Site, value: Any, how: Callable[[Any], Any] = repr) -> Any:
+    """``repr(value)``, or ``str(value)`` where that is the same; ``how`` says which."""
     found = python_special(value, "__repr__")
     if found is MISSING:
         looked_at(tracer, site, value)
-        return marks.run(tracer, site, repr, (value,), {})
-    return answer(tracer, site, value, found, "__repr__", str, repr)
+        return marks.run(tracer, site, how, (value,), {})
+    return answer(tracer, site, value, found, "__repr__", str, how)
 
 
 def text(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -382,7 +382,7 @@ def text(tracer: Tracer, site: Site, value: Any) -> Any:
         if is_python(found):
             return answer(tracer, site, value, found, "__str__", str, str)
         if found is object.__str__:
-            return representation(tracer, site, value)
+            return representation(tracer, site, value, str)
     looked_at(tracer, site, value)
     return marks.run(tracer, site, str, (value,), {})
 

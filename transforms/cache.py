@@ -223,8 +223,8 @@ def why_left(program: Program, error: BaseException) -> tuple[int, str]:
 
 
 entries: OrderedDict[Hashable, Entry] = OrderedDict()
-# What answers a call of `pullback` directly, by the id of the function's code: that, its globals, and a program.
-direct: dict[int, tuple[types.CodeType, dict[str, Any], Program]] = {}
+# What answers calls that are given the function directly, by their kind (see ``direct``)
+tables: dict[str, dict[int, tuple[types.CodeType, dict[str, Any], Program]]] = {}
 
 
 def key_of(f: Any) -> Hashable:
@@ -286,7 +286,8 @@ def clear_cache() -> None:
     """
     with lock:
         entries.clear()
-        direct.clear()
+        for table in tables.values():
+            table.clear()
         switch.settle()
 
 

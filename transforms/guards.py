@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..rules import registry
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
 from ..tracer.kinds import attribute, isinstance, own_dict
@@ -119,8 +120,11 @@ class GuardWriter:
                 yield text, f"two objects of {kind.__name__} are one"
 
     def visit_constant(self, place: Place) -> None:
-        """Guard what is read from an object that stands for itself."""
-        if place.children or place.check is not None or place in self.wanted:
+        """Guard what is read from an object that stands for itself, unless it is the engine's own."""
+        if is_of_rules(place.value):
+            for inner in below(place):
+                self.names[inner] = self.constant(inner.value, name_hint(inner))
+        elif place.children or place.check is not None or place in self.wanted:
             self.names[place] = self.constant(place.value, name_hint(place))
             self.examine(place, self.names[place])
 
@@ -217,6 +221,8 @@ class GuardWriter:
         if check == "is":
             plain = value is None or value is True or value is False
             yield f"{v} is not {value if plain else self.constant(value, 'k')}"
+        elif check == "value" and type(value) is tuple and not value:  # of which there is one
+            yield f"{v} is not {self.constant(value, 'k')}"
         elif check == "value" and type(value) not in (int, str, bytes):
             yield f"not {self.constant(is_exactly, 'is_exactly')}({v}, {self.literal(value)})"
         elif check == "value":
@@ -370,6 +376,19 @@ class GuardWriter:
     def type_name(self, value: Any) -> str:
         kind = type(value)
         return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
+
+
+def is_of_rules(value: Any) -> bool:
+    """Whether something is a function of the engine's own rules, or their globals: nobody changes these."""
+    scope = attribute(value, "__globals__") if type(value) is types.FunctionType else value
+    return type(scope) is dict and scope.get("__package__") == registry.__package__
+
+
+def below(place: Place) -> Iterator[Place]:
+    """A place, and all that was read by way of it."""
+    yield place
+    for child in place.children.values():
+        yield from below(child)
 
 
 def is_builtins(place: Place | None) -> bool:

@@ -24,7 +24,7 @@ from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, append, primal
-from ..tracer.tracebacks import entrance
+from ..tracer.tracebacks import entrance, fold
 from .api import forgiving, inner_run, note_decisions
 from .batch import Batch
 from .cotangents import refuse_sealed_between
@@ -34,7 +34,7 @@ from .gradients import check_argument, checked_argnums, grad, name_of
 from .pairs import Late
 from .reverse import Recorded, sweep
 from .simplify import pruned
-from .tangents import Once, Pushed, Transform, Whole, check_sequences
+from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
 
 FORWARD, REVERSE = "forward", "reverse"
 
@@ -326,7 +326,6 @@ def hessian(f: Callable[..., Any], argnums: int | Collection[int] = 0) -> Callab
 
 
 @intrinsic
-@entrance
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """The Hessian of ``f``, which must return a real number, times a vector; the Hessian is never formed.
 
@@ -339,19 +338,29 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> hvp(lambda x: x[0] ** 2 * x[1], (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     array([4., 2.])
     """
-    check_sequences(primals, tangents)
-    argnums = 0 if len(primals) == 1 else tuple(range(len(primals)))
-    transform = Product(grad(f, argnums))
-    if active.tracer is not None:
-        return transform(primals, tangents)
-    return Once(transform.__call__, ()).dispatch((tuple(primals), tuple(tangents)), {}, [], None)
+    try:
+        check_sequences(primals, tangents)
+        transform = Product(f, (len(primals),))
+        if active.tracer is not None:
+            return transform(primals, tangents)
+        return along(AskedHvp, f, transform, tuple(primals), tuple(tangents))
+    except BaseException as error:
+        fold(error)
+        raise
 
 
-class Product(Pushed):
-    """The transform of `hvp`."""
+class AskedHvp(Asked):
+    __slots__ = ()
+
+
+class Product(Transform):
+    """The transform of `hvp`; its option is the number of the primals."""
 
     __slots__ = ()
     name = "hvp"
 
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return super().inside(tracer, args, kwargs)[1]
+        (count,) = self.options
+        return Pushed(grad(self.f, 0 if count == 1 else tuple(range(count)))).inside(
+            tracer, args, kwargs
+        )[1]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..rules import broadcasting, mutation, operators, zeros
+from ..rules.linear import variable
 from ..rules.registry import lookup
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.source import INFIX, PREFIX
@@ -349,6 +350,11 @@ def number(to: Assembly, op: Op) -> str | None:
 
 for fn in (operator.add, operator.sub, operator.mul, operator.truediv):
     KERNELS[fn] = number
+
+
+@kernel(variable)
+def itself(to: Assembly, op: Op) -> str | None:
+    return to.argument(op.args[0])
 
 
 @kernel(operators.finite_power)

@@ -22,10 +22,11 @@ from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, Sealed, leaves, positions, rebuild
 from ..tracer.tape import NOWHERE, Input, KeywordOp, Op, Tape, append, substitute
-from ..tracer.tracebacks import entrance
+from ..tracer.tracebacks import entrance, fold
 from .api import inner_run
 from .cotangents import refuse_sealed_between, shaped
-from .dispatch import Caller, written
+from .direct import Direct, found, state_of
+from .dispatch import written
 from .forward import Pusher
 from .loops import Miss
 from .programs import Builder, Program, Unfit
@@ -37,7 +38,6 @@ from .tangents import pushed, tangent_seeds
 
 
 @intrinsic
-@entrance
 def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
 
@@ -48,9 +48,20 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     >>> value, f_jvp(1.0, 0.0), f_jvp(0.0, 1.0)
     (6.0, 3.0, 2.0)
     """
-    if active.tracer is not None:
-        return inner_linearize(active.tracer, f, primals)
-    return Linearized(f, ()).dispatch(primals, {}, [], None)  # type: ignore[no-any-return]
+    try:
+        if active.tracer is not None:
+            return inner_linearize(active.tracer, f, primals)
+        program = found(Linearized.table, f)
+        if program is None:
+            return Linearized(f, ()).dispatch(primals, {}, [], None)  # type: ignore[no-any-return]
+        state = state_of(Linearized, f)
+        answer: tuple[Any, Callable[..., Any]] = program.alone(state, *primals)
+        if state.hits:
+            program.hits += 1
+        return answer
+    except BaseException as error:
+        fold(error)
+        raise
 
 
 def inner_linearize(
@@ -60,7 +71,7 @@ def inner_linearize(
     return done.value, Linear(done, tracer.tape.ops[start:stop], tracer)
 
 
-class Linearized(Caller):
+class Linearized(Direct):
     """Answers calls of `linearize`."""
 
     __slots__ = ()
@@ -198,18 +209,26 @@ class KeptLinear(Linear):
     def ops(self) -> list[Op]:  # type: ignore[override]
         return self.done.tape.ops
 
-    @entrance
     def __call__(self, *tangents: Any) -> Any:
+        try:
+            return self.along(tangents)
+        except BaseException as error:
+            fold(error)
+            raise
+
+    def along(self, tangents: tuple[Any, ...]) -> Any:
+        """The tangent of the result."""
         program = self.program
-        assert program.skeleton is not None and program.back is not None
         given = tangents
         if program.leaf is not float or len(given) != program.seeds or {*map(type, given)} != FLOAT:
+            assert program.skeleton is not None
             seeds = self.seeds(program.skeleton, tangents)
             if len(seeds) != program.seeds or any(isinstance(t, Op) for _, t in seeds):
                 return self.answer(self.seeds(self.done, tangents))
             given = tuple([t for _, t in seeds])
         before = None if program.quiet else ignoring()
         try:
+            assert program.back is not None
             return program.back(self.inputs, self.residuals, *given)
         except Miss:  # a value of another type than in the traced run
             pass

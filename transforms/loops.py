@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import operator
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -203,6 +204,14 @@ class LoopFunction:
             )
             for v in self.family.variants
         )
+
+    @property
+    def picks(self) -> bool:
+        """Whether it picks as many elements of an array as there happen to be."""
+        family = self.family
+        lists = [*[v.ops for v in family.variants], *[x.ops for x in family.choices()]]
+        found = [op for ops in lists for op in ops if op.fn is operator.getitem]
+        return not all(is_steady(op) for op in found)
 
     def sample(self, path: Sequence[int]) -> tuple[Any, ...]:
         """Results such as a call gives whose iterations take the variants of ``path``: the values are any."""

@@ -589,6 +589,8 @@ class Builder:
         then = [
             op for op in fused.ops if op not in before and op.kind == "call" and op.fn is not silent
         ]
+        if any(type(op.fn) is LoopFunction and op.fn.picks for op in then):
+            raise Unfit("how much a loop of the sweep picks of an array depends on its values")
         needed = {x: None for op in then for x in op.operands() if x in before or x is drawn}
         needed.update({op: None for op in ops_in(list(found.values())) if op in before})
         inputs = [op for op in forward if isinstance(op, Input)]

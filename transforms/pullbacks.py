@@ -10,8 +10,6 @@ revived    the run behind a pullback, made again from the skeleton and the value
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import gettrace
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,8 @@ from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, inner_pullback
-from .cache import direct, settings, switch
-from .dispatch import Caller, traced_run, written
+from .direct import Direct, found, state_of
+from .dispatch import traced_run, written
 from .loops import Miss
 from .programs import Builder, Program
 from .silence import ignoring, restore
@@ -57,25 +55,20 @@ def pullback(
     (6.0, (3.0, 2.0))
     """
     try:
-        if type(f) is FunctionType and not kwargs and not wrt_self:
-            code = f.__code__
-            known = direct.get(id(code))
-            if known is not None and active.tracer is None and switch.on and gettrace() is None:
-                its_code, scope, program = known
-                if its_code is code and scope is f.__globals__ and not program.dropped:
-                    state = new_state(Forward)
-                    state.f, state.options, state.hits = f, (), 0.0
-                    answer: tuple[Any, Pullback] = program.alone(state, *args)
-                    program.hits += int(state.hits)
-                    return answer
-        return asked(f, args, kwargs, wrt_self)
+        program = found(Forward.table, f) if not kwargs and not wrt_self else None
+        if program is None:
+            return asked(f, args, kwargs, wrt_self)
+        state = state_of(Forward, f)
+        answer: tuple[Any, Pullback] = program.alone(state, *args)
+        if state.hits:
+            program.hits += 1
+        return answer
     except BaseException as error:
         fold(error)
         raise
 
 
 vjp = pullback
-new_state = object.__new__
 
 
 def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool) -> tuple[Any, Pullback]:
@@ -100,11 +93,10 @@ def traced_pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
 equivalents.pullback = traced_pullback
 
 
-class Forward(Caller):
+class Forward(Direct):
     """Answers calls of `pullback`."""
 
-    __slots__ = ("hits",)
-    hits: float
+    __slots__ = ()
 
     def title(self) -> str:
         return written("pullback", self.f)
@@ -126,17 +118,6 @@ class Forward(Caller):
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)
-
-    def attach(self, program: Program) -> None:
-        f = self.f
-        if type(f) is FunctionType:
-            if len(direct) >= settings.programs:
-                direct.clear()
-            direct[id(f.__code__)] = (f.__code__, f.__globals__, program)
-
-    def detach(self) -> None:
-        if type(self.f) is FunctionType:
-            direct.pop(id(self.f.__code__), None)
 
 
 class Kept(Pullback):
@@ -164,7 +145,12 @@ class Kept(Pullback):
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         program = self.program
-        if program.leaf is not None and type(dy) is float:
+        if type(dy) is float and program.leaf is not None:
+            if program.leaf is float and program.quiet:
+                try:
+                    return program.back(self.inputs, self.residuals, dy)  # type: ignore[misc, no-any-return]
+                except Exception:  # once more, with all that is needed then
+                    return self.pulled(dy, dy)
             return self.pulled(dy, program.leaf(dy))
         assert program.skeleton is not None
         try:

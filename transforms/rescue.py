@@ -23,7 +23,7 @@ import numpy as np
 
 from ..rules import numpy_products, numpy_shapes
 from ..rules.broadcasting import cast, expand
-from ..rules.mutation import scatter, scatter_add, setitem
+from ..rules.mutation import of_places, scatter, scatter_add, setitem
 from ..rules.zeros import product, quotient, ratio
 from ..tracer.kinds import isinstance
 from ..tracer.tape import NOWHERE, Op, Tape, append, element
@@ -45,7 +45,7 @@ ELEMENTWISE = frozenset(
             float,
             np.float64,
         ),
-        *(scatter, scatter_add, np.array),
+        *(scatter, scatter_add, of_places, np.array),
     )
 )  # each element of each operand goes into some element of the result
 TRANSPARENT = ELEMENTWISE | frozenset(

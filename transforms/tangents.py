@@ -24,10 +24,11 @@ from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Op
-from ..tracer.tracebacks import entrance
+from ..tracer.tracebacks import fold
 from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
+from .direct import Direct, found, state_of
 from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
 from .gradients import state_at
@@ -102,13 +103,13 @@ class Whole(Once, Dispatcher):
         place = place_of(self.bound(), transform.f)
         if place is not None:
             return state_at, place
-        return state_of, (type(transform), transform.f, transform.options)
+        return whole_of, (type(transform), transform.f, transform.options)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
 
 
-def state_of(kind: Callable[..., Transform], f: Any, options: tuple[Any, ...]) -> Whole:
+def whole_of(kind: Callable[..., Transform], f: Any, options: tuple[Any, ...]) -> Whole:
     """The state behind a function, when it is unpickled."""
     return Whole(kind(f, *options))
 
@@ -134,8 +135,39 @@ class Pushed(Transform):
         return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], [], pusher)
 
 
+class Asked(Once, Direct):
+    """Answers one call of a transform along a direction."""
+
+    __slots__ = ()
+
+    @property
+    def asked(self) -> Callable[..., Any]:
+        return self.transform.f
+
+
+class AskedJvp(Asked):
+    __slots__ = ()
+
+
+def along(
+    kind: type[Asked],
+    f: Any,
+    transform: Transform,
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+) -> Any:
+    """Answer a call."""
+    state = state_of(kind, transform.__call__)
+    program = found(kind.table, f)
+    if program is None:
+        return state.dispatch((primals, tangents), {}, [], None)
+    answer = program.alone(state, primals, tangents)
+    if state.hits:
+        program.hits += 1
+    return answer
+
+
 @intrinsic
-@entrance
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of ``f(*primals)`` and its derivative along ``tangents``: the Jacobian times a vector.
 
@@ -149,14 +181,19 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.5))
     (6.0, 4.0)
     """
-    check_sequences(primals, tangents)
-    transform = Pushed(f)
-    if active.tracer is not None:
-        return transform(primals, tangents)
-    return Once(transform.__call__, ()).dispatch((tuple(primals), tuple(tangents)), {}, [], None)
+    try:
+        check_sequences(primals, tangents)
+        if active.tracer is not None:
+            return Pushed(f)(primals, tangents)
+        return along(AskedJvp, f, Pushed(f), tuple(primals), tuple(tangents))
+    except BaseException as error:
+        fold(error)
+        raise
 
 
 def check_sequences(primals: Any, tangents: Any) -> None:
+    if type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
+        return
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TangentError(
