@@ -233,6 +233,8 @@ def primitive(
         map(is_numeric, args)
     ):
         return apply(tracer, site, fn, args, kwargs)
+    if fn in COMPARE:
+        protocols.compared(tracer, *args)
     if tracer.texts.drawn and (origin := found(tracer, args, kwargs)) is not None:
         if reads_text(fn, rule.kind) and dependent(tracer.texts, origin) is not None:
             return opaque(tracer, site, fn, args, kwargs)

@@ -53,6 +53,7 @@ from .origins import Origin, joined
 from .places import blame
 from .protocols import (
     can_be_iterated,
+    compared,
     drawn,
     hashable,
     is_number,
@@ -169,6 +170,13 @@ def is_structural(fn: Any) -> bool:
     return fn in STRUCTURAL_FUNCTIONS or attribute(fn, "__module__") in STRUCTURAL_OWNERS
 
 
+# What compares the items of a container with one another, or with an argument; or hashes them.
+COMPARING = frozenset(
+    "index count remove discard add get setdefault __contains__ __eq__ __ne__ __getitem__ union intersection "
+    "difference symmetric_difference issubset issuperset isdisjoint intersection_update difference_update fromkeys "
+    "symmetric_difference_update indexOf countOf eq ne contains pop _count_elements".split()
+)
+HASHING = frozenset((set, frozenset, dict))
 LOOKUPS = frozenset(("get", "pop", "__contains__"))  # of which a key is compared, and not kept
 
 
@@ -218,6 +226,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                 tracer.reads.looked_into(x, site)
                 if type(x) is int and fn is not hash:
                     note_digits(tracer, site, x)
+        if known and (name in COMPARING or (hashable(fn) and fn in HASHING)):
+            compared(tracer, *([] if owner is None else [owner]), *args)
     if args and isinstance(owner, dict) and type(args[0]) in BOXES and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
     if known and (owner is None or is_home(owner) or is_shared(tracer, owner)):

@@ -736,7 +736,14 @@ def merge(site: Site) -> Hook:
 
 
 def make_set(site: Site) -> Hook:
-    return lambda items: watched(set, (items,), {}, site)
+    return lambda items: hashed(site, items, set, items)
+
+
+def hashed(site: Site, keys: tuple[Any, ...], fn: Any, *args: Any) -> Any:
+    """Call what puts keys into a container."""
+    if active.tracer is not None:
+        protocols.compared(active.tracer, *keys)
+    return watched(fn, args, {}, site)
 
 
 def make_dict(site: Site) -> Hook:
@@ -745,13 +752,13 @@ def make_dict(site: Site) -> Hook:
         made = list(zip(keys, items[1::2], strict=True))
         if builtins.all(type(key) in ATOMS for key in keys):
             return dict(made)
-        return watched(dict, (made,), {}, site)
+        return hashed(site, keys, dict, made)
 
     return hook
 
 
 def add(site: Site) -> Hook:
-    return lambda item, container: watched(set.add, (container, item), {}, site)
+    return lambda item, container: hashed(site, (item,), set.add, container, item)
 
 
 def put(site: Site) -> Hook:
@@ -759,7 +766,7 @@ def put(site: Site) -> Hook:
         if type(key) in ATOMS:
             container[key] = value
         else:
-            watched(operator.setitem, (container, key, value), {}, site)
+            hashed(site, (key,), operator.setitem, container, key, value)
 
     return hook
 

@@ -268,6 +268,8 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
     if issubclass(found.__objclass__, (np.ndarray, np.generic)) and not is_object(value):
         return overrides.by_numpy(tracer, site, op, left, right, reflected)
     protocols.looked_at(tracer, site, value, other)
+    if op in COMPARE:
+        protocols.compared(tracer, value, other)
     if type(value) not in BOXES and type(other) not in BOXES:
         if op in INPLACE and isinstance(value, COLLECTIONS):
             return write_container(tracer, site, found, value, (other,), {})
@@ -391,8 +393,14 @@ def compare(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     if result is not NotImplemented:
         return result
     if name in ("__eq__", "__ne__"):
-        return (plain_of(left) is plain_of(right)) is (name == "__eq__")
+        return is_same(tracer, left, right) is (name == "__eq__")
     return unsupported(op, left, right)
+
+
+def is_same(tracer: Tracer, left: Any, right: Any) -> bool:
+    """Whether two values are one object, which is looked at."""
+    protocols.compared(tracer, left, right)
+    return plain_of(left) is plain_of(right)
 
 
 def compare_slot(tracer: Tracer, site: Site, name: str, value: Any, other: Any) -> Any:
@@ -409,7 +417,7 @@ def compare_slot(tracer: Tracer, site: Site, name: str, value: Any, other: Any) 
     if found.__objclass__ is not object:
         return native_slot(tracer, site, found, value, other)
     if name == "__eq__":
-        return True if plain_of(value) is plain_of(other) else NotImplemented
+        return True if is_same(tracer, value, other) else NotImplemented
     return differs(tracer, site, value, other) if name == "__ne__" else NotImplemented
 
 
@@ -440,6 +448,8 @@ def native(
 ) -> Any:
     """An operator on numbers, arrays and built-in containers."""
     left = args[0]
+    if op in COMPARE:
+        protocols.compared(tracer, *args)
     if op in INPLACE and type(left) is ArrayBox:
         return update(tracer, site, op, left, args[1])
     if tracer.readable and (found := seals.seals_of(tracer, args)):

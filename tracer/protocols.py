@@ -27,10 +27,11 @@ from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
+from .frames import items_of, native
 from .kinds import hashes_natively, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
-from .reads import MISSING, static
+from .reads import BY_VALUE, MISSING, static
 from .record import decide, has_box, lent_by, operand, record
 from .session import Tracer, active
 from .slots import (
@@ -503,6 +504,30 @@ def iterate(box: Box) -> Iterator[Any]:
     return (operate(operator.getitem, (box, i)) for i in range(len(box.value)))
 
 
+BY_ELEMENT = (float, complex, np.ndarray, np.generic)  # what is compared as numbers are
+
+
+def compared(tracer: Tracer, *values: Any) -> None:
+    """Note that it matters which objects these are, and those in them: C code compares them, or hashes them."""
+    reads = tracer.reads
+    todo = list(values) if reads is not None else []
+    seen: set[int] = set()
+    while todo:
+        x = todo.pop()
+        kind = type(x)
+        if kind in BOXES or kind in BY_VALUE or issubclass(kind, BY_ELEMENT):
+            continue
+        if (base := native(kind)) is None:
+            if is_python(static(kind, "__eq__")):
+                continue  # which is asked, and traced
+            reads.pin(tracer.originals.get(id(x), (None, x))[1])  # type: ignore[union-attr]
+        elif id(x) not in seen:
+            seen.add(id(x))
+            items = list(items_of(x, base))
+            todo += [item for _, item in items]
+            todo += [key for key, _ in items] if issubclass(base, dict) else []
+
+
 def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     """``item in container``."""
     if type(container) is ArrayBox:
@@ -521,7 +546,7 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
         item = plain_key(item)
     if tracer.reads is not None:
         tracer.reads.looked_into(container, site)
-        tracer.reads.pin(item)
+        compared(tracer, container, item)
     return escape.watched(operator.contains, (container, item), {}, site)
 
 
@@ -561,7 +586,7 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         return of_class(tracer, site, container, key)
     if tracer.reads is not None:
         tracer.reads.looked_into(container, site)
-        tracer.reads.pin(key)
+        compared(tracer, key)
     if isinstance(container, dict):
         item = look_up(tracer, site, container, key)
     else:
@@ -664,7 +689,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             set_item(tracer, site, array, key, value)
             return
     if tracer.reads is not None:
-        tracer.reads.pin(key)
+        compared(tracer, key)
         if not is_container(container) or id(container) in tracer.outside:
             tracer.reads.problem(f"an item of a {type(container).__name__} is set", site)
     if type(key) is str and shows_fields(container, tracer.readable.get(id(container))):

@@ -1,0 +1,100 @@
+"""Objects that are told apart by nothing but which they are: a kept program asks for the very same ones."""
+
+import collections
+import enum
+import functools
+import operator
+
+import pytest
+
+from wengert import jvp, linearize, pullback, value_and_grad
+
+
+class Color(enum.Enum):
+    RED = 0.5
+    BLUE = 1.5
+
+
+class Thing:
+    pass
+
+
+def one():
+    pass
+
+
+def two():
+    pass
+
+
+PAIRS = {
+    "members": (Color.RED, Color.BLUE),
+    "objects": (Thing(), Thing()),
+    "plain objects": (object(), object()),
+    "functions": (one, two),
+    "classes": (Thing, Color),
+    "partials": (functools.partial(one), functools.partial(two)),
+}
+ASKED = {
+    "value_and_grad": lambda f: value_and_grad(f)(1.0)[0],
+    "pullback": lambda f: pullback(f, 1.0)[0],
+    "jvp": lambda f: jvp(f, (1.0,), (1.0,))[0],
+    "linearize": lambda f: linearize(f, 1.0)[0],
+}
+DECISIONS = {
+    "==": lambda c, b: c == b,
+    "!=": lambda c, b: c != b,
+    "is": lambda c, b: c is b,
+    "operator.eq": lambda c, b: operator.eq(c, b),
+    "in a tuple": lambda c, b: (c, 1) == (b, 1),
+    "in a list": lambda c, b: [c] != [b],
+    "in a dict": lambda c, b: {1: c} == {1: b},
+    "in a set": lambda c, b: {c} == {b},
+    "nested": lambda c, b: ((c,), [c]) == ((b,), [b]),
+    "tuple in": lambda c, b: (c, 1) in [(b, 1)],
+    "in": lambda c, b: c in [b],
+    "in a deque": lambda c, b: c in collections.deque([b]),
+    "key": lambda c, b: c in {b: 1},
+    "tuple as key": lambda c, b: (c, 1) in {(b, 1): 1},
+    "count": lambda c, b: [b, b].count(c),
+    "index": lambda c, b: [b, c].index(c),
+    "countOf": lambda c, b: operator.countOf([b], c),
+    "get": lambda c, b: {b: 2.0}.get(c, 3.0),
+    "get of a tuple": lambda c, b: {(b, 1): 2.0}.get((c, 1), 3.0),
+    "setdefault": lambda c, b: {b: 2.0}.setdefault(c, 3.0),
+    "pop": lambda c, b: {b: 2.0}.pop(c, 3.0),
+    "set": lambda c, b: len({c, b}),
+    "set of": lambda c, b: len(set([c, b])),
+    "frozenset": lambda c, b: len(frozenset([c, b])),
+    "dict": lambda c, b: len({c: 1, b: 2}),
+    "dict of": lambda c, b: len(dict([(b, 1), (c, 2)])),
+    "fromkeys": lambda c, b: len(dict.fromkeys([b, c])),
+    "Counter": lambda c, b: len(collections.Counter([c, b])),
+    "set display": lambda c, b: len({y for y in (c, b)}),
+    "dict display": lambda c, b: len({y: 1 for y in (c, b)}),
+    "&": lambda c, b: len({c} & {b}),
+    "|": lambda c, b: len({c} | {b}),
+    "union": lambda c, b: len({b}.union([c])),
+    "issubset": lambda c, b: {c}.issubset({b}),
+    "isdisjoint": lambda c, b: {b}.isdisjoint([c]),
+    "dicts": lambda c, b: len({b: 1} | {c: 2}),
+    "keys": lambda c, b: {b: 1}.keys() == {c: 1}.keys(),
+    "any": lambda c, b: any(x == y for x, y in zip([c], [b])),
+}
+CURRENT = None
+
+
+@pytest.mark.parametrize("decide", DECISIONS.values(), ids=DECISIONS)
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_an_object_in_the_place_of_another(pair, ask, decide):
+    global CURRENT
+    other = pair[1]
+
+    def f(x):
+        return x * (2.0 + decide(CURRENT, other))
+
+    for first, then in (pair, pair[::-1]):
+        for k in range(7):
+            CURRENT = first if k < 5 else then
+            assert ask(f) == f(1.0), k
