@@ -7,6 +7,7 @@ may run because the engine has a look, so whatever looks at the values of a prog
 
 from __future__ import annotations
 
+import functools
 import types
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,8 @@ SLOTS = frozenset((types.WrapperDescriptorType, type(None)))  # None where there
 def own_dict(value: Any) -> Any:
     """The dict in which a value has its own attributes, or None."""
     kind = type(value)
+    if kind is functools.partial:  # which would get one by being asked, and be taken for another partial then
+        return functools.partial.__reduce__(value)[2][3]  # type: ignore[index]
     found: Any = kind.__dict__.get("__dict__")
     if type(found) in HELD:
         return found.__get__(value)
@@ -70,7 +73,7 @@ def own_dict(value: Any) -> Any:
 
 def has_dict(value: Any) -> bool:
     """Whether a value can have attributes of its own."""
-    return own_dict(value) is not None
+    return own_dict(value) is not None or type(value) is functools.partial
 
 
 def attribute(value: Any, name: str, default: Any = None) -> Any:
