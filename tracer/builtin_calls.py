@@ -6,6 +6,7 @@ import _thread
 import abc
 import builtins
 import collections
+import contextlib
 import functools
 import itertools
 import mmap
@@ -595,7 +596,8 @@ for _method in _methods:
 
     def _close(tracer: Tracer, site: Site, args: Any, kwargs: Any, method: Any = _method) -> Any:
         """The memory goes, in which arrays of the run may lie: what they held is kept elsewhere."""
-        move_out(tracer.tape, args[0].obj if isinstance(args[0], memoryview) else args[0])
+        with contextlib.suppress(ValueError):  # of one that was released before
+            move_out(tracer.tape, args[0].obj if isinstance(args[0], memoryview) else args[0])
         unrepeatable(tracer, site, "shared memory")
         return method(*args, **kwargs)
 

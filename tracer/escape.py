@@ -31,7 +31,6 @@ import numpy as np
 from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
-from .frames import native
 from .kinds import attribute, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
@@ -182,12 +181,8 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
         if len(seen) > MOST or kind is types.GeneratorType:
             return True
         if issubclass(kind, (list, tuple, dict, set, frozenset, deque)):
-            held: Any = (
-                [*dict.keys(x), *dict.values(x)]
-                if issubclass(kind, dict)
-                else native(kind).__iter__(x)
-            )
-            todo += [y for y in held if type(y) not in INERT]
+            # Not by iterating: C code keeps tuples that are not filled yet (``itertools.product``).
+            todo += [y for y in gc.get_referents(x) if type(y) not in INERT]
         if id(x) in tracer.outside or kind in OPENED:
             continue
         if kind is np.ndarray:
@@ -293,6 +288,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 Detour(x)
                 for name, x in members.items()
                 if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
+                if calls.root_of(x) != "typing"  # which looks at who calls it
             ]
             known = tracer.specials[id(cls)] = (cls, members, detours)
             if tracer.reads is not None:

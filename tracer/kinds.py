@@ -59,7 +59,9 @@ SLOTS = frozenset((types.WrapperDescriptorType, type(None)))  # None where there
 def own_dict(value: Any) -> Any:
     """The dict in which a value has its own attributes, or None."""
     kind = type(value)
-    if kind is functools.partial:  # which would get one by being asked, and be taken for another partial then
+    if (
+        kind is functools.partial
+    ):  # which would get one by being asked, and be taken for another partial then
         return functools.partial.__reduce__(value)[2][3]  # type: ignore[index]
     found: Any = kind.__dict__.get("__dict__")
     if type(found) in HELD:

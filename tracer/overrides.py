@@ -104,6 +104,11 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) ->
     return calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
 
 
+# Unlike Python's own numbers, those of derived classes have a precision.
+WIDE = {float: np.float64, int: np.int64, complex: np.complex128}
+LARGEST = 1 << 63
+
+
 def bare(tracer: Tracer, site: Site, value: Any) -> Any:
     """What NumPy sees in an object whose class derives from a number's or a sequence's; any other value itself."""
     if not is_object(value) or special(value, "__array_ufunc__") is not MISSING:
@@ -111,7 +116,11 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
     base = native_base(type(value))
     if base in operators.EXACT:
         number = protocols.number(tracer, site, base, value)
-        return operators.number(tracer, site, value) if number is value else number
+        if number is value:
+            number = operators.number(tracer, site, value)
+        if base is int and not -LARGEST <= plain_of(number) < LARGEST:
+            return number
+        return calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
         return base(base.__iter__(value)) if has_length(tracer, site, value) else value
     if base is deque:
