@@ -86,10 +86,12 @@ def external(tracer: Tracer, shadow: Any) -> External:
 def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
     """Remember what containers made by the run hold when they are handed to the outside, which they are once."""
     kind = type(value)
-    if kind not in (list, dict, tuple, set) or id(value) in tracer.originals:
-        return
     reads = tracer.reads
     assert reads is not None
+    if kind in border.STAND_INS:
+        reads.problem("what stands for something of the outside's is handed to the outside", site)
+    if kind not in (list, dict, tuple, set) or id(value) in tracer.originals:
+        return
     if kind is not tuple:
         if id(value) in reads.stored:
             reads.problem(f"a {kind.__name__} stands at two places outside", site)
@@ -97,3 +99,6 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
         reads.stored[id(value)] = value, list(value.items() if kind is dict else value)
     for x in value.values() if kind is dict else value:
         keep_stored(tracer, site, x)
+
+
+from . import border  # noqa: E402  (border and this module need each other)

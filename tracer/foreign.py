@@ -556,7 +556,9 @@ def is_pure(fn: Any) -> bool:
         return fn in PURE_TYPES
     owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, types.ModuleType):
-        return type(owner) in PURE_TYPES or owner in PURE_TYPES if hashable(owner) else False
+        if isinstance(owner, type):
+            return hashable(owner) and owner in PURE_TYPES
+        return type(owner) in PURE_TYPES  # whose own hash may run what is the user's
     if attribute(fn, "__objclass__") in PURE_TYPES:
         return True
     name = attribute(fn, "__name__", "")

@@ -101,7 +101,11 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
         return any(has_box(x, seen) for x in value)
     if not isinstance(value, NESTED):
         return False
-    return has_box([x for _, x in items_of(value, native(kind))], seen)
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return False
+    seen.add(id(value))
+    return any(has_box(x, seen) for _, x in items_of(value, native(kind)))
 
 
 def record(

@@ -268,9 +268,16 @@ class Algebra:
                 return
         args, kwargs = substitute(op.args, self.value), substitute(op.kwargs, self.value)
         if type(op.fn) in OWN:  # as good as any other value that a loop could have
+            args = tuple([self.alike(new, old) for new, old in zip(args, op.args, strict=True)])
             self.made[op] = append(self.out, op.fn, args, kwargs, op.value, op.site)
         else:
             self.made[op] = self.apply(op.fn, *args, **kwargs)
+
+    def alike(self, new: Any, old: Any) -> Any:
+        """An operand of a loop, of the kind that it had: its results are of kinds that follow from it."""
+        number = isinstance(old, Op) and type(old.value) is float
+        other = isinstance(new, Op) and type(new.value) is not float
+        return self.apply(float, new) if number and other else new
 
     def finished(self, op: Op) -> Any:
         """A leaf of the result that the sweep has computed; if it is an array, it is nobody else's."""

@@ -382,9 +382,18 @@ def pull_loop(machine: Machine, op: Op, dz: Any, active: set[Op]) -> None:
     def given(x: Any) -> Any:
         return primal(x) if numeric else x
 
+    def cotangent(j: int) -> Any:
+        """That of a carried value; of a plain number a plain one, as in the body that was traced."""
+        d = parts[j]
+        if d is None:
+            return machine.zero(op.value[j])
+        if numeric or type(op.value[j]) is not float or type(primal(d)) is float:
+            return d
+        return append(machine.tape, float, (d,), {}, float(primal(d)), op.site)  # type: ignore[attr-defined]
+
     args = [
         given(steps) if reverse.steps is None else result(count + reverse.steps),
-        *[machine.zero(op.value[j]) if parts[j] is None else parts[j] for j in reverse.carried],
+        *map(cotangent, reverse.carried),
         *[machine.zero(primal(invariants[i])) for i in reverse.invariants],
         *[given(invariants[i]) for i in reverse.given_invariants],
         *[given(columns[c]) for c in reverse.given_columns],
