@@ -224,7 +224,16 @@ def reused(values, like):
 
 @mutates(np.ndarray.fill)
 def fill(a, value):
-    return setitem(a, ..., value)
+    return setitem(a, ..., np.reshape(value, ()) if may_fill(a, value) else value)
+
+
+@query
+def may_fill(a: Any, value: Any) -> bool:
+    """Is ``value`` an array of one element? Raises what NumPy raises for what an array cannot be filled with."""
+    if is_sequence(value) or np.ndim(value):
+        np.ndarray.fill(np.empty((), a.dtype), value)
+        return True
+    return False
 
 
 @mutates(np.ndarray.sort)

@@ -169,7 +169,7 @@ def run_methods(
                     )
                 elif "lost" in line:
                     others[f"the process {line['lost']} outside of a method"] += 1
-                    return list(done.values()), others, marked
+                    break  # what is left is run in another one
                 elif "finished" in line:
                     return list(done.values()), others, marked
         if len(done) == before:
