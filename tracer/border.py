@@ -469,7 +469,10 @@ def admit_set(
             enter(tracer, x, f"{name}[…]")
     if isinstance(value, frozenset):
         return value, FIXED
-    if list(now) != list(value):  # it has a past, which no copy has
+    if list(now) != list(value):
+        if not tracer.tails and not is_held(latest := contents(value), list(now)):
+            return admit_set(tracer, value, latest, name, role, seal)  # another thread was here
+        # it has a past, which no copy has
         return remember(tracer, value, value, name, role), FIXED
     return remember(tracer, value, set(now), name, role, now), FIXED
 
@@ -759,7 +762,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
             return False
         now: Any = dict(items)
     else:
-        now = [lower(tracer, x, memo, final) for x in shadow]
+        now = [lower(tracer, x, memo, final) for x in (held if shadow is original else shadow)]
         if are_held(held, now):
             return False
         now = set(now) if isinstance(original, set) else now

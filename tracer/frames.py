@@ -84,10 +84,13 @@ def is_namedtuple(kind: type) -> bool:
 
 
 def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
-    """The items of a container by key or index, as its native class tells them."""
-    if base in MAPPINGS:
-        return iter(base.items(value))
-    return enumerate(base.__iter__(value))
+    """The items of a container by key or index, as its native class tells them.
+
+    They are those of one moment, whatever another thread does to it in the next one.
+    """
+    return iter(
+        list(base.items(value)) if base in MAPPINGS else enumerate(list(base.__iter__(value)))
+    )
 
 
 def attributes(instance: Any) -> dict[str, Any]:

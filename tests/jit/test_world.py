@@ -603,6 +603,38 @@ def test_threads_that_write_to_the_same_containers(on):
     assert keys == set(table) == set(counts["all"]) and len(keys) == len(counts["all"]) == 150
 
 
+@pytest.mark.parametrize("on", (True, False))
+def test_threads_that_write_to_a_set_that_has_a_past(on):
+    """No copy of it has its order, so a run works on the set itself."""
+
+    def f(x, key):
+        keys.add(key)
+        return x * 2
+
+    keys = {"b", "a", "zz", "yy", "xx", "h"}
+    keys -= {"a", "yy"}
+    failures = []
+
+    def work(number):
+        try:
+            for i in range(200):
+                grad(f)(1.5, f"{number} {i}")
+        except BaseException as error:
+            failures.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with jit(on):
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+    finally:
+        sys.setswitchinterval(before)
+    assert not failures
+    assert len(keys) == 604
+
+
 def test_the_world_changes_under_a_thread():
     """Every answer belongs to one state of the world: value and gradient come from the same read."""
 
