@@ -419,6 +419,8 @@ def admit_container(
         raise
     finally:
         tracer.admitting.pop(id(value), None)
+    if role not in OUTSIDE:
+        tracer.admitted[id(copy)] = contents(copy)
     if tracer.tails:
         grown(tracer, value, copy)
     return copy, Branch(kind, parts)
@@ -457,6 +459,7 @@ def admit_set(
                 for x in copy
             ]
             if is_held(plain, list(now)):  # in the same order
+                tracer.admitted[id(copy)] = contents(copy)
                 return remember(tracer, value, copy, name, role, now), tree
             seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(tree))
             shadow = remember(
@@ -474,7 +477,10 @@ def admit_set(
             return admit_set(tracer, value, latest, name, role, seal)  # another thread was here
         # it has a past, which no copy has
         return remember(tracer, value, value, name, role), FIXED
-    return remember(tracer, value, set(now), name, role, now), FIXED
+    shadow = remember(tracer, value, set(now), name, role, now)
+    if role not in OUTSIDE:
+        tracer.admitted[id(shadow)] = now
+    return shadow, FIXED
 
 
 def remember(
@@ -998,18 +1004,13 @@ def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> N
             base.__setitem__(held, lower(tracer, key, memo, True), x)
 
 
-def _items(container: Any) -> Any:
-    return container.values() if isinstance(container, dict) else container
-
-
 def changed_shadow(tracer: Tracer, original: Any) -> Any:
     """The shadow of an argument that was written to already, if it is the same container; else None."""
     for shadow in tracer.shadows_of.get(id(original), ()):
-        elements, plain = (list(_items(x)) for x in (shadow, original))
-        if len(elements) != len(plain) or any(
-            (x.value if type(x) in PRIVATE else x) is not y and id(x) not in tracer.originals
-            for x, y in zip(elements, plain, strict=True)
-        ):
+        held = tracer.admitted.get(id(shadow))
+        if held is not None and not is_held(held, shadow):
+            if tracer.reads is not None:
+                tracer.reads.problem(f"{tracer.names[id(shadow)]} is changed, and read from outside")
             return shadow
     return None
 
