@@ -1010,7 +1010,9 @@ def changed_shadow(tracer: Tracer, original: Any) -> Any:
         held = tracer.admitted.get(id(shadow))
         if held is not None and not is_held(held, shadow):
             if tracer.reads is not None:
-                tracer.reads.problem(f"{tracer.names[id(shadow)]} is changed, and read from outside")
+                tracer.reads.problem(
+                    f"{tracer.names[id(shadow)]} is changed, and read from outside"
+                )
             return shadow
     return None
 

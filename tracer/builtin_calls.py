@@ -42,6 +42,7 @@ from .errors import TraceError
 from .foreign import callback, opaque, structural
 from .holders import held, hold_all, may_hold
 from .kinds import isinstance, member, own_dict, static
+from .making import note_making
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
 from .record import NUMBERS, has_box, operand, record
@@ -104,6 +105,7 @@ def note_subclass(tracer: Tracer, site: Site, kind: type, classes: Any) -> None:
     """Note what was asked of classes whose own class answers: abstract ones, for which others may be registered."""
     reads = tracer.reads
     assert reads is not None
+    reads.derives(kind)
     for cls in classes:
         if isinstance(cls, tuple):
             note_subclass(tracer, site, kind, cls)
@@ -143,6 +145,8 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     cls = type(bare(args[0]), *args[1:], **kwargs)
     if "__module__" not in args[2]:
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
+    if tracer.reads is not None:
+        note_making(tracer.reads, site, cls)
     return cls
 
 
@@ -488,7 +492,10 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if "metaclass" in kwargs:
         kwargs = {**kwargs, "metaclass": plain_of(kwargs["metaclass"])}
-    return builtins.__build_class__(*map(plain_of, args), **kwargs)
+    made = builtins.__build_class__(*map(plain_of, args), **kwargs)
+    if tracer.reads is not None:
+        note_making(tracer.reads, site, made, args[2:])
+    return made
 
 
 @handles(np.ndarray.tolist)

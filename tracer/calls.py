@@ -33,7 +33,7 @@ from .border import enter, enter_from, note_captured
 from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
-from .escape import code_of, finalized, plainly
+from .escape import classes_in, code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural
 from .intrinsic import Intrinsic
 from .kinds import attribute, hashes_natively, isinstance
@@ -331,7 +331,10 @@ def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 def is_foreign(value: Any) -> bool:
     """Whether a primitive would have to look into an object of the user's own class."""
-    return type(value).__module__ not in ("builtins", "numpy", "collections")
+    kind = type(value)
+    if kind in (list, tuple) or (kind is np.ndarray and value.dtype.kind == "O"):
+        return any(not slots.is_native(x) for x in classes_in(value, 2))
+    return kind.__module__ not in ("builtins", "numpy", "collections")
 
 
 def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
@@ -503,6 +506,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
         return debugger.stop(tracer, site, fn, args, kwargs)
     if root_of(fn) in KEEPERS:
+        if tracer.reads is not None:
+            for x in args:
+                tracer.reads.looked_into(x, site)
         return as_caller(fn, args, kwargs)
     if root_of(fn) in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
         args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
@@ -529,6 +535,11 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if root == "inspect":
         for x in (*args, *kwargs.values()):
             note_signature(tracer, site, getattr(x, "__func__", x))
+    elif root == "enum" and args and isinstance(args[0], type):
+        missing = static(args[0], "_missing_")
+        if missing is not vars(enum.Enum)["_missing_"]:
+            reads.problem(f"{args[0].__name__}._missing_ is the user's", site)
+        reads.note(reads.constant(args[0]), "static", "_missing_", missing)
     elif root in ("importlib", "warnings", "_py_warnings", "typing", "annotationlib"):
         if fn.__qualname__ not in BLIND:
             reads.problem(f"{root}.{fn.__qualname__} is called", site)

@@ -3,7 +3,8 @@
 Words
 -----
 special method   a Python function such as ``__lt__`` or ``__str__`` of a class, which C code may call.
-detour           code that stands in the place of a special method's own meanwhile, and runs its twin.
+callback         a Python function that C code is handed, or finds in what it is handed, and may call as well.
+detour           code that stands in the place of such a function's own meanwhile, and runs its twin.
 visit            a call of a cache, whose function makes a detour as well (see ``tracer.cached``).
 reach            the arguments of a C function whose special methods it may call.
 
@@ -18,6 +19,7 @@ import abc
 import functools
 import gc
 import inspect
+import itertools
 import operator
 import re
 import threading
@@ -31,7 +33,7 @@ import numpy as np
 from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
-from .kinds import attribute, isinstance, own_dict
+from .kinds import IMMUTABLE, attribute, has_dict, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
 from .session import Tracer, active
@@ -62,7 +64,14 @@ HARMLESS = (
     )
     | PRIVATE
 )
-OPENED = frozenset((tuple, list, set, frozenset, dict))
+BY_REFERENCE = frozenset(  # slices, and iterators, which are not to be moved on
+    (slice, map, filter, zip, enumerate, reversed)
+    + tuple(type(iter(x)) for x in ((), [], {}, {}.values(), {}.items(), set(), deque()))
+    + (type(reversed([])), *[x for x in vars(itertools).values() if isinstance(x, type)])
+)
+KNOWN = frozenset((tuple, list, set, frozenset, dict))
+OPENED = KNOWN | BY_REFERENCE | {np.ndarray}
+CLOSED = HARMLESS - OPENED
 
 KEEPERS = frozenset((list, deque, dict, set, OrderedDict, defaultdict))
 QUIET = frozenset("append appendleft popleft clear copy reverse rotate keys values items".split())
@@ -74,21 +83,32 @@ BY_KEY = frozenset(  # these look at their arguments, and at an element only if 
 ABSTRACT = abc.ABCMeta.__instancecheck__.__code__.co_filename  # asks for classes alone
 
 
-def watched(fn: Callable[..., Any], args: Any, kwargs: Any, site: Site, seen: bool = False) -> Any:
+def watched(
+    fn: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    site: Site,
+    seen: bool = False,
+    callbacks: Iterable[types.FunctionType] = (),
+    sources: list[Any] | None = None,
+) -> Any:
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
-    Whatever Python code it runs all the same, and with a box, is an error.
+    So do the ``callbacks``, which are called with what was made of the ops in ``sources``. Whatever Python code it runs
+    all the same, and with a box, is an error.
     """
     tracer = active.tracer
     given = reach(fn, args, kwargs)
-    classes = set() if HARMLESS.issuperset(map(type, given)) else classes_in(given, 3)
-    if not classes or tracer is None:
+    kinds = set(map(type, given))
+    classes = set() if kinds <= CLOSED else classes_in(given, 3)
+    if not (classes or callbacks) or tracer is None:
         return plainly(fn, args, kwargs, seen)
-    watch = Watch(tracer, fn, site)
+    watch = Watch(tracer, fn, site, sources or [])
     tracer.watches.append(watch)
     taken: list[Detour] = []
     try:
         detours.take(special_methods(tracer, classes), taken)
+        detours.take(map(Callback, callbacks), taken)
         if carries(tracer, (*given, *classes)):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)
@@ -106,10 +126,12 @@ class Watch:
     That is from its beginning, where a box can be reached from what it is given; or from when a detour gives it one.
     """
 
-    __slots__ = ("escaped", "fn", "site", "suspended", "tracer")
+    __slots__ = ("escaped", "fn", "site", "sources", "suspended", "tracer")
 
-    def __init__(self, tracer: Tracer, fn: Callable[..., Any], site: Site) -> None:
-        self.tracer, self.fn, self.site = tracer, fn, site
+    def __init__(
+        self, tracer: Tracer, fn: Callable[..., Any], site: Site, sources: list[Any]
+    ) -> None:
+        self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
         self.escaped: types.CodeType | None = None
         self.suspended: watchers.Suspended | None = None
 
@@ -183,7 +205,7 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
         if issubclass(kind, (list, tuple, dict, set, frozenset, deque)):
             # Not by iterating: C code keeps tuples that are not filled yet (``itertools.product``).
             todo += [y for y in gc.get_referents(x) if type(y) not in INERT]
-        if id(x) in tracer.outside or kind in OPENED:
+        if id(x) in tracer.outside or kind in KNOWN:
             continue
         if kind is np.ndarray:
             todo += x.flat if x.dtype.kind == "O" else ()
@@ -257,24 +279,72 @@ def classes_in(values: Iterable[Any], depth: int) -> set[type]:
     """The classes of values and of what they contain that may bring Python code with them."""
     values = list(values)
     kinds = set(map(type, values))
+    opened = kinds & OPENED if depth else set()
     found = {
-        kind
-        for kind in kinds
-        if kind not in HARMLESS
-        and not issubclass(kind, np.generic)
-        and not (depth and kind in OPENED)
+        kind for kind in kinds - opened if kind not in HARMLESS and not issubclass(kind, np.generic)
     }
-    if depth and not kinds.isdisjoint(OPENED):
-        for x in values:
-            if type(x) in OPENED:
-                found |= classes_in(x, depth - 1)
-                if type(x) is dict:
-                    found |= classes_in(x.values(), depth - 1)
+    for x in values if opened else ():
+        kind = type(x)
+        if kind in BY_REFERENCE:
+            tuples = [y for y in gc.get_referents(x) if type(y) is tuple]
+            behind = [y for y in gc.get_referents(x, *tuples) if type(y) is not tuple]
+            found |= classes_in(behind, depth - 1)  # for a tuple may not be filled yet
+        elif kind is np.ndarray:
+            found |= classes_in(x.flat, depth - 1) if x.dtype.kind == "O" else set()
+        elif kind in opened:
+            found |= classes_in(x, depth - 1)
+            if kind is dict:
+                found |= classes_in(x.values(), depth - 1)
     return found
 
 
+MOST_CALLBACKS = 200  # things to look at for functions
+
+
+def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
+    """The user's functions that C code may find in what it is handed."""
+    todo = [(x, 3) for x in values]
+    seen: set[int] = set()
+    found: list[types.FunctionType] = []
+    while todo and len(seen) < MOST_CALLBACKS:
+        x, depth = todo.pop()
+        kind = type(x)
+        if (kind in HARMLESS and kind not in HOLDING) or id(x) in seen:
+            continue
+        seen.add(id(x))
+        if kind is types.FunctionType:
+            if not code_of(x).co_filename.startswith(LIBRARY):
+                found.append(x)
+                continue
+            inner = [*(cell_contents(x)), *(x.__defaults__ or ())]
+        elif kind is types.MethodType:
+            inner = [x.__func__]
+        elif kind is np.ndarray:
+            inner = [*x.flat] if x.dtype.kind == "O" else []
+        elif issubclass(kind, (type, types.ModuleType)):
+            continue
+        elif kind.__flags__ & HEAP_TYPE and kind is not functools.partial and has_dict(x):
+            inner = [y for y in own_dict(x).values() if type(y) in CALLABLE]
+        else:
+            inner = gc.get_referents(x)
+        if depth:
+            todo += [(y, depth - 1) for y in inner]
+    return found
+
+
+HOLDING = frozenset((np.ndarray, np.ufunc, slice))
+CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
+
+
+def cell_contents(fn: types.FunctionType) -> Iterator[Any]:
+    for cell in fn.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it is empty
+            continue
+
+
 ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 
 
 def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
@@ -373,8 +443,15 @@ class Detour:
 
     def put_up(self) -> None:
         if self.made_for is not self.own:
-            self.made_for, self.code = self.own, detour_code(self.method, self.own)
+            handed = isinstance(self, Callback)
+            self.made_for, self.code = self.own, detour_code(self.method, self.own, handed)
         self.method.__code__ = self.code
+
+
+class Callback(Detour):
+    """The detour of a function that C code is handed: what it gives back is plain."""
+
+    __slots__ = ()
 
 
 def finalized(tracer: Tracer, method: Any) -> None:
@@ -435,8 +512,11 @@ def code_of(fn: types.FunctionType) -> types.CodeType:
     return detours.code_of(fn)
 
 
-def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeType:
-    """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is."""
+def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -> types.CodeType:
+    """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is.
+
+    ``handed`` says that C code was handed the function itself.
+    """
     from .calls import twin_of
 
     users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
@@ -449,6 +529,10 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
             visits = tracer.visits.get(id(method))
             if visits and not visits[-1].ran:
                 return visits[-1].run(twin)
+            if handed:
+                return back_to_c(
+                    tracer, method, twin(*[known_as(tracer, x) for x in args], **kwargs)
+                )
             result = twin(*args, **kwargs)
             if tracer.watches and any(map(may_give, (result, *args[:1]))):
                 tracer.watches[-1].begin()
@@ -463,6 +547,36 @@ def detour_code(method: types.FunctionType, own: types.CodeType) -> types.CodeTy
     template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
     consts = tuple([run if x == "run" else x for x in template.co_consts])
     return template.replace(co_consts=consts)
+
+
+def known_as(tracer: Tracer, value: Any) -> Any:
+    """What the traced function knows by something that C code gives to a callback."""
+    from . import seals
+
+    if shadows := tracer.shadows_of.get(id(value)):
+        return shadows[-1]
+    if id(value) in tracer.arrays:
+        return tracer.arrays[id(value)]
+    watch = tracer.watches[-1] if tracer.watches else None
+    if watch is None or not watch.sources or not isinstance(value, (float, complex, np.ndarray)):
+        return value
+    name = getattr(watch.fn, "__name__", "a callback")
+    ops = watch.sources
+    return seals.tied_to(tracer, watch.site, seals.Held(name, lambda: ops, value), value)
+
+
+def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
+    """What C code is given of the traced result of a callback: nothing that has a derivative."""
+    from .border import boxes_behind, lower
+    from .protocols import given
+
+    kind = type(result)
+    if kind in TEXTS:
+        tracer.texts.drawn.append(result.origin)
+        return result.value
+    for box in boxes_behind(tracer, result, set()):
+        given(box, f"{method.__name__}()")
+    return lower(tracer, result) if kind in PRIVATE or is_container(result) else result
 
 
 # Special methods of which CPython takes nothing but a plain answer.

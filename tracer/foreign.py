@@ -28,11 +28,12 @@ from .border import STAND_INS, draw_all, enter, is_constant, is_held, is_iterato
 from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import NoRuleError, TraceError
-from .escape import finalized, watched
+from .escape import callbacks_in, finalized, watched
 from .frames import MUTABLE
 from .handed import Handed
 from .holders import gives_nothing, is_known
 from .kinds import attribute, has_dict, isinstance
+from .making import note_making
 from .marks import (
     behind,
     failed,
@@ -67,7 +68,7 @@ from .record import append, born, finish, has_box, operand, raised, record
 from .session import Tracer
 from .slots import is_object, kind_of, plain_of
 from .structure import is_container
-from .tape import Guard, Site, fn_name
+from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE, STRINGS
 from .through import read_cells, write_cells
 from .writers import is_home, is_shared, write_container, writes_to
@@ -237,6 +238,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     if makes_text(fn):
         return run(tracer, site, fn, args, kwargs)
     result = watched(fn, args, kwargs, site, seen=name in CREATING)
+    if name in CREATING and tracer.reads is not None and isinstance(result, type):
+        note_making(tracer.reads, site, result)
     return stand_ins.own(result) if name in REDUCING else result
 
 
@@ -375,7 +378,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         plain = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         start = len(tracer.tape.ops)
         plain_args = [handed_over(tracer, x, memo) for x in args]
-        value = again(tracer, site, fn, plain_args, plain, is_pure(fn), asked)
+        sources = [*ops_in((operands, options))]
+        value = again(tracer, site, fn, plain_args, plain, is_pure(fn), asked, sources)
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         shown = None if value is None else shown_in(arrays, value, site)
         if shown is not None:
@@ -575,17 +579,30 @@ def is_draw(fn: Any) -> bool:
 
 
 def again(
-    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, pure: bool, asked: Any
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    args: Any,
+    kwargs: Any,
+    pure: bool,
+    asked: Any,
+    sources: list[Op] | None = None,
 ) -> Any:
     """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
     if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
         return tracer.drawn.pop(0)[1]
+    called_back = tracer.called_back
+    own = () if type(fn) is types.FunctionType else (fn,)
+    callbacks = callbacks_in((*own, *args, *kwargs.values()))
     try:
-        return watched(fn, args, kwargs, site, seen=True)
+        return watched(fn, args, kwargs, site, True, callbacks, sources)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, asked, error)
         raise
+    finally:
+        if tracer.called_back != called_back and tracer.reads is not None:
+            tracer.reads.problem(f"{fn_name(fn)} calls back", site)
 
 
 def unknown(

@@ -37,8 +37,11 @@ from .writers import write_container
 Hook = Callable[..., Any]
 UNORDERED = frozenset((dict, set, frozenset))
 CONTAINERS = UNORDERED | {list, tuple}
+BOUND = frozenset((MethodType, *operators.BOUND))
+LOOKED_INTO = CONTAINERS | BOUND  # where they are compared
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
 DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for what is traced
+ENDS = frozenset((int, type(None)))  # of slices, which are taken as they are
 CONSTANT = ATOMS - {MethodType} - DISGUISES
 UNFORMATTED = ATOMS | PRIVATE | {float, complex}  # what C code formats as the traced function would
 
@@ -111,10 +114,13 @@ def subscript(site: Site) -> Hook:
     def hook(key: Any, container: Any) -> Any:
         kind = type(container)
         tracer = active.tracer
-        if (
-            (kind is list or kind is tuple or kind is dict) and type(key) in ATOMS
-        ) or tracer is None:
+        if tracer is None:
             return container[key]
+        if (kind is list or kind is tuple or kind is dict) and type(key) in ATOMS:
+            if type(key) is not slice or ENDS.issuperset(
+                map(type, (key.start, key.stop, key.step))
+            ):
+                return container[key]
         if kind is list or kind is tuple:
             key = protocols.indices(tracer, site, key)
             if type(key) is Box:
@@ -131,7 +137,7 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
     def hook(right: Any, left: Any) -> Any:
         kind = type(left)
         other = type(right)
-        if kind in PLAIN and other in PLAIN and not (kind in CONTAINERS and other in CONTAINERS):
+        if kind in PLAIN and other in PLAIN and (kind is not other or kind not in LOOKED_INTO):
             return op(left, right)
         tracer = active.tracer
         if tracer is None:
@@ -621,6 +627,7 @@ def caught(site: Site) -> Hook:
         tracebacks.fold_caught(error)
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
+            tracer.reads.derives(type(error))
             guarded = isinstance(error, GUARDED)
             if isinstance(error, NameError) and tracer.scopes:  # of names of which nothing is noted
                 guarded = False
@@ -668,7 +675,12 @@ def match_keys(site: Site) -> Hook:
 
 
 def match_kind(site: Site, name: str) -> Hook:
-    return patterns.is_sequence if name == "MATCH_SEQUENCE" else patterns.is_mapping
+    flag = patterns.SEQUENCE if name == "MATCH_SEQUENCE" else patterns.MAPPING
+
+    def hook(subject: Any) -> bool:
+        return patterns.is_a(active.tracer, site, subject, flag)
+
+    return hook
 
 
 def match_length(site: Site) -> Hook:

@@ -22,6 +22,7 @@ else:
 
 
 HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
+IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
 HELD = frozenset((types.GetSetDescriptorType, types.MemberDescriptorType))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()

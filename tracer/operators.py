@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections import deque
 from typing import Any
 
@@ -292,6 +293,13 @@ def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any
     But a class that derives from the number's is asked first, and CPython does not know that it does.
     """
     op = OPERATORS[name]
+    if op is operator.eq and type(box) is Box and box.value != box.value:
+        if (
+            tracer.reads is not None
+        ):  # containers look at which objects they are, before they compare
+            tracer.reads.problem("a NaN is looked for", site)
+        if plain_of(other) is box.value:
+            return True
     reflected = op in BINARY and name == SLOTS[op][1]
     left, right = (other, box) if reflected else (box, other)
     if op in INPLACE:
@@ -450,6 +458,8 @@ def native(
     left = args[0]
     if op in COMPARE:
         protocols.compared(tracer, *args)
+        if type(left) in BOUND and type(left) is type(args[1]) and op in (operator.eq, operator.ne):
+            return is_same_method(tracer, left, args[1]) is (op is operator.eq)
     if op in INPLACE and type(left) is ArrayBox:
         return update(tracer, site, op, left, args[1])
     if tracer.readable and (found := seals.seals_of(tracer, args)):
@@ -478,10 +488,22 @@ def native(
         operands = tuple([count(x) for x in args])
         return marks.operate(tracer, site, op, args, operands)
     if not any(type(x) in BOXES for x in args):
+        if tracer.reads is not None:
+            for x in args:
+                tracer.reads.looked_into(x, site)
         return marks.operate(tracer, site, op, args)
     if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
         args = tuple([as_array(tracer, site, x) for x in args])
     return record(tracer, site, op, args, kwargs)
+
+
+BOUND = frozenset((types.BuiltinFunctionType, types.MethodWrapperType))
+
+
+def is_same_method(tracer: Tracer, left: Any, right: Any) -> bool:
+    """Whether two bound methods written in C are equal: those of a container outside and of its shadow are."""
+    owners = [tracer.originals.get(id(x), (None, x))[1] for x in (left.__self__, right.__self__)]
+    return left.__name__ == right.__name__ and owners[0] is owners[1]
 
 
 def immutable(tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...]) -> Any:

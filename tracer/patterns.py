@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import abc
 from typing import Any
 
 from . import attributes, builtin_calls, calls, protocols
@@ -21,12 +22,13 @@ def load(tracer: Tracer | None, site: Site, subject: Any, name: str) -> Any:
     )
 
 
-def is_sequence(subject: Any) -> bool:
-    return bool(flags_of(kind_of(subject)) & SEQUENCE)
-
-
-def is_mapping(subject: Any) -> bool:
-    return bool(flags_of(kind_of(subject)) & MAPPING)
+def is_a(tracer: Tracer | None, site: Site, subject: Any, flag: int) -> bool:
+    """Whether a subject matches ``[a, b]``, or ``{"a": x}``: its class may be registered as such at any time."""
+    kind = kind_of(subject)
+    if tracer is not None and tracer.reads is not None:
+        abstract = abc.Sequence if flag == SEQUENCE else abc.Mapping
+        builtin_calls.note_subclass(tracer, site, kind, (abstract,))
+    return bool(flags_of(kind) & flag)
 
 
 def match_class(

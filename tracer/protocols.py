@@ -14,6 +14,7 @@ import math
 import operator
 import sys
 import types
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,6 +39,7 @@ from .slots import (
     blank,
     double,
     invoke,
+    is_native,
     is_object,
     is_python,
     kind_of,
@@ -209,7 +211,7 @@ def looked_at(tracer: Tracer, site: Site, *values: Any) -> None:
     if reads is not None:
         for x in values:
             reads.pin(x)
-            if not is_object(x) or isinstance(x, COLLECTIONS):
+            if is_native(type(x)) or isinstance(x, COLLECTIONS):
                 reads.looked_into(x, site)
 
 
@@ -518,9 +520,15 @@ def compared(tracer: Tracer, *values: Any) -> None:
         if kind in BOXES or kind in BY_VALUE or issubclass(kind, BY_ELEMENT):
             continue
         if (base := native(kind)) is None:
-            if is_python(static(kind, "__eq__")):
+            if is_python(own := static(kind, "__eq__")):
                 continue  # which is asked, and traced
-            reads.pin(tracer.originals.get(id(x), (None, x))[1])  # type: ignore[union-attr]
+            reads.pin(plain := tracer.originals.get(id(x), (None, x))[1])  # type: ignore[union-attr]
+            if kind is types.MethodType:
+                todo += [x.__self__, x.__func__]
+            elif issubclass(kind, weakref.ref):  # whose referent is compared, as long as it lives
+                reads.problem("weak references are compared")  # type: ignore[union-attr]
+            elif own is not object.__eq__:
+                reads.looked_into(plain)  # type: ignore[union-attr]
         elif id(x) not in seen:
             seen.add(id(x))
             items = list(items_of(x, base))

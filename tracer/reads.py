@@ -13,6 +13,7 @@ A place is noted once in a run, with the value that it had then. What the run it
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -22,8 +23,8 @@ import numpy as np
 from ..rules.registry import lookup
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
+from .kinds import IMMUTABLE, isinstance
 from .kinds import MISSING as MISSING
-from .kinds import isinstance
 from .kinds import static as static
 from .structure import is_container
 from .tape import Site
@@ -51,7 +52,17 @@ BY_IDENTITY = frozenset(
 )
 
 
-FIXED_OBJECTS = (type, np.dtype, functools._lru_cache_wrapper)
+FIXED_OBJECTS = (
+    type,
+    np.dtype,
+    functools._lru_cache_wrapper,
+    types.UnionType,
+    types.GenericAlias,
+) + (
+    operator.itemgetter,
+    operator.attrgetter,
+    operator.methodcaller,
+)
 
 
 def is_frozen(value: Any) -> bool:
@@ -239,6 +250,11 @@ class Reads:
         elif type(value) in BY_VALUE:
             for place in self.all():
                 place.pinned |= place.value is value
+
+    def derives(self, kind: type) -> None:
+        """It was looked at what a class derives from: its ``__bases__`` can be set."""
+        if kind.__flags__ & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE:
+            self.note(self.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
 
     def all(self) -> Iterator[Place]:
         """Every place, parents before children."""

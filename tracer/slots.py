@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .kinds import IMMUTABLE as IMMUTABLE
 from .kinds import flags_of
 from .reads import HEAP_TYPE, MISSING, static
 from .session import Tracer, active
@@ -24,7 +25,6 @@ FunctionType = types.FunctionType
 NATIVE_METHODS = frozenset(
     (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 )
-IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 
 
 def plain_of(value: Any) -> Any:

@@ -115,6 +115,7 @@ def told_in(name, ways=("value_and_grad", "pullback")):
 test_outside = told_in("outside")
 test_functions = told_in("functions", SOME)
 test_classes = told_in("classes")
+test_looks = told_in("looks")
 test_lookups = told_in("lookups")
 test_surroundings = told_in("surroundings")
 test_decisions = told_in("decisions", SOME)

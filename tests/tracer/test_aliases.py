@@ -1,0 +1,140 @@
+"""One container that is an argument and lies outside as well; code in C that calls back what reads and writes there."""
+
+import collections
+import json
+import re
+import types
+
+import numpy as np
+import pytest
+
+from wengert import jit, jvp, linearize, pullback, value_and_grad
+
+SETUP = """
+import collections, json, re
+import numpy as np
+class M:
+    def __init__(self): self.items = [0.0]
+m = M()
+items, table, queue, nested = [0.0], {"k": 0.0}, collections.deque([0.0]), [[0.0]]
+seen, now = [], [0.0]
+def call(*args):
+    seen.append(now[0])
+    return CALLED
+CALLED = "a"
+def closure():
+    held = items
+    return lambda: held[-1]
+last = closure()
+"""
+
+ALIASES = """
+def f(x, a=items): a.append(x); return sum(v * v for v in items)
+def f(x, a=items): items.append(x); return sum(v * v for v in a)
+def f(x, a=items): a[0] = x; return x * items[0]
+def f(x, a=items): a.insert(0, x * x); return items[0] * items[1] + items[0]
+def f(x, a=items): a += [x, 2 * x]; return items[-1] * items[-2]
+def f(x, a=table): a["k"] = x * x; return table["k"] * x
+def f(x, a=table): a.update(k=x, j=x * 2); return sum(table.values()) * x
+def f(x, a=queue): a.appendleft(x); return queue[0] ** 3
+def f(x, a=nested[0]): a[0] = x; return nested[0][0] ** 2
+def f(x, a=nested): a[0][0] = x; return nested[0][0] ** 2
+def f(x, a=m.items): a[0] = x; return m.items[0] * x
+def f(x, a=m): a.items[0] = x * 3; return m.items[0] * x
+def f(x, a=items): a[0] = x * x; return last() * x
+""".strip().splitlines()
+
+CALLBACKS = """
+def f(x): now[0] = x * x; re.sub("a", call, "aa"); return x * sum(seen)
+def f(x): now[0] = x * x; re.compile("a").sub(call, "aa"); return x * sum(seen)
+def f(x): now[0] = x * x; json.dumps([m], default=call); return x * sum(seen)
+def f(x): now[0] = x * x; json.loads("[{},{}]", object_hook=call); return x * sum(seen)
+def f(x): now[0] = x * x; np.frompyfunc(call, 1, 1)(np.ones(3)); return x * sum(seen)
+def f(x): now[0] = x * x; list(filter(None, [B(), B()])); return x * sum(seen)
+def f(x): now[0] = x * x; "abc"[:B()]; [1, 2][:B()]; return x * sum(seen)
+def f(x): now[0] = x * x; np.array([B(), B()], dtype=float); return x * sum(seen)
+def f(x): now[0] = x * x; np.array([B()]) == np.array([1], dtype=object); return x * sum(seen)
+def f(x): now[0] = x * x; np.sort(np.array([B(), B()])); return x * sum(seen)
+def f(x): now[0] = x * x; np.loadtxt(["1", "2"], converters={0: lambda t: len(call())}); return x * sum(seen)
+""".strip().splitlines()
+
+SPECIAL = """
+class B:
+    def noted(self, *args): seen.append(now[0]); return 1
+    __index__ = noted
+    def __bool__(self): return bool(self.noted())
+    def __float__(self): return float(self.noted())
+    def __eq__(self, other): return bool(self.noted())
+    def __lt__(self, other): return bool(self.noted())
+"""
+
+
+def made(source):
+    module = types.ModuleType("aliases")
+    exec(compile(SETUP + SPECIAL + source, __file__, "exec"), vars(module))
+    return module
+
+
+def plain(source, x):
+    return made(source).f(x)
+
+
+@pytest.mark.parametrize("on", (True, False))
+@pytest.mark.parametrize("source", ALIASES + CALLBACKS)
+def test_gradient(source, on):
+    h = 1e-6
+    for x in (1.5, -0.7):
+        expected = (plain(source, x + h) - plain(source, x - h)) / (2 * h)
+        value = plain(source, x)
+        for way in (by_gradient, by_pullback, by_jvp, by_linearize):
+            with jit(on):
+                found, slope = way(made(source), x)
+                assert found == value
+                assert slope == pytest.approx(expected, rel=1e-6)
+
+
+def arguments(module, x):
+    return (x, *(module.f.__defaults__ or ()))
+
+
+def by_gradient(module, x):
+    value, slope = value_and_grad(module.f)(*arguments(module, x))
+    return value, slope
+
+
+def by_pullback(module, x):
+    value, back = pullback(module.f, *arguments(module, x))
+    return value, back(1.0)[0]
+
+
+def by_jvp(module, x):
+    return jvp(module.f, (x,), (1.0,))
+
+
+def by_linearize(module, x):
+    value, derivative = linearize(module.f, x)
+    return value, derivative(1.0)
+
+
+@pytest.mark.parametrize("on", (True, False))
+def test_what_a_callback_gives_to_c_code_is_plain_or_refused(on):
+    """Text of a traced number is followed as text is; a number that has a derivative does not get lost in C code."""
+
+    def shown(match):
+        return f"{now[0]:.1f}"
+
+    def number(match):
+        return now[0]
+
+    def f(x, how):
+        now[0] = x * 2
+        if how == "text":
+            return x * len(re.sub("a", shown, "aba"))
+        return x * len(json.dumps([table], default=number))
+
+    now, table = [0.0], collections.namedtuple("T", "a")
+    with jit(on):
+        assert value_and_grad(f)(1.5, "text") == (1.5 * 7, 7.0)
+        with pytest.raises(Exception, match=r"number\(\)|traced"):
+            value_and_grad(lambda x: f(x, "number") * 1.0)(1.5)
+    assert np.isfinite(f(1.5, "text"))
