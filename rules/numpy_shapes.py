@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,83 +10,99 @@ import numpy as np
 from .broadcasting import is_sequence, settled, unbroadcast
 from .mutation import scatter
 from .numpy_ufuncs import methods
-from .registry import query, rrule
+from .registry import nondiff, query, rrule
 from .zeros import float_dtype
 
 # ------------------------------------------------------------------------------------------------ shapes
 
 
-def positions(x: Any, order: Any) -> Any:
-    """Where in ``x``, counted along its rows, the elements of ``np.ravel(x, order)`` come from.
+def axes_read(x: Any, order: str) -> Any:
+    """The axes of an array as reading it in the order "A" or "K" goes through them, the slowest first."""
+    axes = range(np.ndim(x))
+    if order == "A":
+        return np.array(axes[::-1] if np.isfortran(x) else axes)
+    # NumPy is asked, on a small array that lies like this one: an axis along which the same elements come again and
+    # again may stand anywhere.
+    shape = [min(n, 2) for n in np.shape(x)]
+    strides = [abs(n) for n in x.strides]
+    small = np.lib.stride_tricks.as_strided(np.empty(0, x.dtype), shape, strides)
+    steps = np.nditer(small, ["multi_index", "refs_ok", "zerosize_ok"], order="K")
+    found: list[int] = []
+    while not steps.finished:
+        found += [i for i, k in enumerate(steps.multi_index) if k and i not in found]
+        steps.iternext()
+    return np.array([*(i for i in axes if i not in found), *found[::-1]])
 
-    The orders "A" and "K" go by how ``x`` lies in memory.
-    """
-    n = np.empty_like(x, np.intp, order="K")
-    n[...] = np.reshape(np.arange(np.size(x)), np.shape(x))
-    return np.ravel(n, order)
+
+nondiff(axes_read)
 
 
-def read_out(x: Any, like: Any, order: Any, shape: tuple[int, ...]) -> Any:
-    """``x`` reshaped as ``np.reshape(like, shape, order=order)`` would be."""
-    fill: Any = "F" if order == "A" and np.isfortran(like) else "C"
-    return np.reshape(np.reshape(x, -1)[positions(like, order)], shape, order=fill)
+def read_out(x: Any, axes: Any, shape: tuple[int, ...]) -> Any:
+    """``x``, read through its ``axes``, in another shape."""
+    order = list(axes)
+    if order == list(range(np.ndim(x)))[::-1]:
+        return np.reshape(x, shape, order="F")
+    return np.reshape(np.transpose(x, order), shape)
 
 
-def lay_out(d: Any, like: Any, order: Any) -> Any:
-    """``d``, which `read_out` made, back in the shape of ``like``."""
-    if like.flags.forc:
-        return np.reshape(d, np.shape(like), order="C" if like.flags.c_contiguous else "F")
-    fill: Any = "F" if order == "A" and np.isfortran(like) else "C"
-    y = np.empty(np.size(like), float_dtype(d))
-    y[positions(like, order)] = np.ravel(d, fill)
-    return np.reshape(y, np.shape(like))
+def lay_out(d: Any, axes: Any, shape: tuple[int, ...]) -> Any:
+    """``d``, which `read_out` made, back in the shape that it was read from."""
+    order = list(axes)
+    if order == list(range(len(shape)))[::-1]:
+        return np.reshape(d, shape, order="F")
+    return np.transpose(np.reshape(d, [shape[i] for i in order]), np.argsort(order))
 
 
 @rrule(read_out)
-def _read_out(x, like, order, shape):
+def _read_out(x, axes, shape):
     def pullback(dz):
-        return lay_out(dz, like, order), None, None, None
+        return lay_out(dz, axes, np.shape(x)), None, None
 
-    return read_out(x, like, order, shape), pullback
+    return read_out(x, axes, shape), pullback
 
 
 @rrule(lay_out)
-def _lay_out(d, like, order):
+def _lay_out(d, axes, shape):
     def pullback(dz):
-        return read_out(dz, like, order, np.shape(d)), None, None
+        return read_out(dz, axes, np.shape(d)), None, None
 
-    return lay_out(d, like, order), pullback
+    return lay_out(d, axes, shape), pullback
 
 
-def _reshaped(dz: Any, x: Any, order: Any) -> Any:
-    """``dz`` back in the shape of ``x``, which was reshaped in this order."""
-    if order == "C" or np.ndim(x) < 2:
-        return np.reshape(dz, np.shape(x))
-    if order == "F":
-        return np.reshape(dz, np.shape(x), order="F")
-    return lay_out(dz, x, order)
+def reshaped(x: Any, order: str) -> Callable[[Any], Any]:
+    """What brings a cotangent back into the shape of ``x``, which is read in this order."""
+    if order in ("A", "K") and np.ndim(x) > 1:
+        axes = axes_read(x, order)
+        return lambda dz: lay_out(dz, axes, np.shape(x))
+    return lambda dz: np.reshape(dz, np.shape(x), order="F" if order == "F" else "C")
 
 
 @rrule(np.reshape)
 def reshape(a, shape, order="C", **options):
+    back = reshaped(a, order)
+
     def pullback(dz):
-        return unbroadcast(_reshaped(dz, a, order), a), None
+        return unbroadcast(back(dz), a), None
 
     return np.reshape(a, shape, order=order, **options), pullback
 
 
 @rrule(*methods("reshape"))
 def reshape_method(a, *shape, order="C", **options):
+    back = reshaped(a, order)
+
     def pullback(dz):
-        return unbroadcast(_reshaped(dz, a, order), a), *(None for _ in shape)
+        return unbroadcast(back(dz), a), *(None for _ in shape)
 
     return a.reshape(*shape, order=order, **options), pullback
 
 
 @rrule(np.ravel, *methods("ravel"), *methods("flatten"))
 def ravel(a, order="C"):
+    back = reshaped(a, order)
+
     def pullback(dz):
-        return (unbroadcast(_reshaped(dz, a, order), a),)
+        return (unbroadcast(back(dz), a),)
 
     return np.ravel(a, order), pullback
 

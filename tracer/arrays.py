@@ -243,12 +243,29 @@ def overlaid(box: ArrayBox) -> ArrayBox:
     return box
 
 
+def kept_copy(array: Any) -> Any:
+    """A copy that lies in memory as the array does: what reads the elements in that order must find the same one."""
+    if array.flags.forc:
+        return array.copy("K")
+    steps = [abs(n) for n in array.strides]
+    one = tuple([slice(1) if step == 0 else slice(None) for step in steps])
+    part = array[one]  # the elements that come again and again are there once
+    order = sorted(range(part.ndim), key=lambda i: -steps[i])
+    shape = [part.shape[i] for i in order]
+    room = np.empty(
+        (*shape[:-1], shape[-1] + 1), array.dtype
+    )  # so that it is contiguous in no order
+    found = np.transpose(room[..., :-1], np.argsort(order))
+    found[...] = part
+    return found if found.shape == array.shape else np.broadcast_to(found, array.shape)
+
+
 def move_out(tape: Any, owner: Any) -> None:
     """Something that has lent its memory takes it back: what arrays hold there moves to copies."""
     if any(memory.owner is owner for memory in (*tape.lent, *tape.memories.values())):
         for op in tape.ops:
             if isinstance(op.value, np.ndarray) and owner_of(op.value) is owner:
-                op.value = op.value.copy("K")
+                op.value = kept_copy(op.value)
 
 
 def save(boxes: list[ArrayBox]) -> None:
@@ -285,7 +302,7 @@ class Writing:
         again = [x for x in op.tape.again if lies_in(x.value, memory)]
         self.moved = [(old, old.value) for old in (*memory.saved, *again)]
         for old, value in self.moved:
-            old.value = value.copy("K")
+            old.value = kept_copy(value)
         memory.saved.clear()
         return op
 

@@ -666,30 +666,54 @@ def _vectorize_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return call(tracer, site, loop, (self, func, given["args"]), {})
     if not given["args"]:
         return call(tracer, site, func, (), {})
-    arrays = [call(tracer, site, np.asarray, (x,), {}) for x in given["args"]]
-    shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
-    if 0 in shape and self.otypes is None:
-        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
-    arrays = [call(tracer, site, np.broadcast_to, (x, shape), {}) for x in arrays]
-    results = [
-        call(
-            tracer,
-            site,
-            func,
-            tuple([protocols.get_item(tracer, site, x, i) for x in arrays]),
-            {},
-        )
-        for i in np.ndindex(shape)
-    ]
-    several = isinstance(results[0], tuple) if results else len(self.otypes) > 1
-    columns = list(zip(*results)) if several and results else [results] * len(self.otypes or "d")
+    items, kinds, drawn = given["args"], self.otypes, []
+    if kinds is None:  # which the results for the first elements say
+        arrays = [call(tracer, site, np.asarray, (x,), {}) for x in items]
+        if any(np.size(plain_of(x)) == 0 for x in arrays):
+            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+        first = [protocols.get_item(tracer, site, x, (0,) * np.ndim(plain_of(x))) for x in arrays]
+        result = call(tracer, site, func, tuple(first), {})
+        drawn = [result] if self.cache else []
+        several = result if isinstance(result, tuple) else (result,)
+        kinds = [plain_of(call(tracer, site, np.asarray, (x,), {})).dtype.char for x in several]
+    order, axes, shape = steps_over([lower(tracer, x) for x in items])
+    results = {}
+    for i in order:
+        given = tuple([element(tracer, site, x, i) for x in items]) if not drawn else ()
+        results[i] = drawn.pop() if drawn else call(tracer, site, func, given, {})
+    lying = sorted(order, key=lambda i: [i[axis] for axis in axes])  # as the result lies in memory
     outputs = []
-    for column, kind in zip(columns, self.otypes or [None] * len(columns), strict=True):
-        flat = call(
-            tracer, site, np.array, (list(column),), {} if kind is None else {"dtype": kind}
-        )
-        outputs.append(call(tracer, site, np.reshape, (flat, shape), {}))
-    return tuple(outputs) if several else outputs[0]
+    for k, kind in enumerate(kinds):
+        column = [results[i] if len(kinds) == 1 else results[i][k] for i in lying]
+        flat = call(tracer, site, np.array, (column,), {"dtype": kind})
+        output = call(tracer, site, np.reshape, (flat, tuple([shape[i] for i in axes])), {})
+        back = tuple([axes.index(i) for i in range(len(axes))])
+        if back != tuple(range(len(axes))):
+            output = call(tracer, site, np.transpose, (output, back), {})
+        outputs.append(output)
+    return tuple(outputs) if len(kinds) > 1 else outputs[0]
+
+
+def steps_over(values: list[Any]) -> tuple[list[Any], list[int], tuple[int, ...]]:
+    """How a ufunc goes through arrays of objects: the indices in turn, and the axes and the shape of what it makes."""
+    arrays = [np.asanyarray(x, dtype=object) for x in values]
+    flags = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    modes = ["multi_index", "refs_ok", "zerosize_ok"]
+    steps = np.nditer([*arrays, None], modes, flags, [object] * len(flags))  # type: ignore[list-item, call-overload]
+    made = steps.operands[-1]
+    axes = sorted(range(made.ndim), key=lambda i: -abs(made.strides[i]))
+    return [steps.multi_index for _ in steps], axes, made.shape
+
+
+def element(tracer: Tracer, site: Site, value: Any, index: tuple[int, ...]) -> Any:
+    """What stands at an index of a value that is broadcast, as an array of objects would hold it."""
+    shape = np.shape(plain_of(value) if type(value) in BOXES else lower(tracer, value))
+    own = [i if n > 1 else 0 for i, n in zip(index[len(index) - len(shape) :], shape, strict=True)]
+    if isinstance(plain_of(value), np.ndarray) and plain_of(value).dtype != object:
+        return call(tracer, site, np.ndarray.item, (value, *own), {})
+    for i in own:
+        value = protocols.get_item(tracer, site, value, i)
+    return value
 
 
 @handles(np.memmap.flush)

@@ -383,6 +383,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         shown = None if value is None else shown_in(arrays, value, site)
         if shown is not None:
+            if handed.writes:
+                handed.written(operands, options)
+                shown = shown_in(arrays, value, site)
             if tracer.reads is not None:
                 tracer.reads.problem(f"{fn_name(fn)} makes a view of an array", site)
             return shown

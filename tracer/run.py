@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import calls, places, record
-from .arrays import owner_of
+from .arrays import kept_copy, owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .depth import depth, recursion_limit
 from .errors import TraceError
@@ -265,12 +265,12 @@ def keep_values(tracer: Tracer) -> None:
         *[box for memory in tracer.memories.values() for box in memory.boxes],
     ]:
         for op in box.memory.saved:
-            op.value = op.value.copy("K")
+            op.value = kept_copy(op.value)
         box.memory.saved.clear()
     owners = {id(box.memory.owner) for box in tracer.exposed} | set(tracer.memories)
     for op in tracer.tape.again:
         if isinstance(op.value, np.ndarray) and id(owner_of(op.value)) in owners:
-            op.value = op.value.copy("K")
+            op.value = kept_copy(op.value)
 
 
 def describe(f: Any) -> tuple[str, Site]:

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
+from ..tracer.arrays import kept_copy
 from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
@@ -629,7 +630,11 @@ class Builder:
         if not isinstance(op.value, np.ndarray):
             return text
         shared = isinstance(op, Input) or not is_fresh(op) or op in self.in_hand
-        return f"{text}.copy('K')" if shared else text
+        if not shared:
+            return text
+        if not text.isidentifier():
+            return f"{self.constant(kept_copy, 'kept_copy')}({text})"
+        return f"({text}.copy('K') if {text}.flags.forc else {self.constant(kept_copy, 'kept_copy')}({text}))"
 
     def write_back(
         self,
@@ -1035,7 +1040,7 @@ def copies_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         found = [copies_of(x) for x in value]
         return tuple(found) if isinstance(value, tuple) else found
-    return value.copy("K") if isinstance(value, np.ndarray) else value
+    return kept_copy(value) if isinstance(value, np.ndarray) else value
 
 
 def collects_own(made: Op) -> bool:

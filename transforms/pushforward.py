@@ -26,11 +26,21 @@ from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import isinstance
 from ..tracer.missing import no_rule
 from ..tracer.record import operand
-from ..tracer.tape import NOWHERE, Input, Op, Tape, append, caller_of, element, type_name
+from ..tracer.tape import (
+    NOWHERE,
+    Input,
+    Op,
+    Tape,
+    append,
+    caller_of,
+    element,
+    type_name,
+)
 from .expand import (
     KEPT,
     Expansion,
     Stage,
+    fix,
     forget_values,
     is_whole,
     leaves_of,
@@ -218,6 +228,7 @@ def transposed(
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
     tape.result = typed(tape, joined(tangent), op.value)
+    fix(tape, {dz: dz.value})  # it is linear in it, so the derivative is the same at every value
     drawn, decided = looked(machine, stage.inputs)
     momentary = momentary or bool(machine.momentary) or decided
     momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
