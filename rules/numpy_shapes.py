@@ -74,7 +74,9 @@ def reshaped(x: Any, order: str) -> Callable[[Any], Any]:
     if order in ("A", "K") and np.ndim(x) > 1:
         axes = axes_read(x, order)
         return lambda dz: lay_out(dz, axes, np.shape(x))
-    return lambda dz: np.reshape(dz, np.shape(x), order="F" if order == "F" else "C")
+    if order == "F":
+        return lambda dz: np.reshape(dz, np.shape(x), order="F")
+    return lambda dz: np.reshape(dz, np.shape(x))
 
 
 @rrule(np.reshape)

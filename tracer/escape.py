@@ -354,6 +354,8 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
         known = tracer.specials.get(id(cls))
         if known is None or not (known[0].__flags__ & IMMUTABLE or same_members(cls, known[1])):
             members = dict(vars(cls))
+            if is_own(members):
+                continue
             detours = [
                 Detour(x)
                 for name, x in members.items()
@@ -365,6 +367,12 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 note_specials(tracer, cls, members)
         found += known[2]
     return found
+
+
+def is_own(members: dict[str, Any]) -> bool:
+    """Whether a class was made by the run: its methods are twins, and it must not be kept alive."""
+    methods = [x for x in members.values() if type(x) is types.FunctionType]
+    return bool(methods) and all(rewrite.is_twin(x.__code__) for x in methods)
 
 
 # What C code may ask the class of an object for.

@@ -171,6 +171,8 @@ class Caller:
 
     def learn(self, entry: Entry, done: Run) -> bool:
         """Make a program of a traced run, if one can be made. Says whether a path of it is kept."""
+        if done.reads is None:  # it is the caller's
+            return False
         start = clock()
         kept = False
         # Loops so long that they are rolled while they run would be as long as they are.

@@ -33,7 +33,7 @@ from .programs import Builder, Program, Unfit
 from .pullbacks import revived
 from .silence import ignoring, restore
 from .simplify import pruned, simplified
-from .skeleton import copied
+from .skeleton import own_copy
 from .tangents import pushed, tangent_seeds
 
 
@@ -83,7 +83,7 @@ class Linearized(Direct):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = run(self.f, args, kwargs, protect=True, forward=True, reads=reads, drawn=drawn)
-        own = done if reads is None else copied(done, lambda old, new: old.value)[0]
+        own = own_copy(done, reads)
         value = done.value
         own.close()
         return (value, Linear(own, own.tape.ops)), done

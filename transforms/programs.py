@@ -562,12 +562,18 @@ class Builder:
         """Write a program of two parts, and give it what the user's derivative may be made again from."""
         done, program = self.done, self.program
         impure = list(self.reads.impure)
+        exits = [op for pairs in done.tape.exits.values() for op, _ in pairs]
+        own = [(op, op.fn, op.args, op.kwargs) for op in exits]
         try:
             split()
         finally:  # the user's derivative lives on these ops
             for op in impure:
                 if op.fn is draw:
                     op.args, op.fn = op.args[2:], op.args[1]
+            for op, fn, args, kwargs in own:  # which the program takes from its loops
+                op.fn, op.args = fn, args
+                if kwargs:
+                    op.kwargs = kwargs  # type: ignore[misc]
         program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
         program.impure = {copies[op] for op in impure}
 

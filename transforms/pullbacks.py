@@ -28,7 +28,7 @@ from .dispatch import traced_run, written
 from .loops import Miss
 from .programs import Builder, Program
 from .silence import ignoring, restore
-from .skeleton import copied
+from .skeleton import copied, own_copy
 
 
 @intrinsic
@@ -105,9 +105,7 @@ class Forward(Direct):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
-        own = done
-        if reads is not None:  # the loops of the other one will be rolled, and its arguments let go
-            own, _ = copied(done, lambda old, new: old.value)
+        own = own_copy(done, reads)
         value = done.value
         own.close()
         return (value, Pullback(own)), done

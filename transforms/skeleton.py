@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.kinds import isinstance
+from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.structure import Leaf, Tree, mapped, rebuild
 from ..tracer.tape import Input, Op, Tape, copy_of
@@ -39,6 +40,17 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
     result.result = tree_of(done.result)
     result.tape.result = rebuild(result.result, lambda x: x.value if x.op is None else x.op)
     return result, copies
+
+
+def own_copy(done: Run, reads: Reads | None) -> Run:
+    """A run for the caller to keep; the loops of the other will be rolled, and its arguments let go."""
+    if reads is None:
+        return done
+    known = set(done.tape.ops)
+    if any(x not in known for op in done.tape.ops for x in op.operands()):
+        reads.problem("the pullback of another run is called with traced values")
+        return done
+    return copied(done, lambda old, new: old.value)[0]
 
 
 def stub(value: Any) -> Any:

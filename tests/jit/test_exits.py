@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import explain, jit, value_and_grad
+from wengert import explain, grad, jit, pullback, value_and_grad
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 
@@ -121,3 +121,20 @@ def test_a_loop_in_a_loop_of_which_nothing_is_used():
     cached = value_and_grad(f)
     for x in (0.5, 0.6, 0.7):
         assert_same(cached(x, 0.3), (f(x, 0.3), 1.0))
+
+
+def test_a_loop_that_is_left_on_a_value_and_a_cotangent_that_is_none_or_traced():
+    """The pullback of a program knows the function's loops as they were traced, whatever the program made of them."""
+
+    def f(x, y):
+        k, t = 0, x
+        while t > 1e-3:
+            t = t * y
+            k += 1
+        return t, k
+
+    for _ in range(6):
+        value, back = pullback(f, 0.5, 0.2)
+        assert value == f(0.5, 0.2)
+        assert back((1.0, None)) == pytest.approx((0.2**4, 4 * 0.5 * 0.2**3), rel=1e-14)
+        assert grad(lambda c: back((c, 0.0))[0])(2.0) == pytest.approx(0.2**4, rel=1e-14)
