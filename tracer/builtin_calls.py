@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _string
 import _thread
 import abc
 import builtins
@@ -11,6 +12,7 @@ import functools
 import itertools
 import mmap
 import operator
+import string
 import sys
 import types
 from collections.abc import Iterable
@@ -496,6 +498,66 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if tracer.reads is not None:
         note_making(tracer.reads, site, made, args[2:])
     return made
+
+
+@handles(str.format)
+def _str_format(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """Attributes and items that a format asks for are those that the program would read."""
+    if args and type(args[0]) is str and ("." in args[0] or "[" in args[0]):
+        found = Fields(tracer, site, args[1:], dict(kwargs))
+        try:
+            simple = found.simple(args[0])
+        except (ValueError, IndexError, KeyError):
+            if found.read:  # by what was asked for
+                raise
+        else:
+            if found.read:
+                args, kwargs = (simple, *args[1:]), found.named
+    return structural(tracer, site, str.format, args, kwargs)
+
+
+class Fields:
+    """The fields of a format: what they ``read`` of the arguments goes among the arguments that have names."""
+
+    def __init__(self, tracer: Tracer, site: Site, args: Any, named: dict[str, Any]) -> None:
+        self.tracer, self.site, self.args, self.named = tracer, site, args, named
+        self.count = self.read = 0
+        self.counts: set[bool] = set()  # whether fields are counted, or say their numbers
+
+    def simple(self, text: str) -> str:
+        """The same format with fields that are names or numbers."""
+        parts = []
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            parts.append(literal.replace("{", "{{").replace("}", "}}"))
+            if field is not None:
+                name = self.name(field)
+                how = f"!{conversion}" if conversion else ""
+                then = f":{self.simple(spec)}" if spec else ""
+                parts.append(f"{{{name}{how}{then}}}")
+        return "".join(parts)
+
+    def name(self, field: str) -> Any:
+        first, rest = _string.formatter_field_name_split(field)
+        if type(first) is int or first == "":
+            self.counts.add(first == "")
+            if len(self.counts) > 1:
+                ways = ["manual field specification", "automatic field numbering"]
+                raise ValueError(
+                    "cannot switch from {} to {}".format(*ways[:: 1 if first == "" else -1])
+                )
+        if first == "":
+            first, self.count = self.count, self.count + 1
+        steps = list(rest)
+        if not steps:
+            return first
+        value = self.args[first] if type(first) is int else self.named[first]
+        self.read += 1
+        for is_attribute, key in steps:
+            load = attributes.load if is_attribute else protocols.get_item
+            value = load(self.tracer, self.site, value, key)
+        name = f"{self.read} {field.partition('.')[0].partition('[')[0]}"
+        self.named[name] = value
+        return name
 
 
 @handles(np.ndarray.tolist)
