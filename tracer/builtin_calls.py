@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _string
 import _thread
 import abc
 import builtins
@@ -516,6 +515,9 @@ def _str_format(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     return structural(tracer, site, str.format, args, kwargs)
 
 
+field_name_split: Any = vars(string)["_string"].formatter_field_name_split
+
+
 class Fields:
     """The fields of a format: what they ``read`` of the arguments goes among the arguments that have names."""
 
@@ -537,7 +539,7 @@ class Fields:
         return "".join(parts)
 
     def name(self, field: str) -> Any:
-        first, rest = _string.formatter_field_name_split(field)
+        first, rest = field_name_split(field)
         if type(first) is int or first == "":
             self.counts.add(first == "")
             if len(self.counts) > 1:
@@ -761,7 +763,8 @@ def steps_over(values: list[Any]) -> tuple[list[Any], list[int], tuple[int, ...]
     arrays = [np.asanyarray(x, dtype=object) for x in values]
     flags = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     modes = ["multi_index", "refs_ok", "zerosize_ok"]
-    steps = np.nditer([*arrays, None], modes, flags, [object] * len(flags))  # type: ignore[list-item, call-overload]
+    walk: Any = np.nditer
+    steps = walk([*arrays, None], modes, flags, [object] * len(flags))
     made = steps.operands[-1]
     axes = sorted(range(made.ndim), key=lambda i: -abs(made.strides[i]))
     return [steps.multi_index for _ in steps], axes, made.shape

@@ -64,10 +64,11 @@ HARMLESS = (
     )
     | PRIVATE
 )
-BY_REFERENCE = frozenset(  # slices, and iterators, which are not to be moved on
-    (slice, map, filter, zip, enumerate, reversed)
-    + tuple(type(iter(x)) for x in ((), [], {}, {}.values(), {}.items(), set(), deque()))
-    + (type(reversed([])), *[x for x in vars(itertools).values() if isinstance(x, type)])
+ITERATED: tuple[Any, ...] = ((), [], {}, {}.values(), {}.items(), set(), deque(), reversed([]))
+BY_REFERENCE: frozenset[type] = frozenset(  # slices, and iterators, which are not to be moved on
+    [slice, map, filter, zip, enumerate, reversed]
+    + [type(iter(x)) for x in ITERATED]
+    + [x for x in vars(itertools).values() if isinstance(x, type)]
 )
 KNOWN = frozenset((tuple, list, set, frozenset, dict))
 OPENED = KNOWN | BY_REFERENCE | {np.ndarray}
