@@ -267,16 +267,27 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     start = args[1:] or tuple(kwargs.values())
     iterator = iter(protocols.iterate_object(tracer, site, args[0]))
     sum((), *map(plain_of, start))  # raises what plain Python raises
-    items = [*iterator]
-    if not has_box(items) and not has_box(start) and not any(map(is_object, (*items, *start))):
-        return sum(items, *start)
-    if all(isinstance(plain_of(x), (NUMBERS, bool, np.ndarray)) for x in (*items, *start)):
-        if not any(map(is_object, (*items, *start))):
-            return record(tracer, site, sum, (items, *start), {})
+    numbers: list[Any] = []
+    rest: Iterable[Any] = iterator
+    if all(map(is_addend, start)):
+        rest = ()
+        for item in iterator:
+            if not is_addend(item):
+                rest = itertools.chain([item], iterator)  # it is added before the next is asked for
+                break
+            numbers.append(item)
     total = start[0] if start else 0
-    for item in items:
+    if numbers:
+        boxed = has_box(numbers) or has_box(start)
+        add = functools.partial(record, tracer, site, sum) if boxed else lambda args, _: sum(*args)
+        total = add((numbers, *start), {})
+    for item in rest:
         total = operators.operate(tracer, site, operator.add, total, item)
     return total
+
+
+def is_addend(value: Any) -> bool:
+    return isinstance(plain_of(value), (NUMBERS, bool, np.ndarray)) and not is_object(value)
 
 
 @handles(getattr, takes=(2, 3))

@@ -300,11 +300,13 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
         return calls.twin_of(tracer, fn)
     if callable(fn) and type(fn) not in BOXES:
         return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)
-    return fn
+    return plain_of(fn)
 
 
 def kept_callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that an iterator or a defaultdict keeps, and shows to whoever asks for it."""
+    if type(fn) in BOXES:  # a number, which C code will refuse
+        return plain_of(fn)
     twin = callback(tracer, site, fn) if type(fn) is calls.FunctionType else None
     return stand_ins.kept(site, fn, twin if type(twin) is calls.FunctionType else None)
 

@@ -353,8 +353,8 @@ class GuardWriter:
             return f"{owner}.keywords[{key!r}]"
         return {
             "names": f"tuple({self.constant(attributes, 'attributes')}({owner}))",
-            "defaults": f"len({owner}.__defaults__)",
-            "kwdefaults": f"tuple({owner}.__kwdefaults__)",
+            "defaults": f"len({owner}.__defaults__ or ())",
+            "kwdefaults": f"tuple({owner}.__kwdefaults__ or ())",
             "keywords": f"tuple({owner}.keywords)",
             "arguments": f"len({owner}.args)",
         }[step]
@@ -490,8 +490,13 @@ def named(place: Place) -> str:
         return f"the closure variable {place}"
     if place.step == "default" and isinstance(place.parent, Place):
         function = place.parent.value
-        code, count = function.__code__, len(function.__defaults__)
-        return f"the default of {code.co_varnames[code.co_argcount - count + place.key]} in {place.parent}"
+        code, defaults = function.__code__, function.__defaults__ or ()
+        if (
+            place.key >= len(defaults) or len(defaults) > code.co_argcount
+        ):  # it has got others since
+            return f"default {place.key + 1} of {place.parent}"
+        name = code.co_varnames[code.co_argcount - len(defaults) + place.key]
+        return f"the default of {name} in {place.parent}"
     if place.step == "kwdefault":
         return f"the default of {place.key} in {place.parent}"
     if place.step == "members":
