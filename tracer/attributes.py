@@ -855,7 +855,9 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
     if name == "flat" and isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TraceError(f"{places.blame(site)}: .flat of an array that is not contiguous")
-        return record(tracer, site, np.reshape, (box, -1), {})
+        flat = record(tracer, site, np.reshape, (box, -1), {})
+        tracer.flats[id(flat)] = [flat, None]
+        return flat
     if callable(found):
         return types.MethodType(found, box)
     if tracer.reads is not None and name in ("strides", "flags"):

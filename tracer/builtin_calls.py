@@ -64,7 +64,7 @@ def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
     if type(classes) is tuple:
         return any(is_instance(tracer, site, value, cls) for cls in classes)
-    plain = plain_of(value)
+    plain = plain_of(value).flat if id(value) in tracer.flats else plain_of(value)
     if type(plain) is not classes:
         check = python_special(classes, "__instancecheck__")
         if type(check) is types.FunctionType and not calls.is_untraced(check):

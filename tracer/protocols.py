@@ -471,6 +471,8 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     """``next(iterator)``."""
+    if id(iterator) in tracer.flats:
+        return next(iterate(iterator))
     found = python_special(iterator, "__next__")
     if found is MISSING:
         return marks.read(tracer, site, next, iterator, next(plain_of(iterator)))
@@ -503,7 +505,13 @@ def iterate(box: Box) -> Iterator[Any]:
     """The elements of a traced array along its first axis."""
     if not isinstance(box.value, np.ndarray) or box.value.ndim == 0:
         iter(box.value)  # raises what plain Python raises
-    return (operate(operator.getitem, (box, i)) for i in range(len(box.value)))
+    elements = (operate(operator.getitem, (box, i)) for i in range(len(box.value)))
+    tracer = active.tracer
+    if tracer is None or id(box) not in tracer.flats:
+        return elements
+    flat = tracer.flats[id(box)]
+    flat[1] = flat[1] or elements  # ``array.flat`` is an iterator itself, and goes on where it was
+    return flat[1]  # type: ignore[no-any-return]
 
 
 BY_ELEMENT = (float, complex, np.ndarray, np.generic)  # what is compared as numbers are

@@ -103,6 +103,9 @@ class Tracer:
         self.behind: set[int] = set()  # ids of originals that are settled when the run ends
         self.found: dict[int, Any] = {}  # id of a shadow: what its original held at first
         self.shadows_of: dict[int, list[Any]] = {}  # id of an original: its shadows
+        self.flats: dict[
+            int, list[Any]
+        ] = {}  # id of a box that stands for ``array.flat``: it, its iterator
         self.admitted: dict[
             int, Any
         ] = {}  # id of an argument's shadow: what it held when it was let in
