@@ -140,7 +140,7 @@ def settled(option: Any) -> Any:
 @query
 def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """``axis`` (None, an int or a tuple) as a sorted tuple of axes counted from the front."""
-    if axis is None:
+    if axis is None or ndim == 0:  # NumPy takes the first and the last axis of a number for none
         return tuple(range(ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     return tuple(sorted(int(a) % ndim for a in axes))

@@ -16,7 +16,7 @@ from .registry import Operand, nondiff, query, rrule
 def take(a, indices, axis=None, out=None, mode="raise"):
     def pullback(dz):
         shape, dtype = np.shape(a), _dtype(a)
-        if axis is None:
+        if axis is None or not shape:
             where = within(indices, np.size(a), mode)
             d = np.reshape(scatter(dz, where, (np.size(a),), dtype), shape)
         else:

@@ -335,7 +335,7 @@ def repeat(a, repeats, axis=None):
     z = np.repeat(a, repeats, axis)
 
     def pullback(dz):
-        shape = (np.size(a),) if axis is None else np.shape(a)
+        shape = (np.size(a),) if axis is None or np.ndim(a) == 0 else np.shape(a)
         along = 0 if axis is None else axis % len(shape)
         if np.ndim(repeats) == 0:
             d = np.reshape(dz, (*shape[: along + 1], -1, *shape[along + 1 :]))

@@ -262,7 +262,7 @@ def _reduce(b: Batch, op: Op) -> Any:
     x, *rest = op.args
     n = ndim(x)
     axis = option(op, 1, "axis", 0 if op.fn is np.add.reduce else None)
-    axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = range(n) if axis is None or n == 0 else axis if isinstance(axis, tuple) else (axis,)
     options = {k: v for k, v in op.kwargs.items() if k != "axis" and v is not np._NoValue}
     if len(rest) > 1 or not are_axes(*axes) or options not in ({}, KEPT, {"keepdims": False}):
         return None
@@ -281,7 +281,7 @@ def _along(b: Batch, op: Op) -> Any:
     if axis is None and (ndim(x) == 1 or op.fn is np.flip):
         axis = 0 if ndim(x) == 1 else tuple(range(ndim(x)))
     axes = axis if isinstance(axis, tuple) else (axis,)
-    if len(rest) > place or set(op.kwargs) - {"axis"} or not are_axes(*axes):
+    if len(rest) > place or set(op.kwargs) - {"axis"} or not are_axes(*axes) or ndim(x) == 0:
         return None
     moved = tuple([i % ndim(x) + 1 for i in axes])
     axis = moved if isinstance(axis, tuple) else moved[0]
@@ -299,7 +299,7 @@ def _by_axis(b: Batch, op: Op) -> Any:
     if not b.has(x) or not b.only(*rest):
         return None
     columns, n = b.columns[x], ndim(x)
-    if axis is None:
+    if axis is None or n == 0:
         columns, n, axis = b.shaped(x, (np.size(x.value),)), 1, 0
     if not are_axes(axis):
         return None

@@ -47,6 +47,13 @@ for layout in LAYOUTS.values():
     for order in "CFA":
         case(lambda x, layout=layout, order=order: layout(x).reshape(2, -1, order=order), M)
     case(lambda x, layout=layout: np.linalg.norm(layout(x)), M)
+for number in (0.6, np.array(0.6)):
+    for axis in (0, -1):
+        for reduce in (np.sum, np.prod, np.max, np.min, np.nansum, np.add.reduce):
+            case(reduce, number, axis=axis)
+        case(np.sum, number, axis=axis, keepdims=True)
+        case(np.repeat, number, 3, axis=axis)
+        case(np.take, number, 0, axis=axis)
 case(np.squeeze, M[None, :, None])
 case(np.squeeze, M[None, :, None], axis=0)
 case(np.ndarray.squeeze, M[None])
