@@ -321,8 +321,10 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
         elif kind is types.MethodType:
             inner = [x.__func__]
         elif kind is np.ndarray:
-            inner = [*x.flat] if x.dtype.kind == "O" else []
+            inner = [*x.flat] if x.dtype.kind == "O" and x.size < MOST_CALLBACKS else []
         elif issubclass(kind, (type, types.ModuleType)):
+            continue
+        elif kind in SIZED and len(x) > MOST_CALLBACKS:  # of data, most likely
             continue
         elif kind.__flags__ & HEAP_TYPE and kind is not functools.partial and has_dict(x):
             inner = [y for y in own_dict(x).values() if type(y) in CALLABLE]
@@ -333,6 +335,7 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
     return found
 
 
+SIZED = KNOWN | {deque, OrderedDict, defaultdict}
 HOLDING = frozenset((np.ndarray, np.ufunc, slice))
 CALLABLE = (types.FunctionType, types.MethodType, functools.partial)
 
