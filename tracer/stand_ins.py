@@ -179,8 +179,10 @@ def mapping(tracer: Tracer, site: Site, value: Any) -> Any:
         return plain_of(value)
     if isinstance(value, dict) and not is_python(special(value, "__iter__")):
         seal = tracer.readable.get(id(value)) if tracer.readable else None
-        if seal is None:
-            return value  # CPython looks into the dict
+        if seal is None:  # CPython looks into the dict
+            if tracer.reads is not None:
+                tracer.reads.looked_into(value, site)
+            return value
         return {k: seals.behind(tracer, x, "an item", seal) for k, x in dict.items(value)}
     kind = kind_of(value)
     names = {"__slots__": (), "__module__": kind.__module__, "__qualname__": kind.__qualname__}
