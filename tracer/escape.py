@@ -127,12 +127,15 @@ class Watch:
     That is from its beginning, where a box can be reached from what it is given; or from when a detour gives it one.
     """
 
-    __slots__ = ("escaped", "fn", "site", "sources", "suspended", "tracer")
+    __slots__ = ("escaped", "fn", "site", "sources", "suspended", "tied", "tracer")
 
     def __init__(
         self, tracer: Tracer, fn: Callable[..., Any], site: Site, sources: list[Any]
     ) -> None:
         self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
+        self.tied: set[Any] = (
+            set()
+        )  # ops of what callbacks were given, which depends on the sources
         self.escaped: types.CodeType | None = None
         self.suspended: watchers.Suspended | None = None
 
@@ -159,6 +162,18 @@ class Watch:
         for x in arguments_of(frame):
             if holds_box(x) and not made_plain(self.tracer, x):
                 self.escaped = code
+
+    def knows(self, op: Any) -> bool:
+        """Whether an op depends on nothing but what the call was given, as its result does."""
+        todo, seen = [op], set(self.tied)
+        while todo:
+            x = todo.pop()
+            if x not in seen and self.tracer.dependence.has(x):
+                if x.kind == "input":
+                    return False
+                seen.add(x)
+                todo += x.operands()
+        return True
 
     def check(self) -> None:
         """Raise where a box has come to a Python function that is not traced."""
@@ -574,7 +589,10 @@ def known_as(tracer: Tracer, value: Any) -> Any:
         return value
     name = getattr(watch.fn, "__name__", "a callback")
     ops = watch.sources
-    return seals.tied_to(tracer, watch.site, seals.Held(name, lambda: ops, value), value)
+    found = seals.tied_to(tracer, watch.site, seals.Held(name, lambda: ops, value), value)
+    if type(found) in BOXES:
+        watch.tied.add(found.op)
+    return found
 
 
 def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
@@ -587,7 +605,8 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
         tracer.texts.drawn.append(result.origin)
         return result.value
     for box in boxes_behind(tracer, result, set()):
-        given(box, f"{method.__name__}()")
+        if not (tracer.watches and tracer.watches[-1].knows(box.op)):
+            given(box, f"{method.__name__}()")
     return lower(tracer, result) if kind in PRIVATE or is_container(result) else result
 
 

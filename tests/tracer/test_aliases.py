@@ -2,13 +2,14 @@
 
 import collections
 import json
+import operator
 import re
 import types
 
 import numpy as np
 import pytest
 
-from wengert import jit, jvp, linearize, pullback, value_and_grad
+from wengert import EscapeError, jit, jvp, linearize, pullback, stop_gradient, value_and_grad
 
 SETUP = """
 import collections, json, re
@@ -138,3 +139,34 @@ def test_what_a_callback_gives_to_c_code_is_plain_or_refused(on):
         with pytest.raises(Exception, match=r"number\(\)|traced"):
             value_and_grad(lambda x: f(x, "number") * 1.0)(1.5)
     assert np.isfinite(f(1.5, "text"))
+
+
+SCALE = [1.0]
+
+
+def doubled(a):
+    return a * 2.0
+
+
+def scaled(a):
+    return a * SCALE[0]
+
+
+@pytest.mark.parametrize("on", (True, False))
+def test_a_callback_may_give_back_what_c_code_gave_it(on):
+    """What C code makes of it depends on what C code was given; anything else would get lost in it."""
+
+    def f(x):
+        return x.sum() * 1.0 + stop_gradient(operator.call(doubled, x[0]))
+
+    def g(x):
+        SCALE[0] = x[0]
+        return x.sum() * 1.0 + stop_gradient(operator.call(scaled, x[0]))
+
+    x = np.array([1.5, 0.5])
+    with jit(on):
+        value, slope = value_and_grad(f)(x)
+        assert value == f(x) == 5.0
+        np.testing.assert_array_equal(slope, [1.0, 1.0])
+        with pytest.raises(EscapeError, match=r"scaled\(\)"):
+            value_and_grad(g)(x)
