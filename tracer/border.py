@@ -788,15 +788,16 @@ def is_held(container: Any, now: Any) -> bool:
 
 
 def are_held(container: Any, items: list[Any]) -> bool:
-    """Whether a container holds these very objects, in this order; of a dict, these pairs of key and value."""
-    if len(container) != len(items):
+    """Whether a container holds these very objects now, in this order; of a dict, pairs of key and value."""
+    held = list(container.items() if isinstance(container, dict) else container)
+    if len(held) != len(items):
         return False
     if isinstance(container, dict):
-        pairs = zip(container.items(), items, strict=True)
+        pairs = zip(held, items, strict=True)
         return all(a is b and x is y for (a, x), (b, y) in pairs)
     if isinstance(container, set):
-        return {*map(id, container)} == {*map(id, items)}
-    return all(a is b for a, b in zip(container, items, strict=True))
+        return {*map(id, held)} == {*map(id, items)}
+    return all(a is b for a, b in zip(held, items, strict=True))
 
 
 def merge(original: Any, before: Any, now: Any) -> bool:

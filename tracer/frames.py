@@ -86,11 +86,12 @@ def is_namedtuple(kind: type) -> bool:
 def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
     """The items of a container by key or index, as its native class tells them.
 
-    They are those of one moment, whatever another thread does to it in the next one.
+    They are those of one moment, whatever another thread does to it in the next one: nothing comes between its being
+    asked for an iterator and the last item, where C code does both.
     """
-    return iter(
-        list(base.items(value)) if base in MAPPINGS else enumerate(list(base.__iter__(value)))
-    )
+    if base in MAPPINGS:
+        return iter(list(base.items(value)))
+    return enumerate(list(value if type(value).__iter__ is base.__iter__ else base.__iter__(value)))
 
 
 def attributes(instance: Any) -> dict[str, Any]:
