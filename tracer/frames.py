@@ -87,11 +87,11 @@ def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
     """The items of a container by key or index, as its native class tells them.
 
     They are those of one moment, whatever another thread does to it in the next one: nothing comes between its being
-    asked for an iterator and the last item, where C code does both.
+    asked for an iterator and the last item, where C code does both. It would ask a derived class for its length.
     """
     if base in MAPPINGS:
         return iter(list(base.items(value)))
-    return enumerate(list(value if type(value).__iter__ is base.__iter__ else base.__iter__(value)))
+    return enumerate(list(value if type(value) is base else base.__iter__(value)))
 
 
 def attributes(instance: Any) -> dict[str, Any]:
