@@ -132,18 +132,24 @@ STEPS = (np.sign, np.heaviside)
 
 
 class Quadrature:
-    """How the first integral is computed, and what else quad returned."""
+    """How the first integral is computed; remembers what it was, for which limits and captures."""
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
-        self.rest: tuple[Any, ...] = ()
+        self.found: Any = None
+        self.given: tuple[Any, ...] = ()
 
     def __call__(self, f: Any, a: Any, b: Any, captures: tuple[Any, ...]) -> Any:
-        y, *rest = integrate.quad(lambda t: f.value(t, *captures), a, b, **self.options)
-        self.rest = tuple(rest)
-        return y
+        given = (a, b, *captures)
+        if not self.given or not all(map(np.array_equal, self.given, given)):
+            self.keep(integrate.quad(lambda t: f.value(t, *captures), a, b, **self.options), given)
+        return self.found
+
+    def keep(self, whole: Any, given: tuple[Any, ...]) -> None:
+        """Remember what quad returned for these limits and captures."""
+        self.found, self.given = whole[0], given
 
 
 class Componentwise:
@@ -211,12 +217,12 @@ def _integral(f, how, a, b, *captures):
 def quad(engine, func, a, b, args=(), full_output=0, weight=None, complex_func=False, **options):
     if weight is not None or complex_func:
         raise NotImplementedError("the derivative of quad is for real integrands without weight=")
+    options["full_output"] = full_output
+    whole = engine.call(integrate.quad, func, args, (a, b), options)
     closed, captures = engine.close(func, args)
-    how = Quadrature({"full_output": full_output, **engine.plain(options)})
-    y = engine.record(integral, closed, how, a, b, *captures)
-    low, high = float(engine.plain(a)), float(engine.plain(b))
-    engine.check(func, (somewhere(low, high),), args, captures)
-    return (y, *how.rest)
+    how = Quadrature(engine.plain(options))
+    how.keep(whole, tuple(engine.plain(x) for x in (a, b, *captures)))
+    return (engine.record(integral, closed, how, a, b, *captures), *whole[1:])
 
 
 # ------------------------------------------------------------------------------ differential equations
@@ -247,29 +253,32 @@ class Field(Derived):
 
 
 class Solver:
-    """How an equation is solved, and what else odeint returned."""
+    """How an equation is solved; remembers the solution, for which conditions, times and captures."""
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
-    def __init__(self, options: dict[str, Any], more: dict[str, Any]) -> None:
-        self.options, self.more = options, more
-        self.rest: tuple[Any, ...] = ()
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.found: Any = None
+        self.given: tuple[Any, ...] = ()
 
     def __call__(self, f: Any, y0: Any, t: Any, captures: tuple[Any, ...]) -> Any:
-        z = integrate.odeint(
-            lambda y, t: f.value(y, t, *captures), y0, t, **self.options, **self.more
-        )
-        if type(z) is tuple:
-            z, *rest = z
-            self.rest = tuple(rest)
-        return z
+        given = (y0, t, *captures)
+        if not self.given or not all(map(np.array_equal, self.given, given)):
+            rate = lambda y, t: f.value(y, t, *captures)
+            return integrate.odeint(rate, y0, t, **self.options)
+        return self.found
+
+    def keep(self, found: Any, given: tuple[Any, ...]) -> None:
+        """Remember the solution for these conditions, times and captures."""
+        self.found, self.given = found, given
 
 
 @query
 def plainly(how: Solver) -> Solver:
     """The same for another equation: only what holds for it as well."""
     kept = ("rtol", "atol", "mxstep", "hmax")
-    return Solver({k: x for k, x in how.options.items() if k in kept}, {})
+    return Solver({k: x for k, x in how.options.items() if k in kept})
 
 
 def ode(f: Any, how: Any, y0: Any, t: Any, *captures: Any) -> Any:
@@ -305,9 +314,11 @@ def _ode(f, how, y0, t, *captures):
 def odeint(engine, func, y0, t, args=(), Dfun=None, full_output=0, tfirst=False, **options):
     if Dfun is not None:
         raise NotImplementedError("leave out Dfun= where odeint is differentiated")
+    more = {"full_output": full_output, "tfirst": tfirst}
+    whole = engine.call(integrate.odeint, func, args, (y0, t), {**options, **more})
     closed, captures = engine.close(func, args)
-    how = Solver(engine.plain(options), {"full_output": full_output})
+    z, *rest = whole if full_output else (whole,)
+    how = Solver(engine.plain(options))
+    how.keep(z, tuple(engine.plain(x) for x in (y0, t, *captures)))
     z = engine.record(ode, Field(closed, bool(tfirst)), how, y0, t, *captures)
-    start = (np.atleast_1d(np.array(engine.plain(y0), float)), float(engine.plain(t)[0]))
-    engine.check(func, start[::-1] if tfirst else start, args, captures)
-    return (z, *how.rest) if full_output else z
+    return (z, *rest) if full_output else z

@@ -31,13 +31,13 @@ class Search:
     def __call__(self, closed: Any, captures: tuple[Any, ...]) -> Any:
         if self.found is None or not all(map(np.array_equal, self.captures, captures)):
             f = lambda x: closed.value(x, *captures)
-            self.whole = self.solver(f, *self.args, **self.options)
-            whole = self.whole
-            self.found = (
-                whole.x if hasattr(whole, "x") else whole[0] if type(whole) is tuple else whole
-            )
-            self.captures = captures
+            self.keep(self.solver(f, *self.args, **self.options), captures)
         return self.found
+
+    def keep(self, whole: Any, captures: tuple[Any, ...]) -> None:
+        """Remember what the solver returned for these captures."""
+        found = whole.x if hasattr(whole, "x") else whole[0] if type(whole) is tuple else whole
+        self.whole, self.found, self.captures = whole, found, captures
 
     def converged(self) -> None:
         """Raise an error where there is no root to differentiate."""
@@ -115,14 +115,22 @@ def _fixed(closed, search, *captures):
     return x, implicit(Displacement, closed, search, x, captures)
 
 
-def solved(engine: Any, solver: Any, f: Any, start: Any, args: Any, options: dict[str, Any]) -> Any:
+def solved(
+    engine: Any,
+    solver: Any,
+    f: Any,
+    start: Any,
+    args: Any,
+    options: dict[str, Any],
+    primitive: Any = root,
+) -> Any:
     """The root of ``f`` as a traced value, and what the solver returned."""
+    whole = engine.call(solver, f, args, start, options)
     closed, captures = engine.close(f, args)
     plain = {k: engine.plain(x) for k, x in options.items()}
     search = Search(solver, tuple(engine.plain(x) for x in start), plain)
-    x = engine.record(root, closed, search, *captures)
-    engine.check(f, (search.found,), args, captures)
-    return x, search.whole
+    search.keep(whole, tuple(engine.plain(x) for x in captures))
+    return engine.record(primitive, closed, search, *captures), search.whole
 
 
 def scalar(solver: Any, fixed: int) -> None:
@@ -201,12 +209,8 @@ def with_args(f: Any, args: Any) -> Any:
 
 @caller(optimize.fixed_point)
 def fixed_point(engine, func, x0, args=(), xtol=1e-8, maxiter=500, method="del2"):
-    closed, captures = engine.close(func, args)
     options = {"xtol": xtol, "maxiter": maxiter, "method": method}
-    search = Search(optimize.fixed_point, (engine.plain(x0),), options)
-    x = engine.record(fixed, closed, search, *captures)
-    engine.check(func, (search.found,), args, captures)
-    return x
+    return solved(engine, optimize.fixed_point, func, (x0,), args, options, fixed)[0]
 
 
 @caller(optimize.root)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import gc
 import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,24 @@ def save(boxes: list[ArrayBox]) -> None:
             saved.append(box.op)
 
 
+def append_saved(
+    tape: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any, site: Site
+) -> Op:
+    """Add a call that a transform makes: where its value lies in the memory of an array, it survives the next write."""
+    op = append(tape, fn, args, kwargs, value, site)
+    save_value(tape, op)
+    return op
+
+
+def save_value(tape: Any, op: Op) -> None:
+    """Note that the value of an op must survive the next write, if it lies in the memory of an array of the tape's."""
+    value = op.value
+    if type(value) is np.ndarray and value.base is not None:
+        memory = memory_of(tape, value, owner_of(value))
+        if memory is not None:
+            memory.saved.append(op)
+
+
 def lies_in(value: Any, memory: Memory) -> bool:
     """Whether a value is an array in this storage."""
     return isinstance(value, np.ndarray) and owner_of(value) is memory.owner
@@ -298,6 +317,8 @@ class Writing:
         if op.tape.overwritten is not None:
             op.tape.overwritten.append(op)
         memory = self.box.memory
+        if op.tape.undo is not None:
+            op.tape.undo.append(partial(np.copyto, memory.owner, memory.owner.copy()))
         self.writes = memory.writes
         again = [x for x in op.tape.again if lies_in(x.value, memory)]
         self.moved = [(old, old.value) for old in (*memory.saved, *again)]

@@ -29,6 +29,7 @@ from .kinds import HELD, attribute, has, has_dict, isinstance, member, own_dict
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record
+from .rehearsal import will_write
 from .session import Tracer, intrinsic
 from .structure import is_container
 from .tails import Tail
@@ -734,6 +735,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
                 )
             tracer.namespaces[slot(obj)] = obj, value
         plain = lower(tracer, value)
+        will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, operand(value, [])):
             must_keep(site, obj, name, plain)
@@ -824,7 +826,10 @@ def remove(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
 
 def note_deletion(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """Note that an attribute is to be deleted, if it is there."""
-    if tracer.reads is not None and lies_outside(tracer, obj):
+    if not lies_outside(tracer, obj):
+        return
+    will_write(tracer, obj, name, False)
+    if tracer.reads is not None:
         tracer.reads.problem(f"the attribute {name!r} of an object outside is deleted", site)
 
 

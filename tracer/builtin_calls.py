@@ -486,6 +486,8 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     args = tuple([call(tracer, site, str, (x,), {}) if is_object(x) else x for x in args])
     for x in args:
         protocols.note_digits(tracer, site, x) if type(x) is int else None
+    if tracer.tape.undo is not None:
+        return None
     print(*[lower(tracer, x) for x in args], **{k: lower(tracer, x) for k, x in kwargs.items()})
     if tracer.reads is not None and not shows_alike(args):
         tracer.reads.problem(

@@ -6,27 +6,35 @@ caller    a function that is given functions and calls them: a root finder, a qu
 capture   a traced value that such a function finds in its closure, its bound arguments, or its object.
 closed    the function with its captures as further arguments: ``closed(*xs, *captures)``.
 hole      stands for a capture in the function that was taken apart.
+live      a function as C code is given it: it is traced in the run that goes on.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from ..rules import equivalents, registry
-from .border import boxes_behind, lower
+from .arrays import kept_copy
+from .border import boxes_behind, enter, lower
 from .box import BOXES, Box
-from .errors import TraceError
+from .errors import NoRuleError, TraceError
+from .escape import code_of
+from .frames import MAPPINGS, MUTABLE, NATIVE, items_of, made, option_of
 from .intrinsic import intrinsic
 from .kinds import attribute, isinstance, own_dict
-from .places import blame
+from .places import LIBRARY, blame
 from .record import operand, record
 from .run import run
+from .seals import Held, Unfollowed, tied_to
 from .session import Tracer, active, untraced
-from .tape import NOWHERE, Input, Op, Site, fn_name, primal
+from .tape import NOWHERE, External, Input, Op, Site, fn_name, ops_in, primal
 
 FunctionType = types.FunctionType
 
@@ -43,73 +51,102 @@ class Hole:
 LEAVES = BOXES | {Hole}
 
 
-def mapped(value: Any, leaf: Callable[[Any], Any], memo: dict[int, Any] | None = None) -> Any:
-    """``value`` with ``leaf(x)`` in the place of each box or hole that it holds; itself, where it holds none."""
-    kind = type(value)
-    if kind in LEAVES:
-        return leaf(value)
-    memo = {} if memo is None else memo
-    if id(value) in memo:
-        return memo[id(value)][1]
-    if kind is FunctionType:
-        return mapped_function(value, leaf, memo)
-    memo[id(value)] = (value, value)
-    new = value
-    if kind in (list, tuple):
-        parts = [mapped(x, leaf, memo) for x in value]
-        new = value if same(parts, value) else kind(parts)
-    elif kind is dict:
-        parts = [mapped(x, leaf, memo) for x in value.values()]
-        new = value if same(parts, value.values()) else dict(zip(value, parts, strict=True))
-    elif kind is functools.partial:
-        whole = (value.func, value.args, value.keywords)
-        func, args, keywords = (mapped(x, leaf, memo) for x in whole)
-        new = (
-            value
-            if same((func, args, keywords), whole)
-            else functools.partial(func, *args, **keywords)
-        )
-    elif kind is types.MethodType:
-        owner = mapped(value.__self__, leaf, memo)
-        new = value if owner is value.__self__ else types.MethodType(value.__func__, owner)
-    elif type(own_dict(value)) is dict and not callable_only(value):
-        own = own_dict(value)
-        attributes = mapped(own, leaf, memo)
-        if attributes is not own:
-            new = copy.copy(value)
-            own_dict(new).update(attributes)
-    memo[id(value)] = (value, new)
-    return new
+class Mapping:
+    """Gives values with ``leaf(x)`` in the place of each box or hole that they hold.
+
+    Containers, arrays and the user's functions are copied: the copies keep what there is now. An object that holds no
+    box is left as it is, for it may be known by its identity, unless it is a copy itself, one of ``own``; ``watched``
+    has those that were met.
+    """
+
+    def __init__(self, leaf: Callable[[Any], Any], own: Iterable[Any] = ()) -> None:
+        self.leaf = leaf
+        self.own = {id(x) for x in own}
+        self.copies: list[Any] = []
+        self.memo: dict[int, tuple[Any, Any]] = {}  # id of a value: it, and what it has become
+        self.watched: list[Any] = []
+
+    def __call__(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in LEAVES:
+            return self.leaf(value)
+        if id(value) in self.memo:
+            return self.memo[id(value)][1]
+        if kind is FunctionType:
+            return self.function(value)
+        self.memo[id(value)] = (value, value)
+        new = value
+        if kind in NATIVE:
+            parts = {key: self(x) for key, x in items_of(value, kind)}
+            if self.differ(parts.values(), value if kind not in MAPPINGS else value.values(), kind):
+                new = made(kind, parts, option_of(value))
+        elif kind is np.ndarray:
+            new = kept_copy(value)
+        elif kind is functools.partial:
+            whole = (value.func, value.args, value.keywords)
+            func, args, keywords = (self(x) for x in whole)
+            if self.differ((func, args, keywords), whole, tuple):
+                new = functools.partial(func, *args, **keywords)
+        elif kind is types.MethodType:
+            owner = self(value.__self__)
+            new = value if owner is value.__self__ else types.MethodType(value.__func__, owner)
+        elif type(own_dict(value)) is dict and not callable_only(value):
+            if holds(value) or id(value) in self.own:
+                new = copy.copy(value)
+                self.copies.append(new)
+                own_dict(new).update({name: self(x) for name, x in own_dict(value).items()})
+            else:
+                self.watched.append(value)
+        self.memo[id(value)] = (value, new)
+        return new
+
+    def differ(self, parts: Any, others: Any, kind: type) -> bool:
+        """Whether a value is to be made anew of its parts."""
+        changed = any(a is not b for a, b in zip(parts, others, strict=True))
+        return changed or kind in MUTABLE
+
+    def function(self, fn: FunctionType) -> FunctionType:
+        """A function with other cells, defaults and globals, of which these hold what they hold now.
+
+        One of a library is left as it is, unless it holds what is to be replaced.
+        """
+        self.memo[id(fn)] = (fn, fn)  # what it calls itself by may stay, if it holds nothing
+        users = not fn.__code__.co_filename.startswith(LIBRARY)
+        if not users and not holds(fn):
+            return fn
+        cells = fn.__closure__ and tuple(types.CellType() for _ in fn.__closure__)
+        scope: dict[str, Any] = {} if users else fn.__globals__
+        new = FunctionType(code_of(fn), scope, fn.__name__, None, cells)
+        new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
+        self.memo[id(fn)] = (fn, new)
+        for name in names_in(fn.__code__) if users else ():
+            if name in fn.__globals__:
+                value = fn.__globals__[name]
+                scope[name] = value if name == "__builtins__" or holds(value) else self(value)
+        for cell, old in zip(cells or (), fn.__closure__ or (), strict=True):
+            if filled(old):
+                cell.cell_contents = self(old.cell_contents)
+        if fn.__defaults__:
+            new.__defaults__ = tuple([self(x) for x in fn.__defaults__])
+        if fn.__kwdefaults__:
+            new.__kwdefaults__ = {k: self(x) for k, x in fn.__kwdefaults__.items()}
+        return new
 
 
 def callable_only(value: Any) -> bool:
     return isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType))
 
 
-def same(parts: Any, others: Any) -> bool:
-    return all(a is b for a, b in zip(parts, others, strict=True))
-
-
-def mapped_function(fn: FunctionType, leaf: Callable[[Any], Any], memo: dict[int, Any]) -> Any:
-    """A function with other cells and defaults, where these hold what is to be replaced."""
-    memo[id(fn)] = (fn, fn)  # what it calls itself by may stay, if it holds nothing
-    if not any(True for _ in held(fn, set())):
-        return fn
-    cells = fn.__closure__ and tuple(types.CellType() for _ in fn.__closure__)
-    new = FunctionType(fn.__code__, fn.__globals__, fn.__name__, None, cells)
-    new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
-    memo[id(fn)] = (fn, new)
-    for cell, old in zip(cells or (), fn.__closure__ or (), strict=True):
-        try:
-            content = old.cell_contents
-        except ValueError:
-            continue
-        cell.cell_contents = mapped(content, leaf, memo)
-    if fn.__defaults__:
-        new.__defaults__ = tuple(mapped(x, leaf, memo) for x in fn.__defaults__)
-    if fn.__kwdefaults__:
-        new.__kwdefaults__ = {k: mapped(x, leaf, memo) for k, x in fn.__kwdefaults__.items()}
-    return new
+@functools.cache
+def names_in(code: types.CodeType) -> tuple[str, ...]:
+    """The names by which a function, and those in it, may ask for globals."""
+    inner = [names_in(x) for x in code.co_consts if isinstance(x, types.CodeType)]
+    return (
+        "__builtins__",
+        "__name__",
+        *code.co_names,
+        *[name for names in inner for name in names],
+    )
 
 
 def held(value: Any, seen: set[int]) -> Any:
@@ -122,10 +159,8 @@ def held(value: Any, seen: set[int]) -> Any:
         return
     seen.add(id(value))
     inner: Any = ()
-    if kind in (list, tuple):
-        inner = value
-    elif kind is dict:
-        inner = value.values()
+    if kind in NATIVE:
+        inner = [x for _, x in items_of(value, kind)]
     elif kind is functools.partial:
         inner = (value.func, value.args, value.keywords)
     elif kind is types.MethodType:
@@ -139,6 +174,11 @@ def held(value: Any, seen: set[int]) -> Any:
         yield from held(x, seen)
 
 
+def holds(value: Any) -> bool:
+    """Whether a value holds a box or a hole."""
+    return any(True for _ in held(value, set()))
+
+
 def filled(cell: Any) -> bool:
     try:
         cell.cell_contents  # noqa: B018
@@ -147,22 +187,83 @@ def filled(cell: Any) -> bool:
     return True
 
 
+class Watched:
+    """What an object holds, and what is in the containers and arrays that it holds.
+
+    What the function itself has ``written`` is not looked at: it is a count, or a memory of earlier calls.
+    """
+
+    def __init__(self, obj: Any, written: set[Any]) -> None:
+        self.obj = obj
+        self.written = written
+        self.before = self.seen()
+
+    def seen(self) -> list[tuple[str, Any, Any]]:
+        own = own_dict(self.obj)
+        return [
+            (name, x, contents(x) if id(x) not in self.written else None)
+            for name, x in own.items()
+            if (id(self.obj), name) not in self.written
+        ]
+
+    def changed(self) -> str | None:
+        """The attribute that holds something else now."""
+        now = self.seen()
+        for (name, x, inner), (other, y, inside) in itertools.zip_longest(
+            self.before, now, fillvalue=("", None, None)
+        ):
+            if name != other or x is not y or not same_contents(inner, inside):
+                return name or other
+        return None
+
+
+def contents(value: Any) -> Any:
+    """What can be seen of a container or an array when something else is put there."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.tobytes() if value.dtype.kind != "O" else value.tolist()
+    return [x for pair in items_of(value, kind) for x in pair] if kind in NATIVE else None
+
+
+def same_contents(a: Any, b: Any) -> bool:
+    if type(a) is not list or type(b) is not list:
+        return bool(a == b)
+    return len(a) == len(b) and all(
+        x is y or (type(x) in NUMBERS and type(x) is type(y) and x == y)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+NUMBERS = (int, float, complex)
+
+
 class Closed:
     """A function with its captures as further arguments; ``args`` follow the first ones at each call."""
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
-    def __init__(self, f: Any, args: tuple[Any, ...], count: int) -> None:
-        self.f, self.args, self.count = f, args, count
+    def __init__(
+        self, f: Any, args: tuple[Any, ...], count: int, site: Site, copies: Any, watched: Any
+    ) -> None:
+        self.f, self.args, self.count, self.site = f, args, count, site
+        self.copies, self.watched = copies, watched
         self.__name__ = attribute(f, "__name__", type(f).__name__)
 
     def __call__(self, *given: Any) -> Any:
+        tracer = active.tracer
+        if tracer is None:
+            return run(self, given, {}, rehearsal=True).value
+        for one in self.watched:
+            if (name := one.changed()) is not None:
+                raise TraceError(
+                    f"{blame(self.site)}: the derivative asks for {self.__name__} once more, but {name!r} of a "
+                    f"{type(one.obj).__name__}, which may be read there, was set meanwhile; pass what it reads in args="
+                )
+            enter(tracer, one.obj, type(one.obj).__name__)
         xs = given[: len(given) - self.count]
         captures = given[len(xs) :]
-        f, args = mapped((self.f, self.args), lambda hole: captures[hole.number])
-        if active.tracer is None:
-            return run(f, (*xs, *args), {}).value
-        return calls.call(active.tracer, NOWHERE, f, (*xs, *args), {})
+        f, args = Mapping(lambda hole: captures[hole.number], self.copies)((self.f, self.args))
+        return calls.call(tracer, NOWHERE, f, (*xs, *args), {})
 
     def value(self, *given: Any) -> Any:
         """The same on plain values, outside of every trace."""
@@ -180,30 +281,89 @@ intrinsic(Closed.__call__)
 equivalents.value = value
 
 
+def is_function(value: Any) -> bool:
+    return callable(value) and type(value) not in BOXES and not isinstance(value, type)
+
+
+def where(effect: Op) -> Any:
+    """Where an effect writes to."""
+    target, name = (*effect.args, None)[:2]
+    return id(target.value) if type(target) is External else (id(target), name)
+
+
 class Engine:
     """What the rule of a caller works with."""
 
     def __init__(self, tracer: Tracer, site: Site, name: str) -> None:
         self.tracer, self.site, self.name = tracer, site, name
+        self.known: set[Op] = set()  # what functions that are called back may use
+        self.made: set[Op] = set()  # what they have computed
+        self.used: set[Op] = set()  # what they have used
+        self.written: set[Any] = (
+            set()
+        )  # where they write: ids of containers, and attributes of objects
 
     def close(self, f: Any, args: Any = ()) -> tuple[Closed, list[Any]]:
         """The closed form of ``f(*xs, *args)``, and the captures."""
         captures: list[Any] = []
         numbers: dict[int, Hole] = {}
 
-        def leaf(box: Box) -> Hole:
+        def leaf(box: Box) -> Any:
+            if box.op in self.made or (box.op in self.tracer.live and box.op not in self.used):
+                return lower(self.tracer, box)  # a record of earlier calls, which it does not read
             if id(box) not in numbers:
                 numbers[id(box)] = Hole(len(captures))
                 captures.append(box)
             return numbers[id(box)]
 
         args = args if isinstance(args, tuple) else (args,)
-        template, rest = mapped((f, args), leaf)
-        return Closed(template, rest, len(captures)), captures
+        mapping = Mapping(leaf)
+        template, rest = mapping((f, args))
+        watched = [Watched(x, self.written) for x in mapping.watched]
+        return Closed(template, rest, len(captures), self.site, mapping.copies, watched), captures
+
+    def live(self, f: Any, args: Any, sources: list[Op]) -> Callable[..., Any]:
+        """``f(*xs, *args)`` for C code to call back in this run.
+
+        What it does outside happens, and as often as C code calls it. The numbers that it is given have come of the
+        ``sources``; a derivative by them is an error, for the rule of the caller has it by other ways.
+        """
+        tracer, site = self.tracer, self.site
+        args = args if isinstance(args, tuple) else (args,)
+        self.known.update(sources)
+
+        def call_back(*xs: Any) -> Any:
+            ops = tracer.tape.ops
+            start = len(ops)
+            given = tuple(
+                [tied_to(tracer, site, Held(self.name, lambda: sources, x), x) for x in xs]
+            )
+            value = calls.call(tracer, site, f, (*given, *args), {})
+            self.note_memory(ops[start:], value)
+            self.known.update(ops[start:])
+            self.written.update(where(op) for op in ops[start:] if op.kind == "effect")
+            self.check(ops[start:])
+            return lower(tracer, value)
+
+        return call_back
+
+    def call(self, solver: Any, f: Any, args: Any, given: Any, options: dict[str, Any]) -> Any:
+        """What ``solver(f, *given, **options)`` gives in plain Python, where ``f`` is called with ``args`` as well."""
+        captures = [*held((f, args), set())]
+        sources = [x for x in operand([*captures, *given], []) if isinstance(x, Op)]
+
+        def plain(value: Any) -> Any:
+            return (
+                self.live(value, (), sources) if is_function(value) else lower(self.tracer, value)
+            )
+
+        values = [plain(x) for x in given]
+        plain_options = {k: plain(x) for k, x in options.items()}
+        return calls.as_caller(solver, (self.live(f, args, sources), *values), plain_options)
 
     def plain(self, value: Any) -> Any:
         """The value without boxes; functions among the options work on plain values."""
-        if callable(value) and type(value) not in BOXES and not isinstance(value, type):
+        if is_function(value):
             closed, captures = self.close(value)
             values = [lower(self.tracer, x) for x in captures]
             return lambda *xs: closed.value(*xs, *values)
@@ -239,17 +399,30 @@ class Engine:
             )
         return record(self.tracer, self.site, primitive, operands, {})
 
-    def check(self, f: Any, xs: tuple[Any, ...], args: Any, captures: list[Any]) -> None:
-        """Make sure that ``f`` depends on nothing traced but its arguments and its captures."""
-        ops = self.tracer.tape.ops
-        start = len(ops)
-        args = args if isinstance(args, tuple) else (args,)
-        calls.call(self.tracer, self.site, f, (*xs, *args), {})
-        own: set[Op] = set(ops[start:])
-        known = own.union(*[{x} for x in operand(list(captures), []) if isinstance(x, Op)])
-        for op in ops[start:]:
+    def note_memory(self, ops: list[Op], value: Any) -> None:
+        """Raise where a function that is called back computes with what an earlier call of it has computed."""
+        todo = [*ops_in(operand([value], []))]
+        own = {op for op in ops if type(op.fn) is not Unfollowed}
+        seen = set(todo)
+        while todo:
+            op = todo.pop()
+            if op in self.made:
+                raise TraceError(
+                    f"{blame(self.site)}: the function given to {self.name} uses what it has computed when it was "
+                    "called before, so that it is not the same function at every place; leave out the memory"
+                )
+            new = [x for x in op.operands() if x not in seen] if op in own else []
+            seen.update(new)
+            todo += new
+        self.made.update(op for op in ops if op.kind == "call")
+        self.tracer.live.update(self.made)
+        self.used.update(seen, *[op.operands() for op in own])
+
+    def check(self, ops: list[Op]) -> None:
+        """Make sure that what a function has computed depends on nothing traced but what is known."""
+        for op in ops:
             for x in op.operands():
-                if x not in known and not (isinstance(x, Input) and x.role == "outside"):
+                if x not in self.known and not (isinstance(x, Input) and x.role == "outside"):
                     raise TraceError(
                         f"{blame(self.site)}: the function given to {self.name} uses a traced "
                         f"{type(primal(x)).__name__} that is neither an argument of it nor in its closure "
@@ -262,7 +435,10 @@ def called_back(
 ) -> Any:
     """Call a caller: its rule makes what it does explicit."""
     assert rule.function is not None
-    return rule.function(Engine(tracer, site, fn_name(fn)), *args, **kwargs)
+    try:
+        return rule.function(Engine(tracer, site, fn_name(fn)), *args, **kwargs)
+    except NotImplementedError as error:
+        raise NoRuleError(f"{blame(site)}: {error}") from error
 
 
 from . import calls  # noqa: E402  (calls and this module need each other)

@@ -24,6 +24,8 @@ def effect(
     tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Note something that was done to the outside."""
+    if tracer.tape.undo is not None:
+        return
     arrays: list[ArrayBox] = []
     leaf: Callable[[Any], Any] = as_it_is
     reads = tracer.reads

@@ -621,7 +621,7 @@ def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
     """What C code is given of the traced result of a special method."""
     from .protocols import given, plain_key
 
-    if name in ("__float__", "__complex__"):
+    if name in ("__float__", "__complex__", "__array__"):
         return given(box, f"{name}()")
     if name in ("__getattribute__", "__getattr__") and args[1].startswith("__array_"):
         return box.value  # NumPy asks for an attribute of its own protocols

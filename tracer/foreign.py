@@ -65,11 +65,12 @@ from .protocols import (
 )
 from .reads import HEAP_TYPE, Reads, static
 from .record import append, born, finish, has_box, operand, raised, record
+from .rehearsal import must_be_certain
 from .session import Tracer
 from .slots import is_object, kind_of, plain_of
 from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
-from .text import PRIVATE, STRINGS
+from .text import PRIVATE, STRINGS, by_users_codec
 from .through import read_cells, write_cells
 from .writers import is_home, is_shared, write_container, writes_to
 
@@ -236,6 +237,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         if target is not None and is_shared(tracer, target[1]):
             return write_container(tracer, site, *target)
     if makes_text(fn):
+        if tracer.reads is not None and by_users_codec(name, owner is None, args, kwargs):
+            tracer.reads.problem(f"{fn_name(fn)} asks a codec of the user's", site)
         return run(tracer, site, fn, args, kwargs)
     result = watched(fn, args, kwargs, site, seen=name in CREATING)
     if name in CREATING and tracer.reads is not None and isinstance(result, type):
@@ -596,6 +599,8 @@ def again(
     """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
     if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
         return tracer.drawn.pop(0)[1]
+    if tracer.tape.undo is not None and is_draw(fn):
+        must_be_certain(tracer, site, fn_name(fn))
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
@@ -694,7 +699,7 @@ def refresh(
         known = tracer.originals.get(id(shadow))
         elements = list(shadow.values() if isinstance(shadow, dict) else shadow)
         if known is not None and type(shadow) in (list, dict, deque, defaultdict, OrderedDict):
-            original = known[1]
+            original = known[1].copy()  # as of one moment, whatever other threads do to it
             traced = {id(plain_element(tracer, x)): x for x in elements}
             tuples = [x for x in elements if isinstance(x, (tuple, frozenset))]
 

@@ -27,6 +27,7 @@ from .kinds import has, isinstance
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
+from .rehearsal import remember
 from .session import Tracer, active
 from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
@@ -472,6 +473,7 @@ def put_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str, val
     if isinstance(value, ModuleType):  # a module is imported once, whoever asks
         return value
     plain = lower(tracer, value)
+    remember(tracer, scope, name)
     tracer.overlay[id(scope), name] = (scope, plain, value)
     attributes.show(tracer, id(scope), name, value)
     tracer.rebound = True
@@ -497,6 +499,7 @@ def remove_global(tracer: Tracer, site: Site, scope: dict[str, Any], name: str) 
     if own is not None:
         own.delete(tracer, site, name)
         return
+    remember(tracer, scope, name)
     attributes.show(tracer, id(scope), name, MISSING)
     if tracer.reads is not None:
         tracer.reads.problem(f"the global {name} is deleted", site)

@@ -122,7 +122,7 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
             return number
         return calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
-        return base(base.__iter__(value)) if has_length(tracer, site, value) else value
+        return base([*base.__iter__(value)]) if has_length(tracer, site, value) else value
     if base is deque:
         return [*iter(protocols.iterate_object(tracer, site, value))]
     return base.__str__(value) if base is str else value

@@ -25,6 +25,7 @@ from .outcome import Outcome, outcome
 from .pairs import settle_pairs
 from .places import OURS
 from .reads import Reads
+from .rehearsal import take_back
 from .session import Tracer, active
 from .structure import FIXED, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
@@ -84,6 +85,7 @@ def run(
     patience: int = 0,
     then: Callable[[Tracer, Run, Any], Any] | None = None,
     forward: bool = False,
+    rehearsal: bool = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -92,12 +94,14 @@ def run(
     are the results of impure calls that were made already, at the beginning of this run. With ``marks`` the tape
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
-    the run returns, as a part of the run. ``forward`` says that tangents are wanted of it.
+    the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
+    leaves nothing behind outside.
     """
     tape = Tape(*describe(f))
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
+    tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)
         tape.passages = tracer.loops.done
@@ -156,15 +160,20 @@ def run(
             done.outcome = outcome(tracer, result)
         must_be_whole(tape)
         settled = True
-        settle(tracer)
-        check_effects(tracer)
+        if rehearsal:
+            take_back(tracer)
+        else:
+            settle(tracer)
+            check_effects(tracer)
         done.value = lower(tracer, result, {}, final=True)
         if protect:
             keep_values(tracer)
         if tracer.pairs:
             settle_pairs(tracer)
     except BaseException as error:
-        if not settled:
+        if rehearsal:
+            take_back(tracer)
+        elif not settled:
             settle(tracer)
         if tracer.refusal is not None and not isinstance(error, KeyboardInterrupt):
             error = tracer.refusal  # the program may have caught it, or NumPy wrapped it

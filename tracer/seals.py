@@ -120,7 +120,7 @@ def advice_for(value: Any, kind: type) -> str | None:
     if kind in VIEWS and underlying(value) is not None:
         return "pass the dict itself"
     if isinstance(value, set) and kind is not set:
-        return "pass a list" if any(map(is_number, set.__iter__(value))) else None
+        return "pass a list" if any(map(is_number, [*set.__iter__(value)])) else None
     if is_one_number(value):
         return "convert it with float() before the call"
     if isinstance(value, BaseException):

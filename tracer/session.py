@@ -141,6 +141,7 @@ class Tracer:
         self.expanding = (
             False  # whether it traces a rule, for all calls with arguments of its types
         )
+        self.live: set[Op] = set()  # what functions have computed that solvers in C called back
         self.bodies: list[Any] = []  # primitives whose recorded rules are running
         self.pulling = 0  # how many functions of recorded rules a sweep is running
         self.pairs: list[Any] = []  # what such rules have returned in this run (see ``pairs``)

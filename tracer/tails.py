@@ -53,6 +53,8 @@ class Tail:
 
     def write_through(self, value: Any) -> None:
         """Append to the list itself."""
+        if self.tracer.tape.undo is not None:
+            return
 
         def append() -> None:
             self.original.append(border.lower(self.tracer, value))

@@ -266,6 +266,7 @@ class Tape:
         self.exits: dict[
             Op, list[tuple[Op, Op]]
         ] = {}  # by loop, what it has computed on the way out: ops after it, and its own
+        self.undo: list[Any] | None = None  # how to take back what a rehearsal has written
         self.overwritten: list[Op] | None = (
             None  # versions of arrays that were written to, if noted
         )

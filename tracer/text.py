@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 from typing import Any
 
 from .box import BOXES
@@ -132,3 +134,28 @@ def bare_all(value: Any) -> Any:
 
 
 from . import marks, session  # noqa: E402  (they need this module)
+
+# ---------------------------------------------------------------------------------------------- codecs
+
+OWN_HANDLERS = frozenset(
+    "strict ignore replace xmlcharrefreplace backslashreplace namereplace surrogateescape surrogatepass".split()
+)
+OWN_ENCODINGS = frozenset(aliases) | frozenset(aliases.values())
+
+
+def by_users_codec(name: str, method: bool, args: Any, kwargs: Any) -> bool:
+    """Whether a conversion between strings and bytes asks a codec, or a handler of errors, that a user registered.
+
+    Such a function may do anything; `name` is the callable's, and a ``method`` that comes unbound has its object first.
+    """
+    if name in ("encode", "decode"):
+        given = args[method:]
+    elif name in ("str", "bytes", "bytearray"):
+        given = args[1:]
+    else:
+        return False
+    encoding, errors = [*given, None, None][:2]
+    encoding, errors = kwargs.get("encoding", encoding), kwargs.get("errors", errors)
+    if isinstance(errors, str) and errors not in OWN_HANDLERS:
+        return True
+    return isinstance(encoding, str) and normalize_encoding(encoding).lower() not in OWN_ENCODINGS

@@ -26,7 +26,7 @@ def write_through(
     tracer: Tracer, shadow: Any, fn: Callable[..., Any], args: Any, kwargs: Any, again: bool
 ) -> None:
     """Do to an original what was done to its shadow; ``again`` says whether ``fn`` may be called once more."""
-    known = tracer.originals.get(id(shadow))
+    known = tracer.originals.get(id(shadow)) if tracer.tape.undo is None else None
     if known is None or known[1] is shadow or type(shadow) not in MUTABLE:
         return
     original = known[1]
@@ -74,6 +74,8 @@ def in_time(tracer: Tracer, original: Any, lower: Callable[[], None]) -> bool:
 
 def carry_over(tracer: Tracer, shadow: Any) -> None:
     """Let an original hold what its shadow holds."""
+    if tracer.tape.undo is not None:
+        return
     original = tracer.originals[id(shadow)][1]
     if original is not shadow and id(original) not in tracer.behind:
         border.sync(tracer, original, shadow, {id(shadow): (shadow, original)}, False)
@@ -96,7 +98,7 @@ def mirror_of(tracer: Tracer, original: Any) -> Any:
 
 def write_cells(tracer: Tracer) -> None:
     """Let variables of enclosing functions hold the numbers that the run has set them to: C code may call who looks."""
-    for cell, shadow in tracer.cells.values():
+    for cell, shadow in tracer.cells.values() if tracer.tape.undo is None else ():
         if id(cell) not in tracer.cells_known:
             continue
         held = contents(shadow)

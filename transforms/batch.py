@@ -22,8 +22,9 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.numpy_products import cross3, einsum_plan, kept_start, part_of
 from ..rules.numpy_shapes import on_diagonal
 from ..rules.numpy_ufuncs import methods
+from ..tracer.arrays import append_saved, save_value
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.tape import Op, Site, Tape, append, element, ops_in, primal, substitute
+from ..tracer.tape import Op, Site, Tape, element, ops_in, primal, substitute
 
 Rule = Callable[["Batch", Op], Any]
 rules: dict[Any, Rule] = {}
@@ -63,11 +64,12 @@ class Batch:
                 elif op.kind != "input":
                     op.tape = self.tape
                     self.tape.ops.append(op)
+                    save_value(self.tape, op)
 
     def do(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
         """Carry out one operation."""
         value = fn(*primal(args), **primal(kwargs))
-        return append(self.tape, fn, args, kwargs, value, self.site)
+        return append_saved(self.tape, fn, args, kwargs, value, self.site)
 
     def all_columns(self, op: Op) -> Any:
         """The op of all columns."""

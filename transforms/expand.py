@@ -37,6 +37,7 @@ from ..tracer.lifetimes import unlink
 from ..tracer.missing import no_rule
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
+from ..tracer.rehearsal import take_back
 from ..tracer.session import Tracer, active
 from ..tracer.source import Writer, compiled
 from ..tracer.tape import (
@@ -286,6 +287,8 @@ class Stage:
         self.tracer = Tracer(self.tape, reads=None if own else Reads())
         self.tracer.modules = MODULES
         self.tracer.expanding = True
+        if own and rule is not None:  # which has no effects of its own, but may be given functions
+            self.tape.undo = []
         self.inputs: list[Op] = []
         self.objects: list[Any] = []  # among the arguments
 
@@ -312,6 +315,7 @@ class Stage:
 
     def __exit__(self, *error: Any) -> None:
         active.tracer = self.before
+        take_back(self.tracer)
 
     def settle(self, value: Any) -> None:
         """Note what the rule looked at, and let the op's value stand for the rule's own computation of it."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..rules import registry
+from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import isinstance
 from ..tracer.lifetimes import unlink
@@ -29,7 +30,6 @@ from ..tracer.tape import (
     Op,
     Site,
     Tape,
-    append,
     element,
     fn_name,
     ops_in,
@@ -218,7 +218,7 @@ def replayed(small: Tape, inputs: list[Any], tape: Tape, site: Site) -> Any:
         if x.kind == "call":
             args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
             value = x.fn(*primal(args), **primal(kwargs))
-            known[x] = append(tape, x.fn, args, kwargs, value, site)
+            known[x] = append_saved(tape, x.fn, args, kwargs, value, site)
     return substitute(small.result, now)
 
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.arrays import append_saved
 from ..tracer.kinds import isinstance
-from ..tracer.tape import Op, Site, Tape, append, element, primal
+from ..tracer.tape import Op, Site, Tape, element, primal
 from .columns import Column, add_columns, fill_column, join_columns, make_column, take_column
 from .loops import LoopFunction
 from .patterns import alike
@@ -163,7 +164,7 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
     """An op for the column of some cotangents, of which those of ``values`` are the primals."""
 
     def append_to(fn: Any, args: tuple[Any, ...], value: Any) -> Op:
-        return append(tape, fn, args, {}, value, site)
+        return append_saved(tape, fn, args, {}, value, site)
 
     def is_part(x: Any) -> bool:
         """Whether something is an element of a column, or a row of an array (a number, as Python has it)."""

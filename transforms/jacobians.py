@@ -17,13 +17,14 @@ import numpy as np
 
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
+from ..tracer.arrays import append_saved
 from ..tracer.errors import TraceError
 from ..tracer.kinds import isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild, sources
-from ..tracer.tape import Input, Op, Tape, append, primal
+from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import entrance, fold
 from .api import forgiving, inner_run, note_decisions
 from .batch import Batch
@@ -135,7 +136,7 @@ class Blocks:
 
     def do(self, fn: Any, *args: Any, **kwargs: Any) -> Op:
         value = fn(*primal(args), **primal(kwargs))
-        return append(self.tracer.tape, fn, args, kwargs, value, self.site)
+        return append_saved(self.tracer.tape, fn, args, kwargs, value, self.site)
 
     def computed(self) -> dict[Op, Any]:
         """For each variable on the other side its derivatives by all units, along a leading axis."""

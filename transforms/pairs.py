@@ -23,7 +23,7 @@ import numpy as np
 from ..rules.broadcasting import broadcast_like
 from ..rules.registry import Rule, lookup
 from ..tracer import calls, protocols
-from ..tracer.arrays import save
+from ..tracer.arrays import append_saved, save
 from ..tracer.box import BOXES, ArrayBox
 from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
@@ -465,7 +465,7 @@ def replay(linear: Linear, inputs: list[Any], tape: Tape) -> Any:
         if op.kind == "call":
             args, kwargs = (substitute(x, known.__getitem__) for x in (op.args, op.kwargs))
             value = op.fn(*primal(args), **primal(kwargs))
-            known[op] = append(tape, op.fn, args, kwargs, value, op.site)
+            known[op] = append_saved(tape, op.fn, args, kwargs, value, op.site)
     return substitute(linear.tape.result, known.__getitem__)
 
 

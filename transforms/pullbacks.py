@@ -86,7 +86,7 @@ def traced_pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Any]:
     """`pullback` for rules, of which no program is kept."""
     if active.tracer is not None:
         return inner_pullback(active.tracer, f, args, {}, False)
-    done = run(f, args, {})
+    done = run(f, args, {}, rehearsal=True)
     return done.value, Pullback(done)
 
 

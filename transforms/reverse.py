@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
+from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError
 from ..tracer.kinds import isinstance
 from ..tracer.places import blame
@@ -440,7 +441,7 @@ class Recorded(Machine):
                     value = x.fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
                     raise refusal(op, error) from error
-                known[x] = append(self.tape, x.fn, args, kwargs, value, op.site)
+                known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
         for i, form, d in zip(
             expansion.wanted, expansion.forms, expansion.tape.result, strict=True
         ):
@@ -455,4 +456,4 @@ class Recorded(Machine):
             self.accumulate(leaves[i], d)
 
     def call(self, fn: Any, args: tuple[Any, ...]) -> Op:
-        return append(self.tape, fn, args, {}, fn(*primal(args)), self.site)
+        return append_saved(self.tape, fn, args, {}, fn(*primal(args)), self.site)
