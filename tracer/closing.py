@@ -29,7 +29,7 @@ from .escape import code_of
 from .frames import MAPPINGS, MUTABLE, NATIVE, items_of, made, option_of
 from .intrinsic import intrinsic
 from .kinds import attribute, isinstance, own_dict
-from .places import LIBRARY, blame
+from .places import LIBRARY, OURS, blame
 from .record import operand, record
 from .run import run
 from .seals import Held, Unfollowed, tied_to
@@ -111,13 +111,16 @@ class Mapping:
         One of a library is left as it is, unless it holds what is to be replaced.
         """
         self.memo[id(fn)] = (fn, fn)  # what it calls itself by may stay, if it holds nothing
-        users = not fn.__code__.co_filename.startswith(LIBRARY)
+        if registry.lookup(fn) is not None:  # it is known by its identity
+            return fn
+        users = not fn.__code__.co_filename.startswith((*LIBRARY, *OURS))
         if not users and not holds(fn):
             return fn
         cells = fn.__closure__ and tuple(types.CellType() for _ in fn.__closure__)
         scope: dict[str, Any] = {} if users else fn.__globals__
         new = FunctionType(code_of(fn), scope, fn.__name__, None, cells)
         new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
+        vars(new).update(vars(fn))
         self.memo[id(fn)] = (fn, new)
         for name in names_in(fn.__code__) if users else ():
             if name in fn.__globals__:

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from wengert import TraceError, WengertError, grad, jvp, pullback, value_and_grad
+from wengert import TraceError, WengertError, custom_rule, grad, jvp, pullback, value_and_grad
 
 optimize = pytest.importorskip("scipy.optimize")
 integrate = pytest.importorskip("scipy.integrate")
@@ -347,3 +347,18 @@ def test_values_stay_what_they_were_where_an_inner_derivative_needs_them():
     before = back(np.ones(2))[0].copy()
     x[...] = 77.0
     assert np.array_equal(back(np.ones(2))[0], before)
+
+
+def test_functions_keep_their_rules():
+    @custom_rule
+    def cube(t):
+        return t**3, lambda d: (30.0 * t * t * d,)  # ten times as much, to be told apart
+
+    def f(x):
+        return integrate.quad(lambda t: cube(x) * t, 0.0, 1.0)[0]
+
+    def inner(x):
+        return integrate.quad(lambda t: grad(lambda y: y**3)(x) * t, 0.0, 1.0)[0]
+
+    assert math.isclose(grad(f)(2.0), 60.0)
+    assert math.isclose(grad(inner)(2.0), 6.0)

@@ -510,7 +510,7 @@ def test_a_rule_inside_a_solver():
     def noisy_cube(x):
         return x**3, lambda d: (3 * x * x * d * random.random(),)
 
-    with pytest.raises((TraceError, NoRuleError), match="more than to compute"):
+    with pytest.raises((TraceError, NoRuleError), match="asked again"):
         grad(lambda a: optimize.brentq(lambda x: noisy_cube(x) - a, 0.0, 5.0))(8.0)
 
 
