@@ -8,6 +8,7 @@ coefficients, and its coefficients in the data: for these, the knots are constan
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,9 @@ def evaluated_b(engine, self, x, nu=0, extrapolate=None):
     if extrapolate is None:
         extrapolate = self.extrapolate
     k = engine.plain(self.k)
+    count = len(engine.plain(t)) - k - 1
+    if np.shape(engine.plain(c))[0] > count:  # `splrep` fills up the coefficients with zeros
+        c = engine.record(operator.getitem, c, slice(count))
     return engine.record(bspline, t, c, k, x, engine.plain(nu), extrapolate)
 
 

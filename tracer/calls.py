@@ -34,13 +34,13 @@ from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly
-from .foreign import is_structural, opaque, structural
+from .foreign import is_structural, opaque, structural, unknown
 from .intrinsic import Intrinsic
 from .kinds import attribute, hashes_natively, isinstance
 from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
-from .places import blame, is_library, user_frame
+from .places import LIBRARY, OURS, blame, is_library, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
@@ -271,6 +271,7 @@ def primitive(
         result = pairs.call(tracer, site, fn, rule, args, kwargs)
         if result is not NotImplemented:
             return result
+    users = type(fn) is FunctionType and may_do_anything(fn, rule)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
@@ -279,13 +280,19 @@ def primitive(
         except Exception as error:
             raised(tracer, site, error)
             raise
-        return born(tracer, site, fn, args, kwargs, value, pure=True)
+        start = len(tracer.tape.ops)
+        result = born(tracer, site, fn, args, kwargs, value, pure=not users)
+        if users and tracer.reads is not None:
+            unknown(tracer, site, fn, args, kwargs, value, start)
+        return result
     if rule.kind == registry.QUERY:
         if tracer.reads is not None:
             note_looks(tracer.reads, fn)
         return fn(*map(as_it_lies, args), **{k: as_it_lies(x) for k, x in kwargs.items()})
     start = len(tracer.tape.ops)
     result = record(tracer, site, fn, args, kwargs)
+    if users and tracer.reads is not None:
+        note_users(tracer.reads, tracer.tape.ops[start:], fn, rule, site)
     if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
         if not registry.is_ours(rule.function):  # the identity, with a derivative that is another's
             return pairs.returned(tracer, site, fn, args, kwargs, result)
@@ -293,6 +300,20 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def may_do_anything(fn: FunctionType, rule: registry.Rule) -> bool:
+    """Whether a function that is not looked into is the user's, and nobody has declared that it only computes."""
+    undeclared = rule.kind == registry.NONDIFF or hasattr(rule.function, "numeric")
+    return undeclared and not code_of(fn).co_filename.startswith((*LIBRARY, *OURS))
+
+
+def note_users(reads: Reads, ops: list[Any], fn: Any, rule: registry.Rule, site: Site) -> None:
+    """Note that a program calls such a function: at each call, and with the world as it is at that moment."""
+    if rule.kind == registry.NONDIFF and ops and ops[0].fn is fn:
+        reads.impure[ops[0]] = None
+    else:
+        reads.problem(f"{fn.__name__}, which is not looked into, may do or read anything", site)
 
 
 def note_looks(reads: Reads, fn: Any) -> None:

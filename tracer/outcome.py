@@ -94,6 +94,12 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         reader.problem("an array is written to when the outside has it already")
     for cell, shadow in list(tracer.cells.values()):
         reader.cell(cell, shadow, found)
+    users = next((op for op in reader.reads.impure if type(op.fn) is types.FunctionType), None)
+    if users is not None and (
+        found.arrays or found.cells or any(op.kind == "effect" for op in tracer.tape.ops)
+    ):  # which programs do at the end
+        name = users.fn.__name__
+        reader.problem(f"{name}, which is not looked into, may read what the function writes")
     for done in tracer.tape.ops:
         if done.kind == "effect" and done.args and isinstance(done.args[0], type):
             reader.inherited(done.args[0], done.args[1])

@@ -36,8 +36,9 @@ def numeric_rule(fn: F) -> F:
 
     Arguments and value are real numbers, or arrays of them. The derivative is slow, some 20 calls of ``fn`` for each
     element of each argument; it has some ten digits in double precision where ``fn`` is smooth; and there is none of
-    second order. So the first time that it is needed a `NumericRuleWarning` names ``fn``. Returns ``fn``, and serves as
-    a decorator as well. For an exact rule see `rrule` and `custom_rule`.
+    second order. ``fn`` is taken to do nothing but compute from its arguments: the differences are taken when the
+    derivative is asked for, in the world of that moment. The first time that it is needed a `NumericRuleWarning` names
+    ``fn``. Returns ``fn``, and serves as a decorator as well. For an exact rule see `rrule` and `custom_rule`.
 
     Raises TypeError if ``fn`` is no callable or has a rule. At the derivative, `NoRuleError` says if an argument or the
     value is of another kind, if the differences do not converge, or that a second derivative was asked for.
@@ -72,6 +73,7 @@ def numeric_rule(fn: F) -> F:
 
         return y, pullback
 
+    rule.numeric = True  # type: ignore[attr-defined]
     if slope.signature is not None:
         rule.__signature__ = slope.signature  # type: ignore[attr-defined]
     register([fn], Rule(RRULE, rule))

@@ -65,3 +65,10 @@ def test_second_order(case):
 def test_places_of_the_data_of_a_b_spline_are_named():
     with pytest.raises(NoRuleError, match="places of the data"):
         grad(lambda x: interpolate.make_interp_spline(x, Y)(0.4))(X)
+
+
+def test_coefficients_that_are_filled_up():
+    x = np.linspace(0.0, 3.0, 9)
+    t, c, k = interpolate.splrep(x, np.sin(x))
+    slope = grad(lambda z: interpolate.BSpline(t, c, k)(z))(1.3)
+    assert slope == pytest.approx(interpolate.BSpline(t, c, k)(1.3, 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import NoRuleError, grad, pullback
+from wengert import NoRuleError, grad, hvp, jvp, pullback
 
 linalg = pytest.importorskip("scipy.linalg")
 
@@ -166,3 +166,17 @@ def test_singular_values_beside_whole_bases():
     _, back = pullback(lambda a: linalg.svd(a)[1], TALL)
     u, _, vh = np.linalg.svd(TALL, full_matrices=False)
     np.testing.assert_allclose(back(np.ones(2))[0], u @ vh)
+
+
+def test_the_derivative_of_a_logarithm_draws_nothing():
+    def f(m):
+        return linalg.logm(m @ m.T + np.eye(2))[0, 0]
+
+    m = np.array([[2.0, 1.0], [0.5, 3.0]])
+    np.random.seed(0)
+    f(m)
+    expected = np.random.rand()
+    for ask in (lambda: grad(f)(m), lambda: jvp(f, (m,), (m,)), lambda: hvp(f, (m,), (m,))):
+        np.random.seed(0)
+        ask()
+        assert np.random.rand() == expected

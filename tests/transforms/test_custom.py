@@ -20,6 +20,7 @@ from wengert import (
     explain,
     grad,
     jit,
+    nondiff,
     numeric_rule,
     pullback,
     stop_gradient,
@@ -454,3 +455,52 @@ def test_differences(f, slope, x):
     found = derivative(lambda t: f(x + t), x)
     assert found.value == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert abs(found.value - expected) <= 20 * found.doubt + 1e-13 * abs(expected)
+
+
+def test_what_a_function_without_derivative_does_happens_at_each_call():
+    done = []
+    held = {"k": 1.0}
+
+    @nondiff
+    def quiet():
+        done.append(1)
+        return held["k"]
+
+    @nondiff
+    def noted(x):
+        done.append(float(x))
+
+    def f(x):
+        noted(x)
+        return quiet() * x
+
+    def writes(x):
+        held["k"] = 2.0
+        y = quiet() * x
+        held["k"] = 50.0
+        return y
+
+    for i in range(6):
+        held["k"] = 1.0 + i
+        done.clear()
+        assert value_and_grad(f)(1.5) == (1.5 * (1.0 + i), 1.0 + i)
+        assert done == [1.5, 1]
+        assert value_and_grad(writes)(1.5) == (3.0, 2.0)
+
+
+def test_a_numeric_rule_sees_what_the_function_wrote():
+    held = {"k": 1.0}
+
+    @numeric_rule
+    def cubed(x):
+        return x**3 * held["k"]
+
+    def f(x):
+        held["k"] = 2.0
+        y = cubed(x)
+        held["k"] = 50.0
+        return y
+
+    with warnings.catch_warnings(action="ignore"):
+        for _ in range(6):
+            assert value_and_grad(f)(1.0)[0] == 2.0
