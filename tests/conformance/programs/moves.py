@@ -201,9 +201,11 @@ def piece_of(gradient: Any, key: Any, item: Any, path: str) -> Any:
     """The part of a gradient that belongs to a member."""
     try:
         if isinstance(gradient, list | tuple | deque) and isinstance(key, int):
-            return gradient[key]
+            return (members(gradient) or {})[
+                key
+            ]  # for the class may have a `__getitem__` of its own
         if isinstance(gradient, dict):
-            return gradient.get(key)
+            return dict.get(gradient, key)
         return getattr(gradient, key)
     except (LookupError, AttributeError, TypeError):
         raise Unlike(f"{path}: nothing for {key!r} in {gradient!r}") from None

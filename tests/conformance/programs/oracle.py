@@ -35,6 +35,7 @@ LINES = 1500  # a call that runs more is not worth its time
 ROUNDING = (
     1e-9  # gradients of two modes may differ by so much: a reverse sweep may choose its order
 )
+COARSE = 1e-3  # where single precision is at work
 NEAR = 1e-5  # and from differences by so much
 
 
@@ -149,6 +150,7 @@ def play_mode(
     """The records of a mode, how many calls programs answered, and what the engine left behind."""
 
     def ask(f: Any, args: Any, kwargs: Any, number: int, record: Record) -> Any:
+        record.coarse = any(map(is_coarse, (*args, *kwargs.values())))
         record.answer = WAYS[ways[number]](f, args, kwargs, number)
         return record.answer.value
 
@@ -238,16 +240,17 @@ def compare_modes(played: dict[str, list[Record]]) -> Difference | None:
             if a.refused is not None or a.answer is None or b.answer is None:
                 continue
             for part in ("gradients", "tangent"):
-                found = where_unlike(getattr(a.answer, part), getattr(b.answer, part))
+                x, y = getattr(a.answer, part), getattr(b.answer, part)
+                found = where_unlike(x, y, COARSE if a.coarse else ROUNDING)
                 if found is not None:
                     return Difference(f"{first}/{name}", "gradient", number, found)
     return None
 
 
-def where_unlike(a: Any, b: Any, path: str = "") -> str | None:
+def where_unlike(a: Any, b: Any, rounding: float = ROUNDING) -> str | None:
     """Where two structures of gradients differ by more than rounding, in words."""
     scale = largest(b)
-    return unlike(a, b, scale if math.isfinite(scale) else 1.0, path)
+    return unlike(a, b, scale if math.isfinite(scale) else 1.0, rounding, "")
 
 
 def largest(x: Any) -> float:
@@ -257,14 +260,14 @@ def largest(x: Any) -> float:
     return max([largest(item) for item in (members(x) or {}).values()], default=0.0)
 
 
-def unlike(a: Any, b: Any, scale: float, path: str) -> str | None:
+def unlike(a: Any, b: Any, scale: float, rounding: float, path: str) -> str | None:
     if type(a).__name__ != type(b).__name__:
         return f"{path}: {a!r} is a {type(a).__name__} and not {b!r}"
     if isinstance(b, np.ndarray) or is_number(b):
         x, y = np.asarray(a), np.asarray(b)
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             return f"{path}: {x.dtype}{x.shape} and not {y.dtype}{y.shape}"
-        rounding = ROUNDING if x.dtype.itemsize >= 8 else 1e-3
+        rounding = rounding if x.dtype.itemsize >= 8 else COARSE
         if not np.allclose(x, y, rtol=rounding, atol=rounding * scale, equal_nan=True):
             return f"{path}: {a!r} and not {b!r}"
         return None
@@ -274,7 +277,7 @@ def unlike(a: Any, b: Any, scale: float, path: str) -> str | None:
     if list(inside) != list(other):
         return f"{path}: {list(inside)} and not {list(other)}"
     for key in inside:
-        found = unlike(inside[key], other[key], scale, f"{path}[{key!r}]")
+        found = unlike(inside[key], other[key], scale, rounding, f"{path}[{key!r}]")
         if found is not None:
             return found
     return None

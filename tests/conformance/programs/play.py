@@ -61,6 +61,7 @@ class Record:
             False  # how deep a recursion without end goes is nobody's to say: a play ends there
         )
         self.answer: Any = None  # of the engine, with derivatives
+        self.coarse = False  # whether arguments are of single precision
         self.path: Any = None
 
 
