@@ -318,7 +318,7 @@ class Writing:
             op.tape.overwritten.append(op)
         memory = self.box.memory
         if op.tape.undo is not None:
-            op.tape.undo.append(partial(np.copyto, memory.owner, memory.owner.copy()))
+            op.tape.undo.append(partial(restore, memory, memory.owner.copy()))
         self.writes = memory.writes
         again = [x for x in op.tape.again if lies_in(x.value, memory)]
         self.moved = [(old, old.value) for old in (*memory.saved, *again)]
@@ -334,6 +334,14 @@ class Writing:
                 old.value = value
                 if old not in old.tape.again:
                     memory.saved.append(old)
+
+
+def restore(memory: Memory, before: Any) -> None:
+    """Take back what was written to an array; values that are still needed move out of its way."""
+    for old in memory.saved:
+        old.value = kept_copy(old.value)
+    memory.saved.clear()
+    np.copyto(memory.owner, before)
 
 
 def commit(box: ArrayBox, op: Op) -> None:

@@ -449,6 +449,9 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
     target = args[0]
     if type(target) is not ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)
+    if not target.value.flags.writeable:
+        plain = {k: primal(operand(x, [])) for k, x in kwargs.items()}
+        plainly(fn, [primal(operand(x, [])) for x in args], plain)  # raises what NumPy raises
     new = call(tracer, site, rule.function, args, kwargs)
     if type(new) is ArrayBox:
         write_all(target, new.op, site)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import equivalents, registry
+from ..rules.mutation import setitem
 from .arrays import kept_copy
 from .border import boxes_behind, enter, lower
 from .box import BOXES, Box
@@ -59,9 +60,10 @@ class Mapping:
     has those that were met.
     """
 
-    def __init__(self, leaf: Callable[[Any], Any], own: Iterable[Any] = ()) -> None:
+    def __init__(self, leaf: Callable[[Any], Any], own: Iterable[Any] | None = None) -> None:
         self.leaf = leaf
-        self.own = {id(x) for x in own}
+        self.again = own is not None  # of a copy: what is in its arrays is kept already
+        self.own = {id(x) for x in own or ()}
         self.copies: list[Any] = []
         self.memo: dict[int, tuple[Any, Any]] = {}  # id of a value: it, and what it has become
         self.watched: list[Any] = []
@@ -80,7 +82,7 @@ class Mapping:
             parts = {key: self(x) for key, x in items_of(value, kind)}
             if self.differ(parts.values(), value if kind not in MAPPINGS else value.values(), kind):
                 new = made(kind, parts, option_of(value))
-        elif kind is np.ndarray:
+        elif kind is np.ndarray and not self.again:
             new = kept_copy(value)
         elif kind is functools.partial:
             whole = (value.func, value.args, value.keywords)
@@ -404,19 +406,26 @@ class Engine:
 
     def note_memory(self, ops: list[Op], value: Any) -> None:
         """Raise where a function that is called back computes with what an earlier call of it has computed."""
-        todo = [*ops_in(operand([value], []))]
         own = {op for op in ops if type(op.fn) is not Unfollowed}
-        seen = set(todo)
+        todo: list[tuple[Op, Any]] = [(op, None) for op in ops_in(operand([value], []))]
+        seen = {op for op, _ in todo}
         while todo:
-            op = todo.pop()
+            op, written = todo.pop()
             if op in self.made:
                 raise TraceError(
                     f"{blame(self.site)}: the function given to {self.name} uses what it has computed when it was "
                     "called before, so that it is not the same function at every place; leave out the memory"
                 )
-            new = [x for x in op.operands() if x not in seen] if op in own else []
-            seen.update(new)
-            todo += new
+            if op not in own:
+                continue
+            operands = op.operands()
+            if op.fn is setitem and isinstance(op.args[0], Op):
+                written = np.zeros(np.shape(op.value), bool) if written is None else written.copy()
+                written[primal(op.args[1])] = True
+                todo += [(op.args[0], written)] if not written.all() else []
+                operands = [x for x in operands if x is not op.args[0]]
+            todo += [(x, None) for x in operands if x not in seen]
+            seen.update(operands)
         self.made.update(op for op in ops if op.kind == "call")
         self.tracer.live.update(self.made)
         self.used.update(seen, *[op.operands() for op in own])

@@ -161,11 +161,14 @@ def run(
         must_be_whole(tape)
         settled = True
         if rehearsal:
+            done.value = kept(lower(tracer, result, {}, final=True))
+            for op in ops_in(tape.result):
+                op.value = kept(op.value)
             take_back(tracer)
         else:
             settle(tracer)
             check_effects(tracer)
-        done.value = lower(tracer, result, {}, final=True)
+            done.value = lower(tracer, result, {}, final=True)
         if protect:
             keep_values(tracer)
         if tracer.pairs:
@@ -280,6 +283,14 @@ def keep_values(tracer: Tracer) -> None:
     for op in tracer.tape.again:
         if isinstance(op.value, np.ndarray) and id(owner_of(op.value)) in owners:
             op.value = kept_copy(op.value)
+
+
+def kept(value: Any) -> Any:
+    """A result with copies of its arrays, which may lie in memory that a rehearsal will restore."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return kind([kept(x) for x in value])
+    return kept_copy(value) if kind is np.ndarray else value
 
 
 def describe(f: Any) -> tuple[str, Site]:

@@ -362,3 +362,20 @@ def test_functions_keep_their_rules():
 
     assert math.isclose(grad(f)(2.0), 60.0)
     assert math.isclose(grad(inner)(2.0), 6.0)
+
+
+@pytest.mark.parametrize("where", ["inside", "outside"])
+def test_a_buffer_that_is_written_anew_at_each_call(where):
+    def f(x):
+        into = np.zeros(2) if where == "inside" else buffer[:2]
+
+        def rate(y, t):
+            into[0] = y[1]
+            into[1] = -x * y[0]
+            return into
+
+        return integrate.odeint(rate, [1.0, 0.0], [0.0, 1.0], rtol=1e-10, atol=1e-10)[-1, 0]
+
+    found, slope = value_and_grad(f)(1.5)
+    assert found == f(1.5)
+    assert math.isclose(slope, (f(1.5 + 1e-5) - f(1.5 - 1e-5)) / 2e-5, rel_tol=1e-5)

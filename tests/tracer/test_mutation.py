@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, assert_close, assert_same, check, numeric_grad
-from wengert import grad, pullback
+from wengert import grad, pullback, value_and_grad
 
 case = Cases()
 
@@ -827,3 +827,23 @@ def prefix_sums_in_place(v):
         v[step:] += v[:-step].copy()
         step *= 2
     return v * v
+
+
+def test_what_numpy_says_of_an_array_that_is_not_to_be_written_to():
+    fixed = np.array([0.5, 2.0])
+    fixed.flags.writeable = False
+
+    def f(x, write):
+        try:
+            write(fixed)
+        except ValueError as error:
+            return x * len(str(error))
+
+    for write in (
+        lambda a: np.add.at(a, 0, 3.0),
+        lambda a: a.fill(1.0),
+        lambda a: np.put(a, [0], 1.0),
+        lambda a: a.sort(),
+        lambda a: np.copyto(a, 1.0),
+    ):
+        assert value_and_grad(f)(2.0, write)[0] == f(2.0, write)
