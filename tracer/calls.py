@@ -27,7 +27,7 @@ import numpy as np
 
 from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots
-from .arrays import current, kept_copy, refusing, write_all
+from .arrays import refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured
 from .box import BOXES, ArrayBox
@@ -43,7 +43,7 @@ from .origins import dependent
 from .places import LIBRARY, OURS, blame, is_library, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import append, born, box, has_box, operand, raised, record
+from .record import append, born, has_box, operand, raised, record
 from .session import Tracer, intrinsics, untraced
 from .slots import is_object, is_python, plain_of
 from .slots import special as special_method
@@ -223,7 +223,8 @@ def primitive(
         and any(map(PERMISSIONS.__contains__, kwargs))
         and registry.package_of(fn).partition(".")[0] in ("scipy", "numpy")
     ):
-        return overwriting(tracer, site, fn, rule, args, kwargs)
+        # The leave to destroy an argument; a gradient may still ask for it.
+        kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
     if fn is pow:
         args, kwargs = of_pow(args, kwargs)
     if has_out(fn, args, kwargs):
@@ -313,45 +314,6 @@ def note_users(reads: Reads, ops: list[Any], fn: Any, rule: registry.Rule, site:
         reads.impure[ops[0]] = None
     else:
         reads.problem(f"{fn.__name__}, which is not looked into, may do or read anything", site)
-
-
-def overwriting(
-    tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
-) -> Any:
-    """A call that may overwrite its arguments: it leaves them alone here, for a derivative may still ask for them.
-
-    What plain Python would find there afterwards is put there; it has no derivative.
-    """
-    options = {k: x for k, x in kwargs.items() if k not in PERMISSIONS}
-    found = []
-    if any(kwargs[k] for k in kwargs if k not in options):
-        given, keywords = operand(args, []), operand(kwargs, [])
-        for which, x in (*enumerate(args), *options.items()):
-            if type(x) is ArrayBox and x.value.flags.writeable:
-                left = Left(fn, which)
-                value = left(*primal(given), **primal(keywords))
-                if value.tobytes() != x.value.tobytes():
-                    op = append(tracer.tape, left, given, keywords, value, site)
-                    found.append((x, box(tracer, op, []), current(x)))
-    result = call(tracer, site, fn, args, options)
-    for x, left_over, source in found:
-        held = seals.Held(fn.__name__, functools.partial(list, (source,)), x)
-        write_array_item(x, Ellipsis, seals.tied_to(tracer, site, held, left_over).op, site)
-    return result
-
-
-class Left:
-    """What a function that may overwrite its arguments leaves in the place of one of them."""
-
-    def __init__(self, fn: Any, which: int | str) -> None:
-        self.fn, self.which = fn, which
-        self.__name__ = f"what {fn.__name__} leaves behind"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        own = [kept_copy(x) if isinstance(x, np.ndarray) else x for x in args]
-        options = {k: kept_copy(x) if isinstance(x, np.ndarray) else x for k, x in kwargs.items()}
-        self.fn(*own, **options)
-        return own[self.which] if isinstance(self.which, int) else options[self.which]
 
 
 def note_looks(reads: Reads, fn: Any) -> None:
@@ -904,7 +866,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
 
 
 from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import cached, closing, debugger, hooks, pairs, reading, seals  # noqa: E402
+from . import cached, closing, debugger, hooks, pairs, reading  # noqa: E402
 from . import draws as _draws  # noqa: E402, F401
 from . import errstate as _errstate  # noqa: E402, F401
 from . import stack as _stack  # noqa: E402, F401
