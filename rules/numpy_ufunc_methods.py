@@ -64,7 +64,21 @@ def _where(step: Any, mask: Any) -> Any:
     return masked
 
 
+def leaves_out(ufunc: np.ufunc) -> bool:
+    """Whether the reduction of a vector by this NumPy is something other than the fold of its elements.
+
+    Those of ``power`` and ``arctan2`` may combine the first one with the last.
+    """
+    x = np.array([1.1, 1.2, 1.3])
+    try:
+        return bool(ufunc.reduce(x) != ufunc(ufunc(x[0], x[1]), x[2]))
+    except TypeError:  # it is not for floats
+        return False
+
+
 def _reduce(ufunc: np.ufunc, step: Any) -> None:
+    skipping = leaves_out(ufunc)
+
     @rrule(ufunc.reduce)
     def reduce(
         array,
@@ -96,6 +110,10 @@ def _reduce(ufunc: np.ufunc, step: Any) -> None:
             for one, element in zip(steps, elements, strict=True):
                 running, back = one(running, element)
                 backs.append(back)
+            if skipping and not np.allclose(running, np.reshape(z, shape[:-1]), equal_nan=True):
+                raise NotImplementedError(
+                    f"NumPy's {ufunc.__name__}.reduce leaves elements out here"
+                )
             last = np.reshape(dz, shape[:-1])
             parts = unfold(backs, first, elements, [*[None] * len(backs), last])
             dinitial = unbroadcast(parts[0], initial) if given else None

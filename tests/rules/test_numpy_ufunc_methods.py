@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import pullback
+from wengert import NoRuleError, grad, pullback
 
 case = Table()
 
@@ -113,3 +113,17 @@ def test_nothing_reduces_to_the_identity(name):
 def test_equal_elements_share_the_cotangent_of_their_hypotenuse():
     _, back = pullback(np.hypot.reduce, np.zeros(3))
     np.testing.assert_array_equal(back(1.0)[0], 0.0)
+
+
+@pytest.mark.parametrize("ufunc", [np.power, np.arctan2, np.hypot])
+def test_a_reduction_that_is_no_fold_has_no_gradient(ufunc):
+    """Some versions of NumPy leave elements out, and that is not what the rule differentiates."""
+    x = np.array([1.1, 1.2, 1.3, 1.4])
+    fold = ufunc(ufunc(ufunc(x[0], x[1]), x[2]), x[3])
+    if np.isclose(ufunc.reduce(x), fold, rtol=1e-12):
+        steps = 1e-6 * np.eye(4)
+        slopes = [(ufunc.reduce(x + e) - ufunc.reduce(x - e)) / 2e-6 for e in steps]
+        assert grad(ufunc.reduce)(x) == pytest.approx(slopes, rel=1e-6)
+    else:
+        with pytest.raises(NoRuleError, match="leaves elements out"):
+            grad(ufunc.reduce)(x)

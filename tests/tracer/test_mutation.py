@@ -840,7 +840,7 @@ def test_what_numpy_says_of_an_array_that_is_not_to_be_written_to():
             return x * len(str(error))
 
     for write in (
-        lambda a: np.add.at(a, 0, 3.0),
+        *([lambda a: np.add.at(a, 0, 3.0)] if np.__version__ >= "2.5" else []),  # older ones write
         lambda a: a.fill(1.0),
         lambda a: np.put(a, [0], 1.0),
         lambda a: a.sort(),

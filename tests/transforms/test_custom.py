@@ -457,7 +457,7 @@ def test_differences(f, slope, x):
     assert abs(found.value - expected) <= 20 * found.doubt + 1e-13 * abs(expected)
 
 
-def test_what_a_function_without_derivative_does_happens_at_each_call():
+def test_what_a_function_without_derivative_does_happens_at_each_call(registered):
     done = []
     held = {"k": 1.0}
 
@@ -488,7 +488,7 @@ def test_what_a_function_without_derivative_does_happens_at_each_call():
         assert value_and_grad(writes)(1.5) == (3.0, 2.0)
 
 
-def test_a_numeric_rule_sees_what_the_function_wrote():
+def test_a_numeric_rule_sees_what_the_function_wrote(registered):
     held = {"k": 1.0}
 
     @numeric_rule
