@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,6 +31,7 @@ from .intrinsic import intrinsic
 from .kinds import attribute, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
 from .record import operand, record
+from .remembered import Read, filled, names_in, own_code
 from .run import run
 from .seals import Held, Unfollowed, tied_to
 from .session import Tracer, active, untraced
@@ -56,8 +56,8 @@ class Mapping:
     """Gives values with ``leaf(x)`` in the place of each box or hole that they hold.
 
     Containers, arrays and the user's functions are copied: the copies keep what there is now. An object that holds no
-    box is left as it is, for it may be known by its identity, unless it is a copy itself, one of ``own``; ``watched``
-    has those that were met.
+    box is left as it is, for it may be known by its identity, unless it is a copy itself, one of ``own``; ``met`` has
+    those, and the classes and modules, that were met, ``codes`` the code of the functions.
     """
 
     def __init__(self, leaf: Callable[[Any], Any], own: Iterable[Any] | None = None) -> None:
@@ -66,7 +66,8 @@ class Mapping:
         self.own = {id(x) for x in own or ()}
         self.copies: list[Any] = []
         self.memo: dict[int, tuple[Any, Any]] = {}  # id of a value: it, and what it has become
-        self.watched: list[Any] = []
+        self.met: list[Any] = []
+        self.codes: list[types.CodeType] = []
 
     def __call__(self, value: Any) -> Any:
         kind = type(value)
@@ -91,6 +92,7 @@ class Mapping:
                 new = functools.partial(func, *args, **keywords)
         elif kind is types.MethodType:
             owner = self(value.__self__)
+            self.met.append(value.__func__)  # which may be that of a class, and stays
             new = value if owner is value.__self__ else types.MethodType(value.__func__, owner)
         elif type(own_dict(value)) is dict and not callable_only(value):
             if holds(value) or id(value) in self.own:
@@ -98,7 +100,9 @@ class Mapping:
                 self.copies.append(new)
                 own_dict(new).update({name: self(x) for name, x in own_dict(value).items()})
             else:
-                self.watched.append(value)
+                self.met.append(value)
+        elif own_dict(value) is None or callable_only(value):
+            self.met.append(value)
         self.memo[id(value)] = (value, new)
         return new
 
@@ -118,13 +122,15 @@ class Mapping:
         users = not fn.__code__.co_filename.startswith((*LIBRARY, *OURS))
         if not users and not holds(fn):
             return fn
+        code = own_code(fn)
+        self.codes.append(code)
         cells = fn.__closure__ and tuple(types.CellType() for _ in fn.__closure__)
         scope: dict[str, Any] = {} if users else fn.__globals__
         new = FunctionType(code_of(fn), scope, fn.__name__, None, cells)
         new.__qualname__, new.__module__ = fn.__qualname__, fn.__module__
         vars(new).update(vars(fn))
         self.memo[id(fn)] = (fn, new)
-        for name in names_in(fn.__code__) if users else ():
+        for name in names_in(code) if users else ():
             if name in fn.__globals__:
                 value = fn.__globals__[name]
                 scope[name] = value if name == "__builtins__" or holds(value) else self(value)
@@ -140,18 +146,6 @@ class Mapping:
 
 def callable_only(value: Any) -> bool:
     return isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType))
-
-
-@functools.cache
-def names_in(code: types.CodeType) -> tuple[str, ...]:
-    """The names by which a function, and those in it, may ask for globals."""
-    inner = [names_in(x) for x in code.co_consts if isinstance(x, types.CodeType)]
-    return (
-        "__builtins__",
-        "__name__",
-        *code.co_names,
-        *[name for names in inner for name in names],
-    )
 
 
 def held(value: Any, seen: set[int]) -> Any:
@@ -184,87 +178,29 @@ def holds(value: Any) -> bool:
     return any(True for _ in held(value, set()))
 
 
-def filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
-class Watched:
-    """What an object holds, and what is in the containers and arrays that it holds.
-
-    What the function itself has ``written`` is not looked at: it is a count, or a memory of earlier calls.
-    """
-
-    def __init__(self, obj: Any, written: set[Any]) -> None:
-        self.obj = obj
-        self.written = written
-        self.before = self.seen()
-
-    def seen(self) -> list[tuple[str, Any, Any]]:
-        own = own_dict(self.obj)
-        return [
-            (name, x, contents(x) if id(x) not in self.written else None)
-            for name, x in own.items()
-            if (id(self.obj), name) not in self.written
-        ]
-
-    def changed(self) -> str | None:
-        """The attribute that holds something else now."""
-        now = self.seen()
-        for (name, x, inner), (other, y, inside) in itertools.zip_longest(
-            self.before, now, fillvalue=("", None, None)
-        ):
-            if name != other or x is not y or not same_contents(inner, inside):
-                return name or other
-        return None
-
-
-def contents(value: Any) -> Any:
-    """What can be seen of a container or an array when something else is put there."""
-    kind = type(value)
-    if kind is np.ndarray:
-        return value.tobytes() if value.dtype.kind != "O" else value.tolist()
-    return [x for pair in items_of(value, kind) for x in pair] if kind in NATIVE else None
-
-
-def same_contents(a: Any, b: Any) -> bool:
-    if type(a) is not list or type(b) is not list:
-        return bool(a == b)
-    return len(a) == len(b) and all(
-        x is y or (type(x) in NUMBERS and type(x) is type(y) and x == y)
-        for x, y in zip(a, b, strict=True)
-    )
-
-
-NUMBERS = (int, float, complex)
-
-
 class Closed:
     """A function with its captures as further arguments; ``args`` follow the first ones at each call."""
 
     momentary = True  # made anew in each run, so that no expansion is kept for it
 
     def __init__(
-        self, f: Any, args: tuple[Any, ...], count: int, site: Site, copies: Any, watched: Any
+        self, f: Any, args: tuple[Any, ...], count: int, site: Site, copies: Any, read: Read
     ) -> None:
         self.f, self.args, self.count, self.site = f, args, count, site
-        self.copies, self.watched = copies, watched
+        self.copies, self.read = copies, read
         self.__name__ = attribute(f, "__name__", type(f).__name__)
 
     def __call__(self, *given: Any) -> Any:
         tracer = active.tracer
         if tracer is None:
             return run(self, given, {}, rehearsal=True).value
-        for one in self.watched:
-            if (name := one.changed()) is not None:
-                raise TraceError(
-                    f"{blame(self.site)}: the derivative asks for {self.__name__} once more, but {name!r} of a "
-                    f"{type(one.obj).__name__}, which may be read there, was set meanwhile; pass what it reads in args="
-                )
-            enter(tracer, one.obj, type(one.obj).__name__)
+        if (changed := self.read.changed()) is not None:
+            raise TraceError(
+                f"{blame(self.site)}: the derivative asks for {self.__name__} once more, but {changed}, which may be "
+                "read there, was set meanwhile; pass what it reads in args="
+            )
+        for obj in self.read.objects():
+            enter(tracer, obj, type(obj).__name__)
         xs = given[: len(given) - self.count]
         captures = given[len(xs) :]
         f, args = Mapping(lambda hole: captures[hole.number], self.copies)((self.f, self.args))
@@ -304,9 +240,7 @@ class Engine:
         self.known: set[Op] = set()  # what functions that are called back may use
         self.made: set[Op] = set()  # what they have computed
         self.used: set[Op] = set()  # what they have used
-        self.written: set[Any] = (
-            set()
-        )  # where they write: ids of containers, and attributes of objects
+        self.written: set[Any] = set()  # where they write: see `where`
 
     def close(self, f: Any, args: Any = ()) -> tuple[Closed, list[Any]]:
         """The closed form of ``f(*xs, *args)``, and the captures."""
@@ -324,8 +258,8 @@ class Engine:
         args = args if isinstance(args, tuple) else (args,)
         mapping = Mapping(leaf)
         template, rest = mapping((f, args))
-        watched = [Watched(x, self.written) for x in mapping.watched]
-        return Closed(template, rest, len(captures), self.site, mapping.copies, watched), captures
+        read = Read(mapping.met, mapping.codes, self.written)
+        return Closed(template, rest, len(captures), self.site, mapping.copies, read), captures
 
     def live(self, f: Any, args: Any, sources: list[Op]) -> Callable[..., Any]:
         """``f(*xs, *args)`` for C code to call back in this run.

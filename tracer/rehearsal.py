@@ -7,8 +7,6 @@ taken back when it ends. What cannot be taken back is refused: a draw from a ran
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from .errors import TraceError
@@ -16,17 +14,6 @@ from .kinds import MISSING, own_dict
 from .places import blame
 from .session import Tracer
 from .tape import Site
-
-
-@contextlib.contextmanager
-def rehearsing(tracer: Tracer) -> Iterator[None]:
-    """For statements in which a run leaves nothing behind."""
-    before, tracer.tape.undo = tracer.tape.undo, []
-    try:
-        yield
-    finally:
-        take_back(tracer)
-        tracer.tape.undo = before
 
 
 def take_back(tracer: Tracer) -> None:
@@ -44,7 +31,7 @@ def will_write(tracer: Tracer, obj: Any, name: str, own: bool) -> None:
     if own:
         remember(tracer, held, name)
         return
-    before = getattr(obj, name, MISSING)
+    before = vars(obj).get(name, MISSING) if isinstance(obj, type) else getattr(obj, name, MISSING)
 
     def restore() -> None:
         if before is not MISSING:

@@ -1,6 +1,7 @@
 """What a function does that a solver in C calls back happens as in plain Python, and once more for no derivative."""
 
 import contextlib
+import functools
 import io
 import math
 import random
@@ -292,6 +293,154 @@ def test_what_the_function_reads_is_set_later():
     assert math.isclose(grad(by_item)(1.5), 1.5)
     assert math.isclose(grad(by_array)(1.5), 3.0)
     assert math.isclose(grad(in_turn)(1.5), 3.0 * (1 / 2 + 1 / 3))
+
+
+class Base:
+    rate = 2.0
+
+
+class Derived(Base):
+    pass
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+    def __init__(self):
+        self.rate = 2.0
+
+
+def through(f):
+    @functools.wraps(f)
+    def wrapper(*args):
+        return f(*args)
+
+    return wrapper
+
+
+class Owner(Base):
+    """Reads by a method: an attribute of another object, a class attribute, a global."""
+
+    def __init__(self):
+        self.part, self.parts, self.last = Slotted(), [Slotted()], None
+        self.table, self.level = [[2.0]], 2.0
+
+    def __mul__(self, t):
+        return self.level * t
+
+    @through
+    def by_a_wrapper(self, t, x):
+        return self.level * t - x * x
+
+    @property
+    def by_a_property(self):
+        return self.level
+
+    def of_the_part(self, t, x):
+        return self.part.rate * t - x * x
+
+    def of_a_part_in_a_list(self, t, x):
+        return self.parts[0].rate * t - x * x
+
+    def of_the_class(self, t, x):
+        return Derived.rate * t - x * x
+
+    def of_the_module(self, t, x):
+        return level * t - x * x
+
+    def by_another_method(self, t, x):
+        return self.of_the_part(t, x)
+
+
+level = 2.0
+
+
+def set_level(owner, value):
+    global level
+    level = value
+
+
+def set_base(owner, value):
+    Base.rate = value
+
+
+def set_part(owner, value):
+    owner.part.rate = value
+
+
+def set_in_list(owner, value):
+    owner.parts[0].rate = value
+
+
+def set_owners_level(owner, value):
+    owner.level = value
+
+
+def set_in_table(owner, value):
+    owner.table[0][0] = value
+
+
+def shadow(owner, value):
+    if value == 2.0:
+        del owner.rate
+    else:
+        owner.rate = value
+
+
+def add(owner, value):
+    if value == 2.0:
+        del Base.limit
+    else:
+        Base.limit = value
+
+
+READ_AND_SET = [
+    (lambda owner: owner.by_a_wrapper, set_owners_level, "'level' of a Owner"),
+    (lambda owner: lambda t, x: owner.by_a_property * t - x * x, set_owners_level, "'level'"),
+    (lambda owner: lambda t, x: owner * t - x * x, set_owners_level, "'level' of a Owner"),
+    (lambda owner: lambda t, x: getattr(owner, "level") * t - x * x, set_owners_level, "'level'"),
+    (lambda owner: lambda t, x: owner.table[0][0] * t - x * x, set_in_table, "a list"),
+    (lambda owner: lambda t, x: owner.rate * t - x * x, shadow, "'rate' of a Owner"),
+    (lambda owner: lambda t, x: getattr(owner, "limit", 2.0) * t - x * x, add, "'limit' of Base"),
+    (lambda owner: owner.of_the_part, set_part, "'rate' of a Slotted"),
+    (lambda owner: owner.by_another_method, set_part, "'rate' of a Slotted"),
+    (lambda owner: owner.of_a_part_in_a_list, set_in_list, "'rate' of a Slotted"),
+    (lambda owner: owner.of_the_class, set_base, "'rate' of Base"),
+    (lambda owner: owner.of_the_module, set_level, "the global 'level'"),
+    (lambda owner: lambda t, x: owner.part.rate * t - x * x, set_part, "'rate' of a Slotted"),
+    (lambda owner: lambda t, x: Derived.rate * t - x * x, set_base, "'rate' of Base"),
+]
+
+
+@pytest.mark.parametrize(("reader", "put", "named"), READ_AND_SET)
+def test_what_is_read_and_set_later_is_refused_by_name(reader, put, named):
+    owner = Owner()
+
+    def f(x, later):
+        read = reader(owner)
+        root = optimize.brentq(lambda t: read(t, x), 0.0, 9.0)
+        area = integrate.quad(lambda t: read(t, x), 0.0, 1.0)[0]
+        if later is not None:
+            put(owner, later)
+        return root - area
+
+    try:
+        assert math.isclose(grad(f)(1.5, None), 2 * 1.5 / 2.0 + 2 * 1.5)
+        with pytest.raises(TraceError, match=named):
+            grad(f)(1.5, 7.0)
+    finally:
+        put(owner, 2.0)
+
+
+def test_what_is_not_read_may_be_set_later():
+    owner = Owner()
+
+    def f(x):
+        owner.last = optimize.brentq(lambda t: owner.of_the_part(t, x), 0.0, 9.0)
+        Derived.last = owner.last
+        return owner.last
+
+    assert math.isclose(grad(f)(1.5), 1.5)
 
 
 def test_an_attribute_that_is_set_later_is_refused_by_name():
