@@ -69,7 +69,8 @@ class Read:
     def look(self, thing: Any) -> None:
         """Note what a thing holds, or does not hold, under the names, and meet that, and its class."""
         space = space_of(thing)
-        names = {*self.names} | ({*space} if self.names & BY_ANY_NAME else set())
+        any_name = self.names & BY_ANY_NAME and not isinstance(thing, (dict, types.ModuleType))
+        names = self.names | {*space} if any_name else {*self.names}
         found = self.attributes.setdefault(id(thing), (thing, {}))[1]
         for name in names if type(thing) is not dict else names & {*space}:
             if name not in found and name not in NAMES_OF_MODULES:
