@@ -517,7 +517,12 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         get = object.__getattribute__
     elif found is not MISSING and static(kind, "__getattr__") is not MISSING:
         get = kind.__getattribute__  # `__getattr__` is called as a twin, if at all
-    value = stand_ins.own(get(obj, name))
+    try:
+        value = stand_ins.own(get(obj, name))
+    except AttributeError:
+        if has_ways_of_its_own(kind):  # it is asked next
+            noted(tracer, obj, name, MISSING, "unset")
+        raise
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         return follow(tracer, site, Reading(name), value, origin)
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:

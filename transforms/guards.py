@@ -23,6 +23,7 @@ from ..rules import registry
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
 from ..tracer.kinds import attribute, isinstance, own_dict
+from ..tracer.places import is_library
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
@@ -302,6 +303,17 @@ class GuardWriter:
         test = is_absent if place.step == "absent" else is_unset
         return f"not {self.constant(test, test.__name__)}({owner}, {place.key!r})"
 
+    def attribute(self, owner: str, key: str, parent: Place | None) -> str:
+        """The expression of an attribute, which runs no code of the user's if there is none now."""
+        held = None if parent is None else parent.value
+        get = f"{self.constant(object.__getattribute__, 'get_own')}({owner}, "
+        if key in (own_dict(held) or ()) and has_getter(static(type(held), key)):
+            return f"{get}'__dict__')[{key!r}]"
+        if isinstance(held, type) and has_own_way(type(held)):
+            return f"{self.constant(type.__getattribute__, 'get_of_class')}({owner}, {key!r})"
+        own_way = has_own_way(type(held)) or has_users_getter(held)
+        return f"{get}{key!r})" if own_way else f"{owner}.{key}"
+
     def step(self, place: Place, owner: str) -> str:
         """The expression of a place, given that of its parent."""
         key, step = place.key, place.step
@@ -316,9 +328,7 @@ class GuardWriter:
         if step == "subclass":
             return f"issubclass({owner}, {self.constant(key, 'cls')})"
         if step in ("attribute", "method", "absent", "unset"):
-            if place.parent is not None and has_own_way(type(place.parent.value)):
-                return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
-            return f"{owner}.{key}"
+            return self.attribute(owner, key, place.parent)
         if step == "own":
             return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
         if step == "in dict":
@@ -415,7 +425,20 @@ def name_hint(place: Place) -> str:
 
 def has_own_way(cls: type) -> bool:
     """Whether a class has code of the user's that finds attributes; it was called when the run was traced."""
-    return type(cls.__getattribute__) is types.FunctionType
+    ways = cls.__getattribute__, static(cls, "__getattr__")
+    return any(type(way) is types.FunctionType for way in ways)
+
+
+def has_users_getter(module: Any) -> bool:
+    """Whether a module has a ``__getattr__`` of the user's."""
+    getter = vars(module).get("__getattr__") if isinstance(module, types.ModuleType) else None
+    code = attribute(getter, "__code__")
+    return code is not None and not is_library(code.co_filename)
+
+
+def has_getter(found: Any) -> bool:
+    """Whether what a class holds under a name has a say in what its instances hold there, if they hold nothing."""
+    return static(type(found), "__get__") is not MISSING
 
 
 def is_exactly(a: Any, b: Any) -> bool:
@@ -452,7 +475,13 @@ def is_asked(value: Any) -> bool:
 
 def is_unset(obj: Any, name: str) -> bool:
     """Whether an object has no attribute of that name, neither of its own nor from its class."""
-    return static(type(obj), name) is MISSING and name not in (own_dict(obj) or ())
+    found = static(type(obj), name)
+    if type(found) is types.MemberDescriptorType:  # a slot
+        try:
+            found.__get__(obj)
+        except AttributeError:
+            return True
+    return found is MISSING and name not in (own_dict(obj) or ())
 
 
 def is_absent(obj: Any, name: str) -> bool:

@@ -16,6 +16,7 @@ Python: where it lies in a class is found out by experiment, and where it cannot
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from typing import Any
@@ -42,9 +43,10 @@ class Stamp:
 
     def held(self) -> bool:
         """Whether the members are what they were; then the tag of this moment stands for them."""
-        hasattr(
-            self.cls, "wengert"
-        )  # a class that was changed gets its new tag when it is asked for something
+        with contextlib.suppress(AttributeError):  # no code of a metaclass runs
+            type.__getattribute__(
+                self.cls, "wengert"
+            )  # for a class that was changed has a tag then
         tag = self.tag[0]
         if not all(found(self.cls, step, name) is value for step, name, value in self.members):
             return False
@@ -55,7 +57,7 @@ class Stamp:
 def found(cls: type, step: str, name: str) -> Any:
     """A member of a class, or MISSING."""
     if step == "attribute":  # of every class, such as ``__mro__``
-        return getattr(cls, name)
+        return type.__getattribute__(cls, name)
     return static(cls, name) if step == "static" else cls.__dict__.get(name, MISSING)
 
 
