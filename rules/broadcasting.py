@@ -134,7 +134,7 @@ def settled(option: Any) -> Any:
     if isinstance(option, (tuple, list)):
         return tuple([settled(part) for part in option])
     # A range takes the integer out of its box, as indexing a list would.
-    return range(option).stop if isinstance(option, int) else option
+    return range(option).stop if isinstance(option, (int, np.integer)) else option
 
 
 @query

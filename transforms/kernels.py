@@ -147,9 +147,8 @@ def is_steady(op: Op) -> bool:
         return steady_index(args[0], args[1])
     if isinstance(fn, np.ufunc) or getattr(math, attribute(fn, "__name__", ""), None) is fn:
         return True
-    for x in op.operands():
-        if type(x.value) is int:
-            return False  # it may be a shape
+    if any(map(is_count, op.operands())):
+        return False
     if isinstance(attribute(fn, "__self__"), np.ufunc):
         return True
     if fn is np.array or fn is np.asarray:
@@ -160,6 +159,14 @@ def is_steady(op: Op) -> bool:
     if fn is np.where:
         return len(args) == 3
     return isinstance(value, (np.ndarray, np.inexact, float, tuple))
+
+
+def is_count(op: Op) -> bool:
+    """Whether a value may be a shape: an integer, or an array of them."""
+    kind = type(op.value)
+    if kind is np.ndarray:
+        return op.value.dtype.kind in "iu" and op.value.ndim < 2
+    return kind is int or issubclass(kind, np.integer)
 
 
 def steady_index(x: Any, index: Any) -> bool:
