@@ -161,7 +161,8 @@ class Entry:
             old, program = joined(self.programs, new)
             if old is not None:
                 self.programs.remove(old)
-                program.hits, program.cost, old.dropped = old.hits, old.cost, True
+                program.hits, program.cost = old.hits, old.cost
+                old.drop()
             return program
 
     def drop(self, program: Program) -> None:
@@ -170,7 +171,7 @@ class Entry:
                 self.evicted_hits += program.hits
                 self.budget.won += self.budget.gain(program.hits, program.cost)
                 self.programs.remove(program)
-                program.dropped = True
+                program.drop()
 
     def front(self, program: Program) -> None:
         with lock:
@@ -285,6 +286,9 @@ def clear_cache() -> None:
     >>> clear_cache()
     """
     with lock:
+        for entry in entries.values():
+            for program in entry.programs:
+                program.drop()
         entries.clear()
         for table in tables.values():
             table.clear()

@@ -280,7 +280,7 @@ def roll_loops(
 class Dispatcher(Caller, Intrinsic):
     """The state behind a function that Wengert has made of ``f``."""
 
-    __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "program")
+    __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "named", "program")
 
     def __init__(
         self, f: Callable[..., Any], name: str, options: tuple[Any, ...], inner: Any = None
@@ -288,6 +288,7 @@ class Dispatcher(Caller, Intrinsic):
         inner = f if inner is None else inner  # the user's function, where that is not f itself
         self.hits = 0.0
         self.program: Program | None = None
+        self.named: dict[Program, None] = {}  # whose names are among the function's globals
         super().__init__(f, options)
         self.function = types.FunctionType(
             ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(inner)})"
@@ -334,16 +335,29 @@ class Dispatcher(Caller, Intrinsic):
             self.detach()
             put_first()
             function = self.function
+            self.named[program] = None
             function.__globals__.update(program.namespace)
             function.__defaults__ = (MISSING,) * len(program.parameters)
             function.__code__ = program.code  # type: ignore[assignment]
             self.program = program
+
+    def forget_dropped(self) -> None:
+        """Take away the names of programs that are dropped and run nowhere."""
+        running = codes_that_run()
+        gone = [p for p in self.named if p.dropped and p.code not in running]
+        for program in gone:
+            del self.named[program]
+        kept = {"__builtins__", "fold"}.union(*[p.namespace for p in self.named])
+        for name in {*self.function.__globals__} - kept:
+            del self.function.__globals__[name]
 
     def detach(self) -> None:
         """Let the function ask the cache."""
         self.flush()
         self.function.__code__ = ASK
         self.program = None
+        if self.named and next(iter(self.named)).dropped:
+            self.forget_dropped()
 
     def scope(self, program: Program) -> dict[str, Any]:
         return self.function.__globals__
@@ -374,6 +388,17 @@ def is_interruption(error: BaseException) -> bool:
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     return not traceback.tb_frame.f_code.co_filename.startswith((*OURS, "<wengert"))
+
+
+def codes_that_run() -> set[types.CodeType]:
+    """The code of all frames of all threads."""
+    found = set()
+    for frame in sys._current_frames().values():
+        at: types.FrameType | None = frame
+        while at is not None:
+            found.add(at.f_code)
+            at = at.f_back
+    return found
 
 
 class Trial:

@@ -144,6 +144,11 @@ class Program:
         self.impure: set[Op] = set()  # of the skeleton: what was drawn
         self.seeds = 0  # how many leaves the result has
 
+    def drop(self) -> None:
+        """Let go of what only a program that is kept needs; who has it in hand may still run it."""
+        self.dropped = True
+        self.paths = []
+
     def fits(self, kwargs: dict[str, Any]) -> bool:
         """Whether the program can be called with these keywords."""
         if self.back is not None:
@@ -519,6 +524,7 @@ class Builder:
         live = set(ops_in(tape.result))
         self.program.paths = worth_keeping(Path(self, tape.ops, live, result, drawn, quiet))
         self.write(tape.ops, live, result, drawn, quiet)
+        self.assembly.taken = set()  # all names are chosen
         return self.program
 
     def build_pullback(self, make_back: Callable[..., Any]) -> Program:

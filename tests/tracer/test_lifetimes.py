@@ -316,6 +316,32 @@ def test_a_run_that_fails_leaves_nothing():
         assert alive() is None
 
 
+def test_programs_for_new_shapes_do_not_pile_up(switched):
+    def f(w):
+        return (w * w).sum() * (1.0 if w[0] > 0 else 2.0)
+
+    h = value_and_grad(f)
+
+    def some(sizes):
+        for n in sizes:
+            w = np.ones(n)
+            for _ in range(3):
+                assert np.array_equal(h(w)[1], 2.0 * w)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        some(range(1, 40))
+        before = some(range(40, 70))
+        assert some(range(70, 130)) - before < 60 * 30_000
+        if switched:
+            clear_cache()
+            assert some(range(1, 3)) < before
+    finally:
+        tracemalloc.stop()
+
+
 def test_new_shapes_do_not_pile_up(monkeypatch, switched):
     if switched:
         return  # until it is given up, a function keeps programs
