@@ -184,13 +184,17 @@ def is_(site: Site, negate: bool) -> Hook:
         if type(left) is tuple is type(right) and tracer is not None and tracer.loops is not None:
             if tracer.loops.are_same(left, right, site):
                 return not negate
-        if tracer is not None and tracer.reads is not None:
-            for x in (left, right):
-                tracer.reads.pin(tracer.originals.get(id(x), (None, x))[1])
-        if tracer is not None and type(left) in CONTAINERS and type(right) in CONTAINERS:
-            same = left is right or builtins.any(x is right for x in siblings(tracer, left))
-            return same is not negate
-        return (left is right) is not negate
+        if tracer is None:
+            return (left is right) is not negate
+        # A tuple of constants is itself here, and has a shadow where it was read from outside.
+        own = [tracer.originals.get(id(x), (None, x))[1] for x in (left, right)]
+        if tracer.reads is not None:
+            for x in own:
+                tracer.reads.pin(x)
+        same = left is right or own[0] is own[1]
+        if not same and type(left) in CONTAINERS and type(right) in CONTAINERS:
+            same = builtins.any(x is right for x in siblings(tracer, left))
+        return same is not negate
 
     return hook
 

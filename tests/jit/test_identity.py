@@ -98,3 +98,71 @@ def test_an_object_in_the_place_of_another(pair, ask, decide):
         for k in range(7):
             CURRENT = first if k < 5 else then
             assert ask(f) == f(1.0), k
+
+
+PAIR = (1.0, 2.0)
+
+
+class HasPair:
+    pair = (1.0, 2.0)
+
+
+def with_a_global(x):
+    t = (1.0, 2.0)
+    return x * 2 if t is PAIR else x * 3
+
+
+def with_is_not(x):
+    t = (1.0, 2.0)
+    return x * 2 if PAIR is not t else x * 3
+
+
+def with_an_attribute(x):
+    t = (1.0, 2.0)
+    return x * 2 if t is HasPair.pair else x * 3
+
+
+def with_a_default(x, k=(1.0, 2.0)):
+    t = (1.0, 2.0)
+    return x * 2 if t is k else x * 3
+
+
+def with_an_argument(x, t=(1.0, 2.0)):
+    return x * 2 if t is PAIR else x * 3
+
+
+def with_another(x):
+    t = (x, 2.0)
+    return x * 2 if t is PAIR else x * 3
+
+
+def in_a_loop(x):
+    for _ in range(6):
+        t = (1.0, 2.0)
+        x = x * 2 if t is PAIR else x * 3
+    return x
+
+
+TUPLES = (
+    with_a_global,
+    with_is_not,
+    with_an_attribute,
+    with_a_default,
+    with_an_argument,
+    with_another,
+    in_a_loop,
+)
+
+
+@pytest.mark.parametrize("f", TUPLES)
+def test_constant_tuples_are_shared_by_a_module(f):
+    for x in (1.0, 1.5, 2.0, 2.5):
+        value = f(x)
+        assert value_and_grad(f)(x) == (value, value / x)
+        assert jvp(f, (x,), (1.0,)) == (value, value / x)
+
+
+def test_a_tuple_that_is_an_argument_and_a_global():
+    for x in (1.0, 1.5, 2.0, 2.5):
+        assert value_and_grad(with_an_argument)(x, PAIR) == (2 * x, 2.0)
+        assert value_and_grad(with_an_argument)(x, (x, 2.0)) == (3 * x, 3.0)
