@@ -226,6 +226,8 @@ def answer(
     *args: Any,
 ) -> Any:
     """What a special method answers, where CPython takes nothing but a plain ``wanted``: that, or CPython's error."""
+    if found is None:
+        return how(double(kind_of(value), {name: None}))  # raises what plain Python raises
     result = plain_key(invoke(tracer, site, found, value, *args))
     return result if kind_of(result) is wanted else verdict(value, name, result, how)
 

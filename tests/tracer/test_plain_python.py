@@ -567,3 +567,37 @@ def test_a_class_that_holds_itself_in_a_container_may_be_stored():
                 (13.5, 9.0),
             ]
             assert table == {"k": (Node, 1.5)} and held == [Node] * 3
+
+
+ASKED = {
+    "__bool__": lambda h: 1.0 if h else 2.0,
+    "not": lambda h: 1.0 if not h else 2.0,
+    "bool": lambda h: bool(h),
+    "__len__": lambda h: 1.0 if h else 2.0,
+    "len": lambda h: len(h),
+    "__repr__": lambda h: repr(h),
+    "__str__": lambda h: str(h),
+    "__format__": lambda h: f"{h:3}",
+    "__float__": lambda h: float(h),
+    "__index__": lambda h: [1][h],
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_special_methods_that_are_none(name):
+    method = {"not": "__bool__", "bool": "__bool__", "len": "__len__"}.get(name, name)
+    h = type("H", (), {method: None})()
+
+    def f(x):
+        try:
+            ASKED[name](h)
+        except TypeError as error:
+            said.append(str(error))
+            return x * 3
+        return x * 5
+
+    said = []
+    assert f(2.0) == 6.0
+    for _ in range(4):
+        assert value_and_grad(f)(2.0) == (6.0, 3.0)
+    assert said == said[:1] * 5
