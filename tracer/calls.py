@@ -160,6 +160,9 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     body = getattr(fn, "_implementation", None) if kind.__module__.startswith("numpy") else None
     if type(body) is FunctionType:
         if has_box(args) or has_box(kwargs):
+            result = overrides.of_function(tracer, site, fn, args, kwargs)
+            if result is not MISSING:
+                return result
             return call_function(tracer, site, body, args, kwargs)
         return opaque(tracer, site, fn, args, kwargs)
     if kind is typing.NewType:
@@ -174,6 +177,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         if args and not kwargs and natives.is_followed(fn, args):
             return natives.call(tracer, site, fn, args)
     if kind is types.MethodWrapperType:
+        if type(fn.__self__) is np.ufunc and fn.__name__ == "__call__":
+            return call(tracer, site, fn.__self__, args, kwargs)
         if (
             type(fn.__self__) is types.MemberDescriptorType
             and args
@@ -227,6 +232,10 @@ def primitive(
         kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
     if fn is pow:
         args, kwargs = of_pow(args, kwargs)
+    if overrides.has_object(args) or (kwargs and overrides.has_object(kwargs.values())):
+        result = overrides.of_call(tracer, site, fn, args, kwargs)
+        if result is not MISSING:
+            return result
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
@@ -253,12 +262,6 @@ def primitive(
                 lambda a, b: operate(tracer, site, operator.mul, a, b), args[0], start
             )
     elif any(map(is_object, args)):
-        if type(fn) is np.ufunc:
-            result = overrides.of_ufunc(tracer, site, fn, "__call__", args, kwargs)
-        else:
-            result = overrides.of_function(tracer, site, fn, args, kwargs)
-        if result is not MISSING:
-            return result
         if rule.kind != registry.CALLER and overrides.takes_arrays(fn):
             args = tuple([overrides.as_operand(tracer, site, x) for x in args])
         if type(fn) is np.ufunc and any(overrides.is_element(tracer, x) for x in args):

@@ -12,15 +12,16 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import deque
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
-from .kinds import attribute, has, isinstance
+from .kinds import attribute, flags_of, has, isinstance
 from .places import blame
-from .reads import MISSING
+from .reads import HEAP_TYPE, MISSING
 from .session import Tracer
 from .slots import (
     invoke,
@@ -35,6 +36,7 @@ from .slots import (
     special,
 )
 from .tape import Site
+from .text import PRIVATE
 
 UFUNCS: dict[Any, Any] = {
     operator.add: np.add, operator.sub: np.subtract, operator.mul: np.multiply, operator.truediv: np.true_divide,
@@ -152,20 +154,68 @@ def is_python_or_none(found: Any) -> bool:
     return found is None or is_python(found)
 
 
+def given(args: Any, kwargs: dict[str, Any]) -> list[Any]:
+    """What a function is given, with the items of lists and tuples in their place."""
+    return [y for x in (*args, *kwargs.values()) for y in (x if type(x) in (list, tuple) else (x,))]
+
+
+def has_object(values: Any) -> bool:
+    """Whether there is an object among some arguments, or in a list or tuple among them."""
+    for x in values:
+        kind = type(x)
+        if kind is list or kind is tuple:
+            if any(flags_of(y) & HEAP_TYPE and y not in PRIVATE for y in set(map(type, x))):
+                return True
+        elif flags_of(kind) & HEAP_TYPE and kind not in PRIVATE:
+            return True
+    return False
+
+
+def of_call(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """What the overrides among its arguments make of one of NumPy's functions, or MISSING."""
+    kind = type(fn)
+    if kind is np.ufunc:
+        return of_ufunc(tracer, site, fn, "__call__", args, kwargs)
+    if kind is BuiltinFunctionType and type(fn.__self__) is np.ufunc:
+        return of_ufunc(tracer, site, fn.__self__, fn.__name__, args, kwargs)
+    if attribute(fn, "_implementation") is not None:
+        return of_function(tracer, site, fn, args, kwargs)
+    return MISSING
+
+
+# The operands of the methods of ufuncs by their names, and what else they take by position.
+METHODS = {
+    "reduce": (("array",), ("axis", "dtype", "out", "keepdims", "initial", "where")),
+    "accumulate": (("array",), ("axis", "dtype", "out")),
+    "reduceat": (("array", "indices"), ("axis", "dtype", "out")),
+}
+
+
+def told(ufunc: Any, method: str, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any], Any]:
+    """The operands and the options of a call as NumPy tells them to an override; and the arrays to write to."""
+    kwargs = dict(kwargs)
+    if method == "__call__":
+        if len(args) > ufunc.nin:
+            args, kwargs["out"] = args[: ufunc.nin], tuple(args[ufunc.nin :])
+    elif method in METHODS:
+        operands, options = METHODS[method]
+        count = len(operands)
+        kwargs |= dict(zip(options, args[count:], strict=False))
+        args = (*args[:count], *[kwargs[x] for x in operands[len(args) :] if x in kwargs])
+    out = kwargs.pop("out", None)
+    outs = () if out is None else out if type(out) is tuple else (out,)
+    if any(x is not None for x in outs):
+        kwargs["out"] = outs
+    return args, kwargs, outs
+
+
 def of_ufunc(
     tracer: Tracer, site: Site, ufunc: Any, method: str, args: Any, kwargs: dict[str, Any]
 ) -> Any:
     """What the overrides among its operands make of a ufunc, or of one of its methods; MISSING without one."""
-    kwargs = dict(kwargs)
-    count = ufunc.nin if method == "__call__" else len(args)
-    if len(args) > count:
-        args, kwargs["out"] = args[:count], tuple(args[count:])
-    out = kwargs.get("out")
-    outs = () if out is None else out if type(out) is tuple else (out,)
-    if not has_python_override((*args, *outs), "__array_ufunc__"):
+    if not has_python_override(given(args, kwargs), "__array_ufunc__"):
         return MISSING
-    if outs:
-        kwargs["out"] = outs
+    args, kwargs, outs = told(ufunc, method, args, kwargs)
     asked = overrides((*args, *outs, kwargs.get("where")), "__array_ufunc__")
     for x in asked:
         found = special(x, "__array_ufunc__")
@@ -178,6 +228,8 @@ def of_ufunc(
         result = run(tracer, site, found, x, (ufunc, method, *args), kwargs)
         if result is not NotImplemented:
             return result
+    if not asked:  # it stands where NumPy asks nobody
+        return MISSING
     plain, options = [plain_of(x) for x in args], {k: plain_of(x) for k, x in kwargs.items()}
     raise TypeError(_internal.array_ufunc_errmsg_formatter(None, ufunc, method, *plain, **options))
 
@@ -190,14 +242,14 @@ def run(tracer: Tracer, site: Site, found: Any, value: Any, args: Any, kwargs: A
 
 def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """What the overrides among its arguments make of one of NumPy's functions; MISSING without one."""
-    given = [y for x in (*args, *kwargs.values()) for y in (x if type(x) in (list, tuple) else [x])]
-    if not has_python_override(given, "__array_function__"):
+    values = given(args, kwargs)
+    if not has_python_override(values, "__array_function__"):
         return MISSING
-    asked = overrides(given, "__array_function__")
+    asked = overrides(values, "__array_function__")
     kinds = [type(x) for x in asked]
-    if any(type(x) is ArrayBox for x in given):
-        first = next(i for i, x in enumerate(given) if type(x) is ArrayBox)
-        kinds.insert(sum(any(x is y for y in asked) for x in given[:first]), np.ndarray)
+    if any(type(x) is ArrayBox for x in values):
+        first = next(i for i, x in enumerate(values) if type(x) is ArrayBox)
+        kinds.insert(sum(any(x is y for y in asked) for x in values[:first]), np.ndarray)
     for x in asked:
         found = special(x, "__array_function__")
         result = run(tracer, site, found, x, (fn, tuple(kinds), args, kwargs), {})

@@ -1,0 +1,155 @@
+"""Classes that take charge of NumPy's functions: ``__array_ufunc__`` and ``__array_function__``, as NumPy asks them."""
+
+import re
+
+import numpy as np
+import pytest
+
+from wengert import jit, value_and_grad
+
+log = []
+CONSTANTS = {
+    "__call__": 1.0,
+    "reduce": 2.0,
+    "outer": 3.0,
+    "accumulate": 4.0,
+    "reduceat": 5.0,
+    "at": 6.0,
+}
+
+
+class Ufunc:
+    """Gives a number for each way to call a ufunc."""
+
+    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
+        log.append((ufunc.__name__, method, len(args), sorted(kwargs)))
+        return CONSTANTS[method]
+
+
+class Both(Ufunc):
+    def __array_function__(self, fn, types, args, kwargs):
+        log.append(fn.__name__)
+        return 100.0
+
+
+class Holder:
+    """Holds an array or a number, on which the ufunc is called in its place."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
+        log.append((ufunc.__name__, method, len(args), sorted(kwargs)))
+        kwargs = {k: tuple(map(held, x)) if k == "out" else held(x) for k, x in kwargs.items()}
+        return getattr(ufunc, method)(*map(held, args), **kwargs)
+
+
+def held(x):
+    return x.value if isinstance(x, Holder) else x
+
+
+class Derived(Holder):
+    """Is asked before its base."""
+
+    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
+        log.append(("derived", ufunc.__name__, method))
+        return 7.0
+
+
+class Declines:
+    def __array_ufunc__(self, ufunc, method, *args, **kwargs):
+        log.append("declines")
+        return NotImplemented
+
+
+class Refuses:
+    __array_ufunc__ = None
+
+    def __add__(self, other):
+        return other * 3
+
+    def __radd__(self, other):
+        return other * 2
+
+
+def a(x):
+    return np.array([x, 2.0, x * x])
+
+
+MASK = np.array([True, False, True])
+CALLS = {
+    "call": lambda x: x * np.sin(Both()) + x * np.add(x, Ufunc()),
+    "reduce": lambda x: x * np.add.reduce(Both()) + x * np.multiply.reduce(Ufunc(), 0, None),
+    "reduce by name": lambda x: x * np.add.reduce(array=Ufunc(), keepdims=False),
+    "reduce out": lambda x: x * np.add.reduce(a(x), 0, None, Ufunc()),
+    "reduce out none": lambda x: x * np.add.reduce(Ufunc(), out=None),
+    "reduce where": lambda x: x * np.add.reduce(a(x), where=Ufunc()),
+    "outer": lambda x: x * np.multiply.outer(2.0, Both()) + x * np.add.outer(x, Ufunc()),
+    "outer on the left": lambda x: x * np.add.outer(Ufunc(), x) + x * np.add.outer(Both(), a(x)),
+    "accumulate": lambda x: x * np.add.accumulate(Both()) + x * np.multiply.accumulate(Ufunc(), 0),
+    "reduceat": lambda x: x * np.add.reduceat(Both(), [0]) + x * np.add.reduceat(a(x), Ufunc()),
+    "at": lambda x: x * np.add.at(Both(), [0], x) + x * np.add.at(a(x), [0], Ufunc()),
+    "at of constants": lambda x: x * np.add.at(np.zeros(2), [0], Ufunc()),
+    "all": lambda x: (
+        x * np.add.reduce(Ufunc())
+        + x * np.add.outer(x, Ufunc())
+        + x * np.add.accumulate(Ufunc())
+        + x * np.sin(Ufunc())
+    ),
+    "a function": lambda x: x * np.sum(Ufunc()) + x * np.max(Both()),
+    "a function of a list": lambda x: x * np.concatenate([Both(), a(x)]),
+    "no override in a list": lambda x: np.concatenate([Ufunc(), a(x)])[0],
+    "holder": lambda x: np.sin(Holder(x)) * np.add(x, Holder(x * x)),
+    "holder, operator": lambda x: (a(x) * Holder(a(x))).sum(),
+    "holder, reduce": lambda x: np.multiply.reduce(Holder(a(x)), axis=0),
+    "holder, outer": lambda x: np.multiply.outer(Holder(a(x)), a(x)).sum(),
+    "holder, outer of a number": lambda x: np.multiply.outer(x, Holder(a(x))).sum(),
+    "holder, accumulate": lambda x: np.add.accumulate(Holder(a(x))).sum(),
+    "holder, reduceat": lambda x: np.multiply.reduceat(Holder(a(x)), [0, 1])[1],
+    "holder, out": lambda x: np.add(a(x), a(x), out=Holder(np.zeros(3))).sum(),
+    "holder, out by position": lambda x: np.add(a(x), a(x), Holder(np.zeros(3))).sum(),
+    "holder, with out": lambda x: np.multiply(a(x), Holder(a(x)), out=np.zeros(3)).sum(),
+    "holder, where": lambda x: np.add(a(x), a(x), where=Holder(MASK), out=np.zeros(3)).sum(),
+    "holder, with where": lambda x: np.add(a(x), Holder(a(x)), where=MASK, out=np.zeros(3)).sum(),
+    "holder, reduce where": lambda x: np.add.reduce(a(x), where=Holder(MASK)),
+    "declines": lambda x: np.add(x, Declines()),
+    "declines to reduce": lambda x: np.add.reduce(Declines()),
+    "declines an operator": lambda x: np.float64(x) + Declines(),
+    "declines for another": lambda x: np.multiply.outer(Declines(), Holder(a(x))).sum(),
+    "refuses": lambda x: np.add(x, Refuses()),
+    "refuses to reduce": lambda x: np.add.reduce(Refuses()),
+    "refuses outer": lambda x: np.add.outer(x, Refuses()),
+    "refuses at": lambda x: np.add.at(a(x), [0], Refuses()),
+    "reflected": lambda x: (a(x) + Refuses()).sum() + np.float64(x) + Refuses(),
+    "forward": lambda x: (Refuses() + a(x)).sum(),
+    "derived": lambda x: x * np.add(Holder(x), Derived(x)),
+    "derived, outer": lambda x: x * np.add.outer(Derived(x), Holder(x)),
+    "derived, outer, reflected": lambda x: x * np.add.outer(Holder(x), Derived(x)),
+}
+
+
+def outcome(f):
+    """What a function gives or raises, and what was asked meanwhile."""
+    log.clear()
+    try:
+        result = f()
+    except (TypeError, ValueError) as error:
+        result = type(error), re.sub("0x[0-9a-f]+", "", str(error))
+    return result, list(log)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_overrides_are_asked_as_by_numpy(name):
+    f, x, h = CALLS[name], 1.3, 1e-6
+    result, asked = outcome(lambda: f(x))
+    if isinstance(result, tuple):
+        for on in (False, True, True, True, True):
+            with jit(on):
+                assert outcome(lambda: value_and_grad(f)(x)) == (result, asked)
+        return
+    slope = (f(x + h) - f(x - h)) / (2 * h)
+    for on in (False, True, True, True, True):
+        with jit(on):
+            (value, gradient), now = outcome(lambda: value_and_grad(f)(x))
+        assert value == result and now == asked
+        assert gradient == pytest.approx(slope, rel=1e-5)
