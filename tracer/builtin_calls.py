@@ -220,10 +220,14 @@ def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 def _number(cls: type) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if args and is_object(args[0]) and not kwargs:
-            number = protocols.number(tracer, site, cls, args[0])
+            real = cls is complex and len(args) == 2  # and the imaginary part
+            real = real and slots.special(args[0], "__complex__") is MISSING
+            number = protocols.number(tracer, site, float if real else cls, args[0])
             if len(args) == 1 and number is not args[0]:
                 return number
             args = (number, *args[1:])
+        if len(args) == 2 and cls is complex and is_object(args[1]):
+            args = (args[0], protocols.number(tracer, site, float, args[1]))
         if tracer.texts.drawn and found(tracer, args, kwargs) is not None:
             return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):

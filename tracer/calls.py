@@ -232,7 +232,8 @@ def primitive(
         kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
     if fn is pow:
         args, kwargs = of_pow(args, kwargs)
-    if overrides.has_object(args) or (kwargs and overrides.has_object(kwargs.values())):
+    objects = overrides.has_object(args) or (kwargs and overrides.has_object(kwargs.values()))
+    if objects:
         result = overrides.of_call(tracer, site, fn, args, kwargs)
         if result is not MISSING:
             return result
@@ -261,9 +262,11 @@ def primitive(
             return functools.reduce(
                 lambda a, b: operate(tracer, site, operator.mul, a, b), args[0], start
             )
-    elif any(map(is_object, args)):
-        if rule.kind != registry.CALLER and overrides.takes_arrays(fn):
-            args = tuple([overrides.as_operand(tracer, site, x) for x in args])
+    elif type(fn) is types.BuiltinFunctionType and fn.__module__ == "cmath":
+        args = tuple([protocols.of_cmath(tracer, site, fn, x) for x in args])
+    elif objects or (fn in overrides.MAKERS and args and has_parts(args[0])):
+        if rule.kind not in (registry.CALLER, registry.MUTATOR) and overrides.takes_arrays(fn):
+            args = overrides.as_arguments(tracer, site, fn, args, kwargs)
         if type(fn) is np.ufunc and any(overrides.is_element(tracer, x) for x in args):
             return overrides.by_element(tracer, site, fn, args)
     if rule.kind == registry.CALLER:
@@ -276,7 +279,7 @@ def primitive(
             return result
     users = type(fn) is FunctionType and may_do_anything(fn, rule)
     if not (has_box(args) or (kwargs and has_box(kwargs))):
-        if any(map(is_foreign, args)):
+        if objects or any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
         try:
             value = fn(*args, **kwargs)
@@ -293,7 +296,7 @@ def primitive(
             note_looks(tracer.reads, fn)
         return fn(*map(as_it_lies, args), **{k: as_it_lies(x) for k, x in kwargs.items()})
     start = len(tracer.tape.ops)
-    result = record(tracer, site, fn, args, kwargs)
+    result = record(tracer, site, fn, args, kwargs, watched=bool(objects) and not users)
     if users and tracer.reads is not None:
         note_users(tracer.reads, tracer.tape.ops[start:], fn, rule, site)
     if len(tracer.tape.ops) == start and type(result) is ArrayBox and rule.function is not None:
@@ -303,6 +306,11 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def has_parts(value: Any) -> bool:
+    """Whether lists or objects are the items of a list."""
+    return type(value) in (list, tuple) and overrides.may_hold_object(value)
 
 
 def may_do_anything(fn: FunctionType, rule: registry.Rule) -> bool:
@@ -455,6 +463,12 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
     if not target.value.flags.writeable:
         plain = {k: primal(operand(x, [])) for k, x in kwargs.items()}
         plainly(fn, [primal(operand(x, [])) for x in args], plain)  # raises what NumPy raises
+    if len(args) > 1 and (type(fn) is not FunctionType or overrides.takes_arrays(fn)):
+        *others, value = args[1:]
+        if fn is not np.copyto:  # which takes nothing of another type
+            value = overrides.as_element(tracer, site, value, target.value.dtype)
+        others = [overrides.as_operand(tracer, site, x) for x in (*others, value)]
+        args = (target, *others)
     new = call(tracer, site, rule.function, args, kwargs)
     if type(new) is ArrayBox:
         write_all(target, new.op, site)
@@ -847,6 +861,9 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
             return type.__call__(cls, *args, **kwargs)
         if cls.__module__ == "typing":
             return as_caller(cls, args, kwargs)
+        if issubclass(cls, np.generic) and len(args) == 1 and is_object(args[0]):
+            if cls in np.sctypeDict.values():
+                args = (overrides.as_element(tracer, site, args[0], np.dtype(cls)),)
         if issubclass(cls, np.generic) and has_box(args):
             return record(tracer, site, cls, args, kwargs)
         return opaque(tracer, site, cls, args, kwargs)

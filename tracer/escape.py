@@ -619,13 +619,26 @@ ANSWERS = frozenset(
 
 def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
     """What C code is given of the traced result of a special method."""
-    from .protocols import given, plain_key
+    from .protocols import given, plain_key, shown
 
+    if name in ("__float__", "__complex__") and of_text(active.tracer):
+        return shown(box)
     if name in ("__float__", "__complex__", "__array__"):
         return given(box, f"{name}()")
     if name in ("__getattribute__", "__getattr__") and args[1].startswith("__array_"):
         return box.value  # NumPy asks for an attribute of its own protocols
     return plain_key(box) if name in ANSWERS else box
+
+
+# Of strings: these convert what is to be shown by a format.
+FORMATTING = frozenset(("mod", "imod", "__mod__", "__rmod__"))
+
+
+def of_text(tracer: Tracer | None) -> bool:
+    """Whether the C function that is being watched makes text."""
+    if tracer is None or not tracer.watches:
+        return False
+    return getattr(tracer.watches[-1].fn, "__name__", "") in FORMATTING
 
 
 @functools.cache

@@ -40,7 +40,6 @@ from .text import PRIVATE, TEXTS, bare, wrapped
 QUIET = SILENT | BOXES
 BOUND = frozenset((types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType))
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
-FORMATTING = frozenset(("mod", "imod", "__mod__", "__rmod__"))
 MOST = 10_000  # objects to look into for text
 MOST_REACHED = 300  # and for files
 
@@ -361,7 +360,7 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
     ``operands`` are what C code is given in the place of the arguments.
     """
     before = len(tracer.texts.drawn)
-    formats = op.__name__ in FORMATTING and isinstance(args[0], (str, bytes))
+    formats = op.__name__ in escape.FORMATTING and isinstance(args[0], (str, bytes))
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)
     value = escape.watched(op, [bare(x) for x in operands or args], {}, site)
     if is_container(value):  # of the very items of lists and tuples

@@ -159,14 +159,17 @@ def given(args: Any, kwargs: dict[str, Any]) -> list[Any]:
     return [y for x in (*args, *kwargs.values()) for y in (x if type(x) in (list, tuple) else (x,))]
 
 
+NO_OBJECTS = PRIVATE | {type(np._NoValue)}
+
+
 def has_object(values: Any) -> bool:
     """Whether there is an object among some arguments, or in a list or tuple among them."""
     for x in values:
         kind = type(x)
         if kind is list or kind is tuple:
-            if any(flags_of(y) & HEAP_TYPE and y not in PRIVATE for y in set(map(type, x))):
+            if any(flags_of(y) & HEAP_TYPE and y not in NO_OBJECTS for y in set(map(type, x))):
                 return True
-        elif flags_of(kind) & HEAP_TYPE and kind not in PRIVATE:
+        elif flags_of(kind) & HEAP_TYPE and kind not in NO_OBJECTS:
             return True
     return False
 
@@ -289,6 +292,64 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
         else:
             return calls.call(tracer, site, np.array, (items,), {})
     return value
+
+
+MOST_NESTED = 64  # lists in one another; NumPy has no more dimensions than that
+
+
+def as_operands(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The same for a list or tuple of such operands as well."""
+    if type(value) in (list, tuple):
+        return type(value)([as_operand(tracer, site, x) for x in value])
+    return as_operand(tracer, site, value)
+
+
+# Python's own class of the numbers that go into an array, by the kind of its type.
+NUMBER = {"f": float, "c": complex, "i": int, "u": int}
+
+
+def as_element(
+    tracer: Tracer, site: Site, value: Any, dtype: Any, depth: int = 0, single: bool = False
+) -> Any:
+    """What is to be put into an array of a type, with numbers and arrays in the place of objects.
+
+    Where it is to be a ``single`` element, NumPy asks for nothing but a number.
+    """
+    kind = type(value)
+    if kind is list or kind is tuple:
+        if depth < MOST_NESTED and may_hold_object(value):
+            return kind([as_element(tracer, site, x, dtype, depth + 1) for x in value])
+        return value
+    if not is_object(value):
+        return value
+    inner = (bare if single else as_operand)(tracer, site, value)
+    if depth and isinstance(plain_of(inner), np.ndarray) and plain_of(inner).ndim == 0:
+        inner = value
+    if not is_object(inner) or dtype is None or dtype.kind not in NUMBER:
+        return inner
+    return protocols.number(tracer, site, NUMBER[dtype.kind], inner)
+
+
+def may_hold_object(values: Any) -> bool:
+    return has_object((values,)) or not {list, tuple}.isdisjoint(map(type, values))
+
+
+# These make arrays of what they are given, nested lists included, of the type that they are given next.
+MAKERS = frozenset((np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray))
+
+
+def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """What NumPy takes the arguments for of one of its functions, where objects are among them."""
+    if fn in MAKERS and args:
+        given = args[1] if len(args) > 1 else kwargs.get("dtype")
+        dtype = None if given is None or is_object(given) else np.dtype(given)
+        return (as_element(tracer, site, args[0], dtype), *args[1:])
+    if isinstance(fn, type) and issubclass(fn, np.generic):
+        return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
+    if type(fn) is np.ufunc:  # of a list it makes an array
+        return tuple([as_element(tracer, site, x, None) for x in args])
+    how = as_operands if attribute(fn, "_implementation") else as_operand
+    return tuple([how(tracer, site, x) for x in args])
 
 
 def has_length(tracer: Tracer, site: Site, value: Any) -> bool:

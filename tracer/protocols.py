@@ -10,6 +10,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 import sys
@@ -49,7 +50,7 @@ from .slots import (
     verdict,
 )
 from .structure import is_container
-from .tape import Op, Site
+from .tape import Op, Site, primal
 from .text import bare
 from .text import drawn as drawn_text
 from .writers import write_container
@@ -180,6 +181,12 @@ def seen(tracer: Tracer, box: Box, op: Op) -> Any:
 def plain_key(key: Any) -> Any:
     """A plain value: what stands in a box is noted as seen."""
     return draw(key, lambda value: value) if type(key) in BOXES else key
+
+
+def shown(box: Box) -> Any:
+    """The plain number of a box that becomes part of a string."""
+    draw(box, str)  # which notes where the string comes from
+    return box.value
 
 
 def drawn(tracer: Tracer, value: Any, made: dict[int, Any] | None = None) -> Any:
@@ -355,17 +362,34 @@ def rounded(tracer: Tracer, site: Site, fn: Any, value: Any, *digits: Any) -> An
 INTEGRAL = frozenset((math.gcd, math.lcm, math.comb, math.perm, math.factorial, math.isqrt))
 
 
-OF_ITEMS = frozenset((math.prod, math.fsum, math.dist, getattr(math, "sumprod", None)))
+MULTIPLYING = frozenset((math.prod, getattr(math, "sumprod", None)))  # by the operator
+OF_ITEMS = frozenset((math.fsum, math.dist)) | MULTIPLYING
 
 
 def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
     """An argument of a function of the module ``math``, with the numbers that objects stand for."""
-    if fn in OF_ITEMS and is_iterable(value):
+    if fn in OF_ITEMS and (is_iterable(value) or holds_objects(value)):
         items = [*iter(iterate_object(tracer, site, value))]
-        return items if fn is math.prod else [of_math(tracer, site, fn, x) for x in items]
+        return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
     if not is_object(value):
         return value
     return index(tracer, site, value) if fn in INTEGRAL else number(tracer, site, float, value)
+
+
+def holds_objects(value: Any) -> bool:
+    """Whether there are objects among the items of a container that C code iterates over by itself."""
+    return isinstance(value, (*COLLECTIONS, tuple, frozenset, *VIEWS)) and any(
+        map(is_object, value)
+    )
+
+
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()))
+
+
+def of_cmath(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
+    """The same of the module ``cmath``."""
+    cls = float if fn is cmath.rect else complex
+    return number(tracer, site, cls, value) if is_object(value) else value
 
 
 # --------------------------------------------------------------------------------------------- strings
@@ -689,6 +713,9 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             value = calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         arrays: list[ArrayBox] = []
         index = operand(indices(tracer, site, key), arrays)
+        if is_object(value) or type(value) in (list, tuple):
+            dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
+            value = overrides.as_element(tracer, site, value, dtype, single=single)
         save(arrays)
         write_array_item(container, index, operand(value, []), site)
         return
@@ -742,6 +769,12 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             tracer.reads.problem(f"a {type(container).__name__} keeps a number", site)
         if origin is not None:
             marks.hold_all(tracer.texts, container, origin)
+
+
+def is_single(index: Any, ndim: int) -> bool:
+    """Whether an index is that of an element of an array."""
+    parts = index if type(index) is tuple else (index,)
+    return len(parts) == ndim and all(isinstance(x, (int, np.integer)) for x in parts)
 
 
 def memory_behind(tracer: Tracer, container: Any) -> Any:
@@ -800,4 +833,4 @@ def box_attribute(box: Box, name: str) -> Any:
     return load_box(tracer, user_site(), box, name)
 
 
-from . import calls, operators, stand_ins  # noqa: E402  (these need each other)
+from . import calls, operators, overrides, stand_ins  # noqa: E402  (these need each other)

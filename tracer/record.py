@@ -109,14 +109,25 @@ def has_box(value: Any, seen: set[int] | None = None) -> bool:
 
 
 def record(
-    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    watched: bool = False,
 ) -> Any:
-    """Call the primitive ``fn`` on the values of its arguments, note it on the tape, and box the result."""
+    """Call the primitive ``fn`` on the values of its arguments, note it on the tape, and box the result.
+
+    It is ``watched`` where objects are among them, whose special methods it may call.
+    """
     arrays: list[ArrayBox] = []
     operands = operand(args, arrays)
     options = operand(kwargs, arrays) if kwargs else {}
     try:
-        value = fn(*primal(operands), **primal(options))
+        if watched:
+            value = escape.watched(fn, primal(operands), primal(options), site)
+        else:
+            value = fn(*primal(operands), **primal(options))
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -318,3 +329,6 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
 
         site = user_site()
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
+
+
+from . import escape  # noqa: E402  (these need each other)
