@@ -378,9 +378,8 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
 
 def holds_objects(value: Any) -> bool:
     """Whether there are objects among the items of a container that C code iterates over by itself."""
-    return isinstance(value, (*COLLECTIONS, tuple, frozenset, *VIEWS)) and any(
-        map(is_object, value)
-    )
+    kinds: Any = (*COLLECTIONS, tuple, frozenset, *VIEWS)
+    return issubclass(type(value), kinds) and any(map(is_object, value))
 
 
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()))
