@@ -96,13 +96,11 @@ def _scatter_add(x, index, d):
 
 @query
 def may_repeat(index: Any) -> bool:
-    """Can ``index`` name an element twice? Only arrays of integers can."""
+    """Can ``index`` name an element twice? Only arrays of integers can, and sequences that NumPy makes such of."""
     for i in index if isinstance(index, tuple) else (index,):
-        if isinstance(i, list) or (isinstance(i, np.ndarray) and i.ndim):
+        if is_sequence(i) or (isinstance(i, np.ndarray) and i.ndim):
             if np.asarray(i).dtype.kind in "iu":
                 return True
-        elif isinstance(i, tuple):
-            return True
     return False
 
 

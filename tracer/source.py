@@ -111,13 +111,19 @@ class Text:
 
     def index(self, tree: Any) -> str:
         """An index as it stands between brackets."""
+        if (
+            type(tree) is tuple and tree
+        ):  # one inside it is a sequence of numbers, and keeps its parentheses
+            return ", ".join(map(self.part, tree)) + ("," if len(tree) == 1 else "")
+        return self.part(tree)
+
+    def part(self, tree: Any) -> str:
+        """What stands between the commas of an index."""
         if type(tree) is slice:
             start, stop, step = (
                 "" if x is None else self.argument(x) for x in (tree.start, tree.stop, tree.step)
             )
             return f"{start}:{stop}" + (f":{step}" if step else "")
-        if type(tree) is tuple and tree:
-            return ", ".join(map(self.index, tree)) + ("," if len(tree) == 1 else "")
         return self.argument(tree)
 
     def operand(self, tree: Any) -> str:

@@ -398,7 +398,7 @@ def index_of(index: Any) -> tuple[Any, ...] | None:
 
 
 def is_advanced(index: Any) -> bool:
-    return isinstance(index, (list, np.ndarray))
+    return isinstance(index, (list, tuple, np.ndarray))
 
 
 def rank_at(shape: tuple[int, ...], index: Any) -> int:

@@ -1,0 +1,125 @@
+"""Statements on arrays, each the middle of a function that is called until its program answers."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from wengert import jacobian, jit, value_and_grad
+
+POINTS = (1.3, 1.7, 1.3, 1.9, 1.1)
+WHOLE = """def f(x):
+    y, v, z = np.arange(9.0).reshape(3, 3) * x, np.arange(6.0) * x + 1, x
+    {}
+    return (np.asarray(y) * y * np.arange(1.0, 1 + np.size(y)).reshape(np.shape(y))).sum() + (v * v * v).sum() + z
+"""
+
+
+def function(code):
+    """``f(x)`` with these statements between two matrices, ``y`` and ``v``, and a sum over them and ``z``."""
+    namespace = {"np": np, "PLACES": ((0, 1), (1, 0)), "ROWS": ((0, 1),)}
+    exec(WHOLE.format(code.replace("; ", "\n    ")), namespace)
+    return namespace["f"]
+
+
+def outcome(f, x):
+    """What a call comes to: the class and text of what it raises, or the value with the warnings."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            value = f(x)
+        except Exception as e:
+            return type(e), str(e)
+    return value, [(w.category, str(w.message)) for w in seen]
+
+
+def like_python(code):
+    f = function(code)
+    g = value_and_grad(f)
+    for x in POINTS:
+        expected, found = outcome(f, x), outcome(g, x)
+        if isinstance(expected[0], type):
+            assert found == expected
+            continue
+        (value, slope), shown = found
+        assert (value, shown) == expected
+        assert slope == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-5, abs=1e-5)
+
+
+INDICES = """
+y[(0, 1), (1, 0)] = x * x
+y[1, (0, 2)] = x * x
+y[(0, 1), :] = x * x
+y[1:, (0, 2)] = x * x
+y[:, (0,)] = x
+y[..., (0,)] = x
+y[(-1,), (0,)] = x * x
+y[((0,),)] = x * x
+y[((0, 1),)] = x
+y[(0, 2),] = x
+y[(0, 2), ...] = x
+y[[0, 1], (1, 0)] = x * x
+y[np.array([0, 1]), (1, 2)] = x * x
+y[None, (0, 1)] = x * x
+y[None, (0, 1)] = 2
+v[(0, 1),] = x * x
+y[(0, 1), (1, 0)] += x * x
+y[(0, 1), :] *= x
+y[..., (0, 2)] += x * x
+y[None, (0, 1)] += x * x
+y[PLACES] = x
+y[PLACES] += x
+y[ROWS] = x * np.ones((2, 3))
+y[(True, False, True),] = x * x
+y[(True, False, True), (True, False, True)] = np.array([x, x * x])
+y[((True, False, True), (False,) * 3, (True,) * 3),] = x * x
+y[(x > 1.5, x > 1.2, True),] = x * x
+y[(0, 0),] = np.arange(6.0).reshape(2, 3) * x
+y[((0, 1), (1, 0)), ((0, 1), (2, 0))] = np.arange(4.0).reshape(2, 2) * x
+y[(),] = x
+y[(int(x), 0),] = x
+y.T[1:][(0, 1), (1, 0)] = x
+np.add.at(y, ((0, 1), (1, 0)), x)
+np.add.at(y, ((0, 0), (1, 1)), np.array([x, x * x]))
+np.multiply.at(y, ((0, 0), (1, 1)), x)
+y = y[((0, 2),)]
+y = y[..., (0, 2)]
+y = y[(0, 1), None]
+y = y[None, (0, 1)]
+y = y[(0, 0, 1),]
+y = y[PLACES]
+y = y[ROWS]
+y = y[:, (True, False, True)]
+y = y[(x > 1.5, x > 1.2, True),]
+y = y[(int(x), 0),]
+z = y[(0, 1)] * x
+for i in range(3): y[(i, 0), (0, i)] = x * i
+for i in range(3): z = z + y[(i, 2),].sum() ** 2
+y[(0, 1), (1, 0, 2)] = x
+y[(0, 5),] = x
+y = y[(0.5, 1),]
+"""
+
+
+def lines(text):
+    return pytest.mark.parametrize("code", text.strip().split("\n"))
+
+
+@lines(INDICES)
+def test_tuple_inside_an_index(code):
+    """It is a sequence of numbers or of bools, as a list is, when something is read, written, and kept."""
+    like_python(code)
+    with jit(False):
+        like_python(code)
+
+
+@pytest.mark.parametrize("index", ["(0, 1), (1, 0)", "(0, 2),", "1:, (0, 0)", "(0, 1), :, None"])
+def test_tuple_inside_an_index_of_columns(index):
+    """All cotangents at once go along another axis."""
+    read = eval(f"lambda x: x[{index}] ** 2", {})
+    x = np.arange(1.0, 10.0).reshape(3, 3)
+    for _ in range(4):
+        found = jacobian(lambda x: np.ravel(read(x)))(x)
+        steps = 1e-6 * np.eye(9).reshape(9, 3, 3)
+        expected = [np.ravel(read(x + d) - read(x - d)) / 2e-6 for d in steps]
+        np.testing.assert_allclose(found, np.transpose(expected).reshape(-1, 3, 3), atol=1e-6)
