@@ -47,18 +47,26 @@ def several_axes(name: str) -> None:
     @like(getattr(fft, name))
     def rule(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):
         into_new(overwrite_x)
-        return equivalent(x, s, axes_of(s, axes), norm)
+        return equivalent(x, *planned(s, axes), norm)
 
     @like(getattr(fft, name.replace("n", "2")))
     def plane(x, s=None, axes=(-2, -1), norm=None, overwrite_x=False, workers=None, *, plan=None):
         into_new(overwrite_x)
-        return equivalent(x, s, axes, norm)
+        return equivalent(x, *planned(s, axes), norm)
+
+
+def planned(s: Any, axes: Any) -> tuple[Any, Any]:
+    """Sizes and axes as tuples: the last axes, as many as there are sizes, where none are given."""
+    sizes, places = numbers(settled(s)), numbers(settled(axes))
+    if places is None and sizes is not None:
+        places = tuple(range(-len(sizes), 0))
+    return sizes, places
 
 
 @query
-def axes_of(s: Any, axes: Any) -> Any:
-    """The last axes, as many as there are sizes, where none are given."""
-    return axes if axes is not None or s is None else tuple(range(-len(s), 0))
+def numbers(given: Any) -> tuple[int, ...] | None:
+    """One integer or several, in any sequence or array."""
+    return None if given is None else tuple(np.ravel(given).tolist())
 
 
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
@@ -70,13 +78,13 @@ for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
 @like(fft.hfftn)
 def hfftn(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):
     into_new(overwrite_x)
-    return np.fft.irfftn(np.conjugate(x), s, axes_of(s, axes), opposite(norm))
+    return np.fft.irfftn(np.conjugate(x), *planned(s, axes), opposite(norm))
 
 
 @like(fft.ihfftn)
 def ihfftn(x, s=None, axes=None, norm=None, overwrite_x=False, workers=None, *, plan=None):
     into_new(overwrite_x)
-    return np.conjugate(np.fft.rfftn(x, s, axes_of(s, axes), opposite(norm)))
+    return np.conjugate(np.fft.rfftn(x, *planned(s, axes), opposite(norm)))
 
 
 @like(fft.hfft2)
@@ -158,11 +166,12 @@ def trigonometric(name: str, inverse: bool) -> None:
         x, type=2, s=None, axes=None, norm=None, overwrite_x=False, workers=None, orthogonalize=None
     ):
         into_new(overwrite_x)
-        places = axes_of(s, axes)
-        places = range(np.ndim(x)) if places is None else settled(places)
-        sizes = [None] * len(places) if s is None else settled(s)
+        sizes, places = planned(s, axes)
+        places = range(np.ndim(x)) if places is None else places
+        sizes = [-1] * len(places) if sizes is None else sizes
         for axis, n in zip(places, sizes, strict=True):
-            x = along(x, name, kinds[settled(type)], n, axis, turned(norm), orthogonalize)
+            size = None if n == -1 else n
+            x = along(x, name, kinds[settled(type)], size, axis, turned(norm), orthogonalize)
         return x
 
 

@@ -67,6 +67,22 @@ for f in (fft.dctn, fft.idctn, fft.dstn, fft.idstn):
     case(f, T, type=1, axes=(0, 2))
     case(f, T, s=(2, 5), norm="forward")
 
+# One axis, and one size, may stand without a tuple; -1 is the size that there is.
+REAL = "dctn dstn idctn idstn rfftn ihfftn rfft2 ihfft2"
+COMPLEX = "fftn ifftn irfftn hfftn fft2 ifft2 irfft2 hfft2"
+ONE_AXIS = (
+    *(dict(axes=1), dict(axes=-1), dict(axes=np.int64(1)), dict(axes=0, s=3), dict(axes=0, s=[6])),
+    *(dict(axes=[1], s=np.int64(3)), dict(axes=np.array([0, 1]), s=np.array([2, 5]))),
+    dict(axes=(0, 1), s=(2, -1)),
+)
+for names, x in ((REAL, M), (COMPLEX, Z)):
+    for name in names.split():
+        for options in ONE_AXIS:
+            case(getattr(fft, name), x, **options)
+for name in f"{REAL} {COMPLEX}".split():
+    if "2" not in name:
+        case(getattr(fft, name), M, s=3)
+
 
 @case.each
 def test_gradient(case):
