@@ -244,7 +244,12 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     return np.partition(a, kth, axis, kind, order)
 
 
-@mutates(np.put, np.ndarray.put)
+@mutates(np.put)
+def put_function(a, ind, v, mode="raise"):
+    return put(a, ind, v, mode)
+
+
+@mutates(np.ndarray.put)
 def put(a, indices, values, mode="raise"):
     flat = np.reshape(a, -1)
     index = put_index(indices, np.size(a), mode)
@@ -253,7 +258,7 @@ def put(a, indices, values, mode="raise"):
 
 def put_index(indices: Any, size: int, mode: str) -> Any:
     """``indices`` in a row and below ``size``, as the ``mode`` of `np.put` has it."""
-    index = np.reshape(np.asarray(indices), -1)
+    index = np.reshape(np.asarray(indices), -1).astype(np.intp)
     if mode == "wrap":
         return index % size
     return np.clip(index, 0, size - 1) if mode == "clip" else index

@@ -658,6 +658,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         return
     if kind is ArrayBox and name == "flat":
         flat = load_box(tracer, site, obj, name)
+        protocols.judge_flat(flat, Ellipsis, operand(value, []))
         protocols.set_item(
             tracer, site, flat, Ellipsis, calls.call(tracer, site, as_many, (value, flat), {})
         )

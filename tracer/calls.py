@@ -20,6 +20,7 @@ import operator
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -457,24 +458,51 @@ def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any
 
 def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any) -> Any:
     """A function that writes into its first argument, by its functional equivalent."""
-    target = args[0]
+    target = args[0] if args else kwargs.get(first_name(rule.function))
     if type(target) is not ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)
-    if not target.value.flags.writeable:
-        plain = {k: primal(operand(x, [])) for k, x in kwargs.items()}
-        plainly(fn, [primal(operand(x, [])) for x in args], plain)  # raises what NumPy raises
     if len(args) > 1 and (type(fn) is not FunctionType or overrides.takes_arrays(fn)):
         *others, value = args[1:]
         if fn is not np.copyto:  # which takes nothing of another type
             value = overrides.as_element(tracer, site, value, target.value.dtype)
         others = [overrides.as_operand(tracer, site, x) for x in (*others, value)]
         args = (target, *others)
-    new = call(tracer, site, rule.function, args, kwargs)
+    judge(fn, target, args, kwargs)
+    failed = None
+    try:
+        new = call(tracer, site, rule.function, args, kwargs)
+    except (TypeError, ValueError, IndexError) as error:
+        if type(attribute(fn, "__self__")) is np.ufunc:
+            raise
+        failed = error
+    if failed is not None:  # of what NumPy allows
+        raise TraceError(
+            f"{blame(site)}: {fn.__name__} of such arguments is not followed: {failed}"
+        )
     if type(new) is ArrayBox:
         write_all(target, new.op, site)
     else:
         write_array_item(target, Ellipsis, operand(new, []), site)
     return None
+
+
+@functools.cache
+def first_name(fn: Any) -> str:
+    """The name of the first parameter of a function."""
+    return next(iter(inspect.signature(fn).parameters))
+
+
+def judge(fn: Any, target: ArrayBox, args: Any, kwargs: Any) -> None:
+    """Raise what NumPy raises about a write, which it makes to a copy. A mutator's equivalent may allow more."""
+    if type(attribute(fn, "__self__")) is np.ufunc and target.value.flags.writeable:
+        return  # add.at and its like, which are as strict and stand in loops
+
+    def given(x: Any) -> Any:
+        return refusing(target.value) if x is target else primal(operand(x, []))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the write itself will warn
+        plainly(fn, [given(x) for x in args], {k: given(x) for k, x in kwargs.items()})
 
 
 def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ import math
 import operator
 import sys
 import types
+import warnings
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ import numpy as np
 
 from ..rules.python_builtins import pick
 from . import escape, marks, seals
-from .arrays import is_traced_array, owner_of, save
+from .arrays import is_traced_array, owner_of, refusing, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box, lost
@@ -704,6 +705,13 @@ def uniform(items: Any) -> bool:
     return len(kinds) == 1
 
 
+def judge_flat(box: ArrayBox, index: Any, value: Any) -> None:
+    """Raise what NumPy raises about ``array.flat[index] = value``: it is other than what it raises for an array."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the write itself will warn
+        refusing(box.value).flat[primal(index)] = primal(value)
+
+
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
     """``container[key] = value``."""
     origin = marks.found(tracer, value) if tracer.texts.drawn else None
@@ -716,7 +724,10 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
             value = overrides.as_element(tracer, site, value, dtype, single=single)
         save(arrays)
-        write_array_item(container, index, operand(value, []), site)
+        given = operand(value, [])
+        if tracer.flats and id(container) in tracer.flats:
+            judge_flat(container, index, given)
+        write_array_item(container, index, given, site)
         return
     if is_traced_array(container):
         set_item(tracer, site, enter(tracer, container, "array"), key, value)

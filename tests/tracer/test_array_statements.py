@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from wengert import jacobian, jit, value_and_grad
+from wengert import TraceError, jacobian, jit, value_and_grad
 
 POINTS = (1.3, 1.7, 1.3, 1.9, 1.1)
 WHOLE = """def f(x):
@@ -123,3 +123,67 @@ def test_tuple_inside_an_index_of_columns(index):
         steps = 1e-6 * np.eye(9).reshape(9, 3, 3)
         expected = [np.ravel(read(x + d) - read(x - d)) / 2e-6 for d in steps]
         np.testing.assert_allclose(found, np.transpose(expected).reshape(-1, 3, 3), atol=1e-6)
+
+
+WRITERS = """
+np.copyto(dst=v, src=np.arange(6.0) * x)
+np.copyto(src=x, dst=y, where=np.eye(3) > 0)
+np.copyto(y, src=x, casting="unsafe")
+np.put(a=y, ind=[0, 4], v=[x, x * x])
+np.put(ind=(0, 4), v=x, a=y, mode="clip")
+np.put(v, [0.0, 2.0], x)
+v.put(indices=[1], values=[x])
+np.place(arr=y, mask=np.eye(3) > 0, vals=[x, 2 * x])
+np.putmask(y, mask=np.eye(3) > 0, values=x)
+np.fill_diagonal(a=y, val=x * x)
+np.fill_diagonal(val=[x, 2.0, x * x], a=y, wrap=True)
+v.sort(axis=-1)
+v.partition(kth=2)
+np.put(a=y, indices=[0], v=x)
+np.put(y, [0])
+np.put(v, [9], x)
+np.put(v, [0], x, mode="foo")
+np.copyto(dst=y)
+np.copyto(src=x)
+np.place(v, [True, False], [x])
+np.place(v, [True] * 6, [])
+np.putmask(v, [True, False], [x])
+np.fill_diagonal(v, x)
+v.fill(value=x)
+np.put(v, [0], [complex(x, 1.0)])
+np.put(v, [0], complex(x, 1.0))
+v.put([0], [complex(x, 1.0)])
+np.place(v, v > 1, [complex(x, 1.0)])
+np.place(v, v > 1, np.array([x + 1j]))
+np.putmask(v, v > 1, [complex(x, 1.0)])
+np.putmask(v, v > 1, np.array([x + 1j]))
+np.fill_diagonal(y, complex(x, 1.0))
+np.fill_diagonal(np.zeros((2, 2)), complex(x, 1.0))
+np.copyto(v, complex(x, 1.0))
+v.fill(complex(x, 1.0))
+v[0] = complex(x, 1.0)
+v.flat[0] = x * x
+v.flat[[0, 2]] = [x, x * x]
+v.flat = [x, 2.0]
+v.flat[0] = complex(x, 1.0)
+v.flat[:2] = complex(x, 1.0)
+v.flat[0] = [x, x]
+v.flat[9] = x
+v.flat = complex(x, 1.0)
+"""
+
+
+def test_what_only_numpy_allows_is_refused():
+    """No exception that plain Python does not raise comes from the equivalent of a function that writes."""
+    f = function("np.put(v, [0, 1], [])")
+    assert f(1.3) > 0
+    with pytest.raises(TraceError, match="in f .*: put of such arguments is not followed"):
+        value_and_grad(f)(1.3)
+
+
+@lines(WRITERS)
+def test_functions_that_write(code):
+    """They take their arguments by name and in any order, and refuse what NumPy refuses, in its words."""
+    like_python(code)
+    with jit(False):
+        like_python(code)
