@@ -131,7 +131,7 @@ def settled(option: Any) -> Any:
 
     A rule must settle an option before a query looks at it: queries see values, but guard nothing.
     """
-    if isinstance(option, (tuple, list)):
+    if isinstance(option, (tuple, list)) or (isinstance(option, np.ndarray) and option.ndim):
         return tuple([settled(part) for part in option])
     # A range takes the integer out of its box, as indexing a list would.
     return range(option).stop if isinstance(option, (int, np.integer)) else option

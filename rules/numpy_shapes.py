@@ -178,10 +178,8 @@ def transpose(a, axes=None):
 
 @rrule(*methods("transpose"))
 def transpose_method(a, *axes):
-    order = (
-        axes[0] if len(axes) == 1 and (axes[0] is None or is_sequence(axes[0])) else axes or None
-    )
-    order = settled(order)
+    alone = len(axes) == 1 and (axes[0] is None or is_sequence(axes[0]) or np.ndim(axes[0]))
+    order = settled(axes[0] if alone else axes or None)
 
     def pullback(dz):
         return np.transpose(dz, inverse(order)), *(None for _ in axes)

@@ -524,6 +524,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             noted(tracer, obj, name, MISSING, "unset")
         raise
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
+        if kind is np.exceptions.AxisError and name in ("axis", "ndim"):
+            return value  # which are no numbers that its text was made of
         return follow(tracer, site, Reading(name), value, origin)
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
         place = None

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from wengert import TraceError, jacobian, jit, value_and_grad
+from wengert import TraceError, jacobian, jit, pullback, value_and_grad
 
 POINTS = (1.3, 1.7, 1.3, 1.9, 1.1)
 WHOLE = """def f(x):
@@ -187,3 +187,31 @@ def test_functions_that_write(code):
     like_python(code)
     with jit(False):
         like_python(code)
+
+
+AXES = """
+y = np.average(y, weights=(1.0, x, 2.0), axis=0)
+y = np.average(y, weights=(1.0, x, 2.0), axis=(1,))
+y = y.transpose(np.array([1, 0]))
+y = y.transpose(np.argsort((1, 0)).tolist())
+try: np.sum(np.array(x), axis=1); except Exception as e: z = x * len(str(e)) + e.axis + e.ndim
+try: np.sum(y, axis=5); except ValueError as e: z = x * len(f"{e} {e!r}")
+"""
+
+
+@lines(AXES)
+def test_axes(code):
+    """A permutation may be an array, and the error of an axis that is not there can be shown."""
+    like_python(code)
+    with jit(False):
+        like_python(code)
+
+
+@pytest.mark.parametrize("turn", [np.transpose, lambda a, p: a.transpose(p)])
+def test_permutations_in_arrays(turn):
+    """One after the other, in the same place: each is undone as it is."""
+    a, d = np.arange(27.0).reshape(3, 3, 3), np.cos(np.arange(27.0)).reshape(3, 3, 3)
+    for p in ([0, 1, 2], [1, 2, 0], [1, 2, 0], [2, 0, 1], [0, 2, 1]):
+        value, back = pullback(lambda a, p=p: turn(a, np.array(p)), a)
+        np.testing.assert_array_equal(value, turn(a, p))
+        np.testing.assert_array_equal(back(d)[0], np.transpose(d, np.argsort(p)))
