@@ -169,20 +169,29 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it from now on."""
     if (given := given_dict(tracer, obj)) is not None:
         return given
+    seen = tracer.namespaces.get(slot(obj), (obj, None))[1]
+    if seen is None:
+        seen = {} if isinstance(obj, type) else Namespace(tracer, obj, {})
+        tracer.namespaces[slot(obj)] = obj, seen
+    if id(seen) not in tracer.admitting:  # it may hold its own methods
+        tracer.admitting[id(seen)] = seen
+        try:
+            refresh(tracer, obj, seen)
+        finally:
+            del tracer.admitting[id(seen)]
+    return types.MappingProxyType(seen) if isinstance(obj, type) else seen
+
+
+def refresh(tracer: Tracer, obj: Any, seen: dict[str, Any]) -> None:
+    """Let what the run sees as a ``__dict__`` be as the ``__dict__`` is."""
     noted(tracer, obj, None, tuple(own_dict(obj)), "names")
     now = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
         for k, v in own_dict(obj).items()
     }
-    if slot(obj) not in tracer.namespaces:
-        seen = now if isinstance(obj, type) else Namespace(tracer, obj, now)
-        tracer.namespaces[slot(obj)] = obj, seen
-    else:
-        seen = tracer.namespaces[slot(obj)][1]
-        if list(seen) != list(now) or any(seen[k] is not x for k, x in now.items()):
-            dict.clear(seen)
-            dict.update(seen, now)
-    return types.MappingProxyType(seen) if isinstance(obj, type) else seen
+    if list(seen) != list(now) or any(seen[k] is not x for k, x in now.items()):
+        dict.clear(seen)
+        dict.update(seen, now)
 
 
 def given_dict(tracer: Tracer, obj: Any) -> Any:

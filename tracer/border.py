@@ -94,10 +94,10 @@ def enter(
     """Let a value from outside into the trace: from a place, if it is known, and from behind a seal if there is one."""
     kind = type(value)
     if kind in ATOMS:
+        if kind in METHODS and works_on(value):
+            return entered_method(tracer, value, "outside", place, seal)[0]
         if kind is types.MethodType:
             enter_owner(tracer, value)
-        elif kind is types.BuiltinFunctionType and is_container(value.__self__):
-            return entered_method(tracer, value, "outside", place, seal)[0]
         if seal is not None:
             seals.put_on(tracer, value, seal)
         return dynamic(tracer, value, name, place) if kind is int else value
@@ -140,33 +140,57 @@ def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
         enter(tracer, owner, type(owner).__name__, place)
 
 
+# Methods in C: ``__getitem__`` and its like are of the one kind for some containers, of the other for some.
+OF_C = frozenset((types.BuiltinFunctionType, types.MethodWrapperType))
+METHODS = OF_C | {types.MethodType}
+
+
+def works_on(method: Any) -> bool:
+    """Whether a method is bound to a container or an array, for which the run has something else."""
+    return is_container(method.__self__) or is_traced_array(method.__self__)
+
+
 def entered_method(
     tracer: Tracer,
-    method: types.BuiltinFunctionType,
+    method: Any,
     role: str,
     place: Place | None,
     seal: Sealed | None = None,
 ) -> tuple[Any, Tree]:
-    """The method of a container outside is that of its shadow."""
+    """The method of a container or an array outside is that of what the run has for it, and always the same."""
     owner = method.__self__
+    known = tracer.views.get(id(method))
+    if known is not None and role == "outside" and seal is None and tracer.reads is None:
+        return known[1], FIXED
     inner = None
     if tracer.reads is not None and place is not None:
         inner = tracer.reads.note(place, "attribute", "__self__", owner)
     shadow, tree = admit(tracer, owner, type(owner).__name__, role, inner, seal)
-    return method if shadow is owner else getattr(shadow, method.__name__), tree
+    known = tracer.views.get(id(method))  # a namespace may hold the method itself
+    if shadow is owner or known is not None:
+        return method if known is None else known[1], tree
+    if type(method) is types.MethodType:
+        own: Any = types.MethodType(method.__func__, shadow)
+    elif type(shadow) is ArrayBox:
+        own = types.MethodType(getattr(type(owner), method.__name__), shadow)
+    else:
+        own = getattr(shadow, method.__name__)
+    tracer.views[id(method)] = (method, own)
+    tracer.viewed[id(own)] = (own, method)
+    return own, tree
 
 
 def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tuple[Any, Tree] | None:
     """An argument that is a function, and its tree: what it has captured, as far as the run will read it; else None."""
     kind = type(value)
+    if kind in METHODS and works_on(value):
+        return entered_method(tracer, value, "captured", place)
     if kind is types.MethodType:
         owner = value.__self__
         if isinstance(owner, (type, types.ModuleType, Intrinsic)):
             return value, FIXED
         inner = None if tracer.reads is None else tracer.reads.of(owner)
         return value, admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
-    if kind is types.BuiltinFunctionType and is_container(value.__self__):
-        return entered_method(tracer, value, "captured", place)
     if kind in (types.FunctionType, functools.partial) or isinstance(value, type):
         return value, held_by(tracer, value)
     return None
@@ -303,6 +327,8 @@ def admit(
     if role != "outside":
         note_access(tracer, kind)
     if role == "outside":
+        if kind in METHODS and works_on(value):
+            return entered_method(tracer, value, role, place, seal)
         if seal is not None:
             seals.put_on(tracer, value, seal)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
@@ -326,6 +352,14 @@ def admit(
         stay_outside(tracer, value)
         return value, tree
     return value, admit_object(tracer, value, name, place)
+
+
+def factory_of(tracer: Tracer, value: Any) -> Any:
+    """What makes the items that are missing in the shadow of a defaultdict outside."""
+    factory = stand_ins.kept(NOWHERE, enter(tracer, value.default_factory, "default_factory"), None)
+    if type(factory) is stand_ins.Callback:
+        factory.value = value.default_factory
+    return factory
 
 
 OUTSIDE = frozenset(("outside", "captured"))
@@ -396,7 +430,7 @@ def admit_container(
     else:
         copy = kind()
         if kind is defaultdict:
-            copy.default_factory = stand_ins.kept(NOWHERE, value.default_factory, None)
+            copy.default_factory = factory_of(tracer, value)
     remember(tracer, value, copy, name, role, now)
     if role not in OUTSIDE:
         tracer.admitting[id(value)] = copy
@@ -614,14 +648,16 @@ def lower(
         return lower_container(tracer, value, memo, final)
     if kind is types.FunctionType:
         lower_function(tracer, value, memo, final)
-    elif kind in (types.MethodType, types.BuiltinFunctionType):
+    elif kind in METHODS:
+        if id(value) in tracer.viewed:
+            return tracer.viewed[id(value)][1]
         own = is_container(value.__self__) and id(value.__self__) not in tracer.originals
         if own and not final and not has_box(value.__self__):
             return value
         if not isinstance(value.__self__, types.ModuleType):
             owner = lower(tracer, value.__self__, memo, final)
             moved = type(value.__self__) in PRIVATE or (
-                kind is types.BuiltinFunctionType and owner is not value.__self__
+                kind in OF_C and owner is not value.__self__
             )
             return getattr(owner, value.__name__) if moved else value
     elif kind is slice:
@@ -677,6 +713,7 @@ CARRIERS = WRAPPERS | frozenset(
         types.FunctionType,
         types.MethodType,
         types.BuiltinFunctionType,
+        types.MethodWrapperType,
         type,
         slice,
         types.GeneratorType,

@@ -807,19 +807,32 @@ def look_at(tracer: Tracer, cell: Any, shadow: Any, name: str) -> None:
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     placeholder = getattr(functools, "Placeholder", None)
-    reads = tracer.reads
     rest = iter(args)
-    first = [next(rest) if placeholder is not None and x is placeholder else x for x in fn.args]
+    inner, first, keywords = fn.func, fn.args, fn.keywords
+    if id(fn) in tracer.outside or tracer.holder_of(fn) is not None:
+        inner, first, keywords = entered_parts(tracer, site, fn)
+    first = [
+        next(rest) if placeholder is not None and x is placeholder else y
+        for x, y in zip(fn.args, first, strict=True)
+    ]
+    return call(tracer, site, inner, (*first, *rest), {**keywords, **kwargs})
+
+
+def entered_parts(tracer: Tracer, site: Site, fn: Any) -> tuple[Any, Any, Any]:
+    """The function, the arguments and the keywords of a partial that lies outside."""
+    reads = tracer.reads
     place = None if reads is None else reads.of(fn)
     changed = tracer.shadows.get(id(fn.keywords))  # by this run, or it has looked at them
+    own = None
     if reads is not None and place is not None:
-        reads.note(place, "attribute", "func", fn.func)
+        own = reads.note(place, "attribute", "func", fn.func)
         if changed is None:
             reads.note(place, "keywords", None, tuple(fn.keywords))
         reads.note(place, "arguments", None, len(fn.args))
+        own = reads.of(fn.func) or own
     first = [
         enter_from(tracer, fn, i, x, "partial", read(tracer, place, "partial argument", i, x))
-        for i, x in enumerate(first)
+        for i, x in enumerate(fn.args)
     ]
     if changed is None:
         keywords = {
@@ -829,11 +842,7 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     else:
         protocols.looked_at(tracer, site, changed[1])
         keywords = changed[1]
-    inner = fn.func
-    if tracer.holder_of(fn) is not None:
-        own = None if reads is None or place is None else reads.of(inner)
-        inner = enter_from(tracer, fn, "func", inner, "func", own)
-    return call(tracer, site, inner, (*first, *rest), {**keywords, **kwargs})
+    return enter_from(tracer, fn, "func", fn.func, "func", own), first, keywords
 
 
 def call_method(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:

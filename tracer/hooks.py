@@ -12,7 +12,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable
 from dis import opmap
-from types import GeneratorType, MethodType, ModuleType
+from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
@@ -43,7 +43,7 @@ LOOKED_INTO = CONTAINERS | BOUND  # where they are compared
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
 DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for what is traced
 ENDS = frozenset((int, type(None)))  # of slices, which are taken as they are
-CONSTANT = ATOMS - {MethodType} - DISGUISES
+CONSTANT = ATOMS - {*BOUND} - DISGUISES
 UNFORMATTED = ATOMS | PRIVATE | {float, complex}  # what C code formats as the traced function would
 
 
@@ -325,6 +325,8 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         reads = tracer.reads
         kind = type(value)
         atom = kind in CONSTANT or (kind in DISGUISES and not tracer.rebound) or kind is type
+        if kind is BuiltinFunctionType:
+            atom = type(value.__self__) is ModuleType  # others may work on a container
         if atom and (
             reads is None or (noted[1] is value and noted[0] is reads.token and not reads.written)
         ):

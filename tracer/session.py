@@ -57,6 +57,12 @@ class Tracer:
         self.originals: dict[
             int, tuple[Any, Any]
         ] = {}  # id of a shadow: the shadow, the outside container
+        self.views: dict[
+            int, tuple[Any, Any]
+        ] = {}  # id of a method in C outside: it, as it is seen
+        self.viewed: dict[
+            int, tuple[Any, Any]
+        ] = {}  # id of such a method as it is seen: it, it outside
         self.overlay: dict[
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced
