@@ -98,6 +98,8 @@ def enter(
             return entered_method(tracer, value, "outside", place, seal)[0]
         if kind is types.MethodType:
             enter_owner(tracer, value)
+        elif kind is types.GeneratorType and seal is None:
+            sights.watch(tracer, value, name)
         if seal is not None:
             seals.put_on(tracer, value, seal)
         return dynamic(tracer, value, name, place) if kind is int else value
@@ -329,6 +331,8 @@ def admit(
     if role == "outside":
         if kind in METHODS and works_on(value):
             return entered_method(tracer, value, role, place, seal)
+        if kind in sights.SIGHTS:
+            return sights.entered(tracer, value, name, seal), FIXED
         if seal is not None:
             seals.put_on(tracer, value, seal)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
@@ -341,6 +345,8 @@ def admit(
         return value, FIXED
     if role == "outside":
         stay_outside(tracer, value)
+        if seal is None and sights.is_window(value):
+            sights.watch(tracer, value, name)
         return value, FIXED
     if isinstance(value, COLLECTIONS) and not isinstance(value, set):
         return admit_collection(tracer, value, name, role, place)
@@ -396,6 +402,8 @@ def admit_container(
     if id(value) in tracer.owners and role != "argument":  # it is the ``__dict__`` of an object
         return of_objects.namespace(tracer, tracer.owners[id(value)]), FIXED
     kind = type(value)
+    if kind is dict and role == "outside" and sights.is_globals(value):
+        return scopes.seen_globals(tracer, places.user_site(), value, name), FIXED
     now: Any = value if isinstance(value, (tuple, frozenset)) else contents(value)
     if tracer.tails:
         now = untouched(tracer, value, now)
@@ -663,6 +671,8 @@ def lower(
     elif kind is slice:
         parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
         return slice(*parts)
+    elif kind in sights.SIGHTS and id(value) in tracer.viewed:
+        return tracer.viewed[id(value)][1]
     elif kind in seals.VIEWS or kind is types.MappingProxyType:
         held = seals.underlying(value)
         plain = lower(tracer, held, memo, final)
@@ -1285,4 +1295,4 @@ def is_constant(tracer: Tracer, *operands: Any) -> bool:
 
 
 from . import attributes as of_objects  # noqa: E402  (these need each other)
-from . import stand_ins  # noqa: E402
+from . import scopes, sights, stand_ins  # noqa: E402

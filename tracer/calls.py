@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import natives, overrides, protocols, rewrite, slots
+from . import natives, overrides, protocols, rewrite, slots, through
 from .arrays import refusing, write_all
 from .arrays import write_item as write_array_item
-from .border import enter, enter_from, note_captured
+from .border import enter, enter_from, note_captured, remember
 from .box import BOXES, ArrayBox
 from .closed import must_be_closed
 from .errors import TraceError
@@ -722,12 +722,22 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             twin.__kwdefaults__ = set_by_run[1][2]
         elif fn.__kwdefaults__:
             read(tracer, place, "kwdefaults", None, tuple(fn.__kwdefaults__))
-            twin.__kwdefaults__ = {
-                k: enter_from(tracer, fn, k, x, k, read(tracer, place, "kwdefault", k, x))
-                for k, x in fn.__kwdefaults__.items()
-            }
+            twin.__kwdefaults__ = kwdefaults(tracer, fn, place)
     tracer.twins[id(fn)] = (fn, twin)
     return twin
+
+
+def kwdefaults(tracer: Tracer, fn: FunctionType, place: Place | None) -> dict[str, Any]:
+    """The defaults of a twin's keywords: the shadow of those of the function, which may be written to as a dict."""
+    own = fn.__kwdefaults__
+    known = tracer.shadows.get(id(own))
+    if known is not None:
+        return known[1]
+    shadow = {
+        k: enter_from(tracer, fn, k, x, k, read(tracer, place, "kwdefault", k, x))
+        for k, x in own.items()
+    }
+    return remember(tracer, own, shadow, f"{fn.__name__}.__kwdefaults__", "outside", dict(own))
 
 
 def function_place(tracer: Tracer, fn: Any, owner: Any = None) -> Place | None:
@@ -790,6 +800,23 @@ def shadow_cell(
     held = enter_from(tracer, fn, name, value, name, inner) if tail is None else tail
     shadow.cell_contents = tracer.cells_held[id(cell)] = held
     tracer.cells_known[id(cell)] = value
+    return shadow
+
+
+def lone_cell(tracer: Tracer, cell: Any) -> Any:
+    """The shadow of a cell outside that is used by itself."""
+    if tracer.reads is not None:
+        tracer.reads.problem("the cell of a variable is used by itself")
+    known = tracer.cells.get(id(cell))
+    if known is not None:
+        look_at(tracer, *known, "cell_contents")
+        return known[1]
+    shadow = types.CellType()
+    tracer.cells[id(cell)] = (cell, shadow)
+    if (value := through.contents(cell)) is not MISSING:
+        held = enter(tracer, value, "cell_contents")
+        shadow.cell_contents = tracer.cells_held[id(cell)] = held
+        tracer.cells_known[id(cell)] = value
     return shadow
 
 

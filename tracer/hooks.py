@@ -43,7 +43,7 @@ LOOKED_INTO = CONTAINERS | BOUND  # where they are compared
 PLAIN = ATOMS | {float, complex, list, tuple, dict, set, frozenset}
 DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for what is traced
 ENDS = frozenset((int, type(None)))  # of slices, which are taken as they are
-CONSTANT = ATOMS - {*BOUND} - DISGUISES
+CONSTANT = ATOMS - {*BOUND, GeneratorType} - DISGUISES
 UNFORMATTED = ATOMS | PRIVATE | {float, complex}  # what C code formats as the traced function would
 
 

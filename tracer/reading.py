@@ -21,8 +21,9 @@ from .foreign import is_structural
 from .kinds import attribute, isinstance
 from .protocols import hashable
 from .reads import static
-from .seals import as_array, is_iterator, seals_of, through
+from .seals import Held, as_array, is_iterator, seals_of, through
 from .session import Tracer
+from .sights import is_window
 from .slots import python_special
 from .structure import Sealed
 from .tape import Site
@@ -37,11 +38,15 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
         return []
     if hashable(fn) and fn not in (float, complex):
         if fn in calls.special:
+            if fn is next:
+                return [x for x in seals_of(tracer, args[:1]) if of_window(x)]
             if attribute(fn, "__objclass__") is not np.ndarray:
                 return []
         elif (
             is_structural(fn) and fn is not bytes
         ):  # which moves references about, but gives out what a container holds
+            if found := [x for x in seals_of(tracer, (owner, *args)) if of_window(x)]:
+                return found
             own = args if isinstance(fn, type) else (owner,)
             own = args[:1] if hasattr(fn, "__objclass__") or fn in FUNCTIONS else own
             return [] if is_iterator(owner) else seals_of(tracer, own)
@@ -51,6 +56,11 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
         elif type(python_special(fn, "__call__")) is types.FunctionType:
             return []
     return seals_of(tracer, (fn, owner, *args, *kwargs.values()))
+
+
+def of_window(seal: Any) -> bool:
+    """Whether a seal is on an iterator or the like, from which a structural function may take items."""
+    return isinstance(seal, Held) and is_window(seal.thing)
 
 
 FOLLOWED = frozenset((types.FunctionType, types.MethodType, functools.partial)) | BOXES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import WengertError, jit, value_and_grad
 
 # What lies outside; and after the arrow, the body of a function of x.
 METHODS = """
@@ -45,18 +45,63 @@ L = [] -> l = [x]; P = functools.partial(list.append, l); P(x * 2); return l[-1]
 L = [] -> l = [x]; P = functools.partial(l.append); P(x * 2); return l[-1] * x
 """
 
+# Views, where what the function writes is followed.
+VIEWS = """
+D = {"a": 1.}; P = types.MappingProxyType(D) -> D["a"] = x * 2; return P["a"] * x
+D = {"a": 1.}; P = types.MappingProxyType(D) -> return P["a"] * x
+D = {"a": [1.]}; P = types.MappingProxyType(D) -> D["a"][0] = x * 2; return P["a"][0] * x
+D = {"a": 1.}; P = D.values() -> D["a"] = x * 2; return sum(P) * x
+D = {"a": 1.}; P = D.items() -> D["a"] = x * 2; return dict(P)["a"] * x
+D = {}; P = D.keys() -> D.clear(); D["a"] = x * 2; return len(P) * x
+D = collections.OrderedDict(a=1.); P = D.values() -> D["a"] = x * 2; return sum(P) * x
+K = type("K", (), {"a": 1.}); P = K.__dict__ -> K.a = x * 2; return P["a"] * x
+K = type("K", (), {"a": 1.}); P = K.__dict__ -> return P["a"] * x
+z = 1.; G = globals() -> G["z"] = x * 2; return z * x
+z = 1.; G = globals() -> global z; z = x * 2; return G["z"] * x
+cell = types.CellType(1.); g = types.FunctionType((lambda v: lambda: v)(1.).__code__, globals(), closure=(cell,)) \
+    -> cell.cell_contents = x * 2; return g() * x
+cell = types.CellType(1.); g = types.FunctionType((lambda v: lambda: v)(1.).__code__, globals(), closure=(cell,)) \
+    -> y = g(); cell.cell_contents = x * 2; return g() * x + cell.cell_contents
+g = lambda *, k=1.: k; P = g.__kwdefaults__ -> P["k"] = x * 2; return g() * x
+g = lambda *, k=1.: k; P = g.__kwdefaults__ -> y = g(); P["k"] = x * 2; return g() * x
+L = [1.] * 100; P = iter(L) -> return next(P) * x
+L = [1.] * 100; P = itertools.cycle([1., 2.]) -> L[0] = x * 2; return next(P) * x * L[0]
+L = [1.] * 100; P = map(abs, L) -> return sum(itertools.islice(P, 3)) * x
+L = [1.]; P = (v for v in [1., 2., 3.] * 9) -> L[0] = x * 2; return next(P) * x * L[0]
+A = np.ones(3); P = memoryview(A) -> return P[1] * x
+A = np.ones(3); P = A.flat -> return P[1] * x
+"""
+
+# Where it cannot be.
+REFUSED = """
+L = [1.] * 100; P = iter(L) -> L[:] = [x * 2] * 100; return next(P) * x
+L = [1.] * 100; P = iter(L) -> L[:] = [x * 2] * 100; return P.__next__() * x
+L = [1.] * 100; P = iter(L) -> L[:] = [x * 2] * 100; return sum(P) * x
+L = [1.] * 100; P = iter(L) -> L[:] = [x * 2] * 100; return [v for v in P][0] * x
+L = [1.] * 100; P = reversed(L) -> L[:] = [x * 2] * 100; return next(P) * x
+L = [1.] * 100; P = enumerate(L) -> L[:] = [x * 2] * 100; return next(P)[1] * x
+L = [1.] * 100; P = itertools.cycle(L) -> L[:] = [x * 2] * 100; return next(P) * x
+L = [1.] * 100; P = map(lambda v: v * 2, L) -> L[:] = [x * 2] * 100; return next(P) * x
+L = [1.] * 100; P = (v for v in L) -> L[:] = [x * 2] * 100; return next(P) * x
+L = [1.]; P = (L[0] for _ in range(100)) -> L[0] = x * 2; return next(P) * x
+z = 1.; P = (z for _ in range(100)) -> global z; z = x * 2; return next(P) * x
+D = dict.fromkeys(range(9), 1.); P = iter(D.values()) -> D.update(dict.fromkeys(D, x)); return next(P) * x
+A = np.zeros(3); P = memoryview(A) -> A[1] = x * 2; return P[1] * x
+A = np.zeros(3); P = A.flat -> A[1] = x * 2; return P[1] * x
+"""
+
 WORLD = "import collections, functools, itertools, types, weakref\nimport numpy as np\n"
 
 
 def rows(table):
-    return [row for row in table.strip().splitlines() if row]
+    return table.strip().replace("\\\n    ", "").splitlines()
 
 
 def world(row):
     """What lies outside, with the function ``f``, made anew."""
     setup, body = row.split(" -> ")
     space = {"__name__": "world"}
-    exec(f"{WORLD}{setup}\ndef f(x):\n    {body}\n".replace("¶", "\n"), space)
+    exec(f"{WORLD}{setup}\ndef f(x):\n    {body}\n", space)
     return space
 
 
@@ -70,10 +115,10 @@ def has_text(space, key):
 
 
 def check(row):
-    plain, traced = world(row), world(row)
+    plain, above, below, traced = [world(row) for _ in range(4)]
     h = 1e-6
-    slope = (world(row)["f"](1.3 + h) - world(row)["f"](1.3 - h)) / (2 * h)
     for _ in range(6):
+        slope = (above["f"](1.3 + h) - below["f"](1.3 - h)) / (2 * h)
         value, gradient = value_and_grad(traced["f"])(1.3)
         assert value == pytest.approx(plain["f"](1.3))
         assert gradient == pytest.approx(slope, abs=1e-4)
@@ -89,3 +134,17 @@ def test_methods_kept_outside_work_on_what_the_run_has(row):
 def test_methods_kept_outside_without_programs(row):
     with jit(False):
         check(row)
+
+
+@pytest.mark.parametrize("row", rows(VIEWS))
+def test_views_kept_outside_show_what_the_run_has(row):
+    check(row)
+    with jit(False):
+        check(row)
+
+
+@pytest.mark.parametrize("row", rows(REFUSED))
+def test_what_cannot_be_followed_through_a_window_is_refused(row):
+    for _ in range(4):
+        with pytest.raises(WengertError, match="in (f|<listcomp>) .*what P, a"):
+            value_and_grad(world(row)["f"])(1.3)
