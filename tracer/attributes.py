@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import reused as as_many
-from . import calls, places, protocols, scopes, stand_ins
+from . import calls, places, protocols, scopes, sights, stand_ins
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, enter, enter_from, is_constant, lower
 from .box import BOXES, ArrayBox, Box
@@ -458,6 +458,8 @@ def note_descriptor(tracer: Tracer, found: Any) -> None:
 
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
     """An attribute of an object: what its class finds; where that is nothing, what its ``__getattr__`` gives."""
+    if kind in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+        return load(tracer, site, meant, name)
     try:
         return load_found(tracer, site, obj, kind, name)
     except AttributeError:
@@ -696,6 +698,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
+    if kind in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+        store(tracer, site, meant, name, value)
+        return
     custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
     if tracer.reads is not None:
         note_member(tracer, kind, "__setattr__")
@@ -804,6 +809,9 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     if type(obj) is Namespace:
         delattr(own_dict(obj.owner), name)  # raises what plain Python raises
+    if type(obj) in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+        delete(tracer, site, meant, name)
+        return
     custom = member(type(obj), "__delattr__")
     note_member(tracer, type(obj), "__delattr__")
     if type(custom) is types.FunctionType:

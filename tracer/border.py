@@ -335,6 +335,8 @@ def admit(
             return sights.entered(tracer, value, name, seal), FIXED
         if seal is not None:
             seals.put_on(tracer, value, seal)
+        elif sights.is_window(value):
+            sights.watch(tracer, value, name)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
         return found
     if (
@@ -345,8 +347,6 @@ def admit(
         return value, FIXED
     if role == "outside":
         stay_outside(tracer, value)
-        if seal is None and sights.is_window(value):
-            sights.watch(tracer, value, name)
         return value, FIXED
     if isinstance(value, COLLECTIONS) and not isinstance(value, set):
         return admit_collection(tracer, value, name, role, place)

@@ -13,6 +13,7 @@ import gc
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,10 +27,12 @@ from .reads import HEAP_TYPE, Place
 from .record import operand
 from .session import Tracer
 from .structure import is_container
-from .tape import Op, ops_in
+from .tape import Op, Site, ops_in
 
 SIGHTS = frozenset((*seals.VIEWS, types.MappingProxyType, types.CellType))
 BUFFERS = (memoryview, np.flatiter)
+# Weak proxies, which pass on what they are asked for.
+PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
 MOST = 1000  # objects to look at behind a window
 FEW = 100  # items of a container there
 
@@ -76,6 +79,22 @@ def class_of(proxy: Any, held: Any) -> Any:
     return None
 
 
+def referent(tracer: Tracer, site: Site, proxy: Any) -> Any:
+    """The object that a weak proxy stands for, as the run sees it; the proxy, where that cannot be told."""
+    found = meant(proxy)
+    if found is proxy:
+        return proxy
+    if tracer.reads is not None:
+        tracer.reads.problem("a weak proxy is used", site)
+    return border.enter(tracer, found, type(found).__name__)
+
+
+def meant(proxy: Any) -> Any:
+    """The same, as it lies outside."""
+    found = attribute(proxy.__sizeof__, "__self__")  # any object has the method
+    return found if any(x is proxy for x in weakref.getweakrefs(found)) else proxy
+
+
 def is_globals(value: Any) -> bool:
     """Whether a dict holds the names of a module."""
     if "__builtins__" in value:
@@ -91,12 +110,14 @@ def is_window(value: Any) -> bool:
     return type(value) in WINDOWS or seals.is_iterator(value)
 
 
-WINDOWS = frozenset((*BUFFERS, types.GeneratorType))
+WINDOWS = PROXIES | {*BUFFERS, types.GeneratorType}
 
 
 def watch(tracer: Tracer, value: Any, name: str) -> None:
     """What is read from a window outside depends on what the run has put into what it shows."""
-    if id(value) in tracer.readable or not any(map(is_changeable, behind(value))):
+    if id(value) in tracer.readable:
+        return
+    if type(value) not in PROXIES and not any(map(is_changeable, behind(value))):
         return
 
     held = seals.Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
@@ -173,6 +194,11 @@ PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), type, type
 
 def within(x: Any) -> Any:
     """What can be reached from something in one step."""
+    if type(x) in PROXIES:
+        try:
+            return (meant(x),)
+        except ReferenceError:  # it is gone
+            return ()
     if isinstance(x, memoryview):
         return (x.obj,)
     if isinstance(x, np.flatiter):

@@ -64,6 +64,10 @@ cell = types.CellType(1.); g = types.FunctionType((lambda v: lambda: v)(1.).__co
     -> y = g(); cell.cell_contents = x * 2; return g() * x + cell.cell_contents
 g = lambda *, k=1.: k; P = g.__kwdefaults__ -> P["k"] = x * 2; return g() * x
 g = lambda *, k=1.: k; P = g.__kwdefaults__ -> y = g(); P["k"] = x * 2; return g() * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P.v * x
+s = Thing(1.); P = proxy(s) -> P.v = x * 2; return s.v * x
+s = Thing(1.); P = proxy(s) -> P.v = x; P.v += x; P.w = x; del P.w; return s.v * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return vars(P)["v"] * getattr(P, "v")
 L = [1.] * 100; P = iter(L) -> return next(P) * x
 L = [1.] * 100; P = itertools.cycle([1., 2.]) -> L[0] = x * 2; return next(P) * x * L[0]
 L = [1.] * 100; P = map(abs, L) -> return sum(itertools.islice(P, 3)) * x
@@ -88,9 +92,21 @@ z = 1.; P = (z for _ in range(100)) -> global z; z = x * 2; return next(P) * x
 D = dict.fromkeys(range(9), 1.); P = iter(D.values()) -> D.update(dict.fromkeys(D, x)); return next(P) * x
 A = np.zeros(3); P = memoryview(A) -> A[1] = x * 2; return P[1] * x
 A = np.zeros(3); P = A.flat -> A[1] = x * 2; return P[1] * x
+A = np.zeros(3); P = proxy(A) -> A[1] = x * 2; return P[1] * x
+S = {1.}; P = proxy(S) -> S.clear(); S.add(x); return sum(P) * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P[0] * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return next(iter(P)) * x
 """
 
-WORLD = "import collections, functools, itertools, types, weakref\nimport numpy as np\n"
+WORLD = """
+import collections, functools, itertools, types
+import numpy as np
+from weakref import proxy
+class Thing:
+    def __init__(self, v): self.v = v
+    def __getitem__(self, key): return self.v
+    def __iter__(self): return iter([self.v])
+"""
 
 
 def rows(table):
