@@ -729,7 +729,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
 
 def kwdefaults(tracer: Tracer, fn: FunctionType, place: Place | None) -> dict[str, Any]:
     """The defaults of a twin's keywords: the shadow of those of the function, which may be written to as a dict."""
-    own = fn.__kwdefaults__
+    own: dict[str, Any] = fn.__kwdefaults__ or {}
     known = tracer.shadows.get(id(own))
     if known is not None:
         return known[1]
