@@ -43,11 +43,12 @@ WINDOWS = frozenset((at_places, np.lib.stride_tricks.sliding_window_view, np.bro
 class Memory:
     """The storage that one or several array boxes share."""
 
-    __slots__ = ("__weakref__", "boxes", "owner", "saved", "writes")
+    __slots__ = ("__weakref__", "boxes", "owner", "saved", "version", "writes")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.writes = 0
+        self.version: Op | None = None  # what the array was after the last write
         self.saved: list[Op] = []
         # Those that came from outside, or lie in memory that is lent: they may alias one another.
         self.boxes: list[ArrayBox] = []
@@ -74,12 +75,19 @@ def owner_of(array: Any) -> Any:
 def memory_of(tape: Any, array: Any, owner: Any) -> Memory | None:
     """The memory that an array lies in, if it is known: that of its owner, or where the addresses are the same."""
     known: Memory | None = tape.memories.get(id(owner))
-    if known is not None or not isinstance(owner, np.ndarray) or owner.base is None:
-        return known
+    if known is not None or isinstance(owner, np.nditer):
+        return known  # an iterator may have memory of its own
+    if isinstance(owner, np.ndarray) and owner.base is None:
+        return next((x for x in tape.lent if shows(x, array)), None) if tape.lent else None
     for memory in list(tape.memories.values()):
         if isinstance(memory.owner, np.ndarray) and np.may_share_memory(array, memory.owner):
             return memory
     return None
+
+
+def shows(memory: Memory, array: Any) -> bool:
+    """Whether arrays in a memory that is lent are known to share it with another array."""
+    return any(np.may_share_memory(box.value, array) for box in memory.boxes)
 
 
 def is_traced_array(value: Any) -> bool:
@@ -165,7 +173,7 @@ def is_constant(box: ArrayBox) -> bool:
         return False
     if tracer.reads is not None:
         tracer.reads.problem("an array lies in memory that was written to in another way")
-    inside = [op for op in box.op.tape.ops if lies_in(op.value, memory)]
+    inside = [op for op in box.op.tape.ops if shares(op.value, memory)]
     inside += [x.op for x in (box, *memory.boxes)]
     return not any(map(tracer.dependence.has, inside))
 
@@ -300,6 +308,16 @@ def lies_in(value: Any, memory: Memory) -> bool:
     return isinstance(value, np.ndarray) and owner_of(value) is memory.owner
 
 
+def shares(value: Any, memory: Memory) -> bool:
+    """Whether a value is an array in this storage, by way of whatever has lent it."""
+    if lies_in(value, memory):
+        return True
+    lent = isinstance(value, np.ndarray) and not isinstance(owner_of(value), np.ndarray)
+    return (
+        lent and isinstance(memory.owner, np.ndarray) and np.may_share_memory(value, memory.owner)
+    )
+
+
 class Writing:
     """A write to an array: values that are still needed move out of its way, and back if nothing was written.
 
@@ -348,6 +366,8 @@ def commit(box: ArrayBox, op: Op) -> None:
     """Make ``op`` the version of the array and write through to its parents and aliases."""
     memory = box.memory
     tape, site = op.tape, op.site
+    if isinstance(memory.owner, np.nditer):
+        must_be_constant(op)
     memory.writes += 1
     before = box.op
     box.op, box.seen = op, memory.writes
@@ -362,6 +382,7 @@ def commit(box: ArrayBox, op: Op) -> None:
             )
         before, parent.op, parent.seen = parent.op, new, memory.writes
         root = parent
+    memory.version = root.op
     for alias in memory.boxes:
         if alias is root or alias.seen != memory.writes - 1:
             continue
@@ -369,6 +390,18 @@ def commit(box: ArrayBox, op: Op) -> None:
             replay_write(alias, root.op, before)
         else:
             copy_overlap(alias, root)
+
+
+def must_be_constant(op: Op) -> None:
+    """Refuse a write to what an iterator of NumPy's gives: it carries it over to an array, nobody knows when."""
+    from .places import blame, user_site
+    from .session import active
+
+    if active.tracer is None or active.tracer.dependence.has(op):
+        raise TraceError(
+            f"{blame(user_site())}: a traced value is written to an array by way of np.nditer; write to the array "
+            "itself, by its indices"
+        )
 
 
 def same_place(a: Any, b: Any) -> bool:

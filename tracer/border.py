@@ -347,6 +347,8 @@ def admit(
         return value, FIXED
     if role == "outside":
         stay_outside(tracer, value)
+        if isinstance(value, SHOWING):
+            shown.enters(tracer, value)
         return value, FIXED
     if isinstance(value, COLLECTIONS) and not isinstance(value, set):
         return admit_collection(tracer, value, name, role, place)
@@ -369,6 +371,7 @@ def factory_of(tracer: Tracer, value: Any) -> Any:
 
 
 OUTSIDE = frozenset(("outside", "captured"))
+SHOWING = (memoryview, np.ndarray)
 
 
 def stay_outside(tracer: Tracer, value: Any) -> None:
@@ -1295,4 +1298,4 @@ def is_constant(tracer: Tracer, *operands: Any) -> bool:
 
 
 from . import attributes as of_objects  # noqa: E402  (these need each other)
-from . import scopes, sights, stand_ins  # noqa: E402
+from . import scopes, shown, sights, stand_ins  # noqa: E402

@@ -67,6 +67,7 @@ from .reads import HEAP_TYPE, Reads, static
 from .record import append, born, finish, has_box, operand, raised, record
 from .rehearsal import must_be_certain
 from .session import Tracer
+from .shown import enters, holders, shows
 from .slots import is_object, kind_of, plain_of
 from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
@@ -369,6 +370,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 value,
                 joined([*meanwhile, *([origin] if origin else ())]),
             )
+        if type(value) is memoryview:  # of an object that has arrays of its own
+            enters(tracer, value)
         result = handed.tied(result)
         if origin is not None:
             result = follow(tracer, site, fn, result, origin)
@@ -384,7 +387,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         start = len(tracer.tape.ops)
         plain_args = [handed_over(tracer, x, memo) for x in args]
         sources = [*ops_in((operands, options))]
+        held = holders(arrays)
         value = again(tracer, site, fn, plain_args, plain, is_pure(fn), asked, sources)
+        kept = held != holders(arrays)
         targets = [plain_of(x) for x in (value, kwargs.get("out"))]
         shown = None if value is None else shown_in(arrays, value, site)
         if shown is not None:
@@ -450,7 +455,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
     if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):
         draw_all(tracer, boxes)  # a seed, a size: drawn like any other integer
-        return value
+        return shows(tracer, value, arrays) if kept else value
     raise NoRuleError(
         no_rule(
             fn,

@@ -203,6 +203,10 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(op.fn)} makes a {describe(value)}", op.site)
+        if isinstance(value, np.ndarray) and value.base is not None:
+            from .shown import shows
+
+            return shows(tracer, value, arrays)
         return value
     from .places import blame
 

@@ -185,6 +185,11 @@ class Tracer:
         memory.boxes.append(box)
         memory.saved.append(op)
         self.inputs.append((box, op))
+        if memory.lent and value.flags.writeable:
+            from .record import lent_by
+
+            self.tape.lent.append(memory)
+            lent_by(self, box)
         if op.role == "outside":
             self.arrays[id(value)] = box
         return box

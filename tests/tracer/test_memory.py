@@ -1326,7 +1326,6 @@ for kind in MADE:
             f"{use} of plain {kind}",
             lambda x, f=f: f(np.array([x * x, x, 3 * x])),
             size=1,
-            refused=use == "through bytes",
         )
 
 
@@ -1377,3 +1376,187 @@ def test_queries_see_how_arrays_lie_in_memory():
                 value = wengert.value_and_grad(f)(1.5)[0]
                 block[:] = np.linspace(1.0, 2.0, 12)
                 assert value == f(1.5) != 0.0
+
+
+# ------------------------------------------------------------------- memory that somebody else shows
+
+
+class Other(np.ndarray):
+    pass
+
+
+class Lending:
+    """An object with an array of its own, which NumPy makes arrays of."""
+
+    def __init__(self, way):
+        self.own = np.zeros(2)
+        if way:
+            setattr(self, way, getattr(self.own, way))
+
+
+class Buffer:
+    def __init__(self):
+        self.own = np.zeros(2)
+
+    def __buffer__(self, flags):
+        return memoryview(self.own)
+
+
+SHOWN = {
+    "memoryview": (memoryview, lambda m: m[0]),
+    "sum of a memoryview": (memoryview, sum),
+    "slice of a memoryview": (memoryview, lambda m: m[::-1].tolist()[1]),
+    "struct": (memoryview, lambda m: struct.unpack_from("d", m)[0]),
+    "bytes": (memoryview, lambda m: struct.unpack_from("d", bytes(m))[0]),
+    "nditer": (np.nditer, lambda it: sum([float(e) for e in it])),
+    "nditer of two": (
+        lambda a: np.nditer([a, np.ones(2)]),
+        lambda it: sum(float(u) for u, v in it),
+    ),
+    "broadcast": (lambda a: np.broadcast(a, 2.0), lambda b: sum(u * v for u, v in b)),
+    "a class of its own": (lambda a: a.view(Other), lambda m: float(m[0])),
+    "asmatrix": (np.asmatrix, lambda m: float(m[0, 0])),
+    "matrix": (lambda a: np.matrix(a, copy=False), lambda m: float(m[0, 0])),
+    "recarray": (lambda a: a.view(np.recarray), lambda m: float(m[0])),
+    "ctypes of an array": (lambda a: (ctypes.c_double * 2).from_buffer(a), lambda c: c[0]),
+}
+
+
+def judged(f, refused, before=lambda: None):
+    """Against plain Python and differences, over several calls; or each of them is refused."""
+    for on in (False, True):
+        with wengert.jit(on):
+            for x in (1.3, 1.3, 1.3, 0.7):
+                before()
+                if refused:
+                    with pytest.raises(wengert.WengertError, match=os.path.basename(__file__)):
+                        wengert.value_and_grad(f)(x)
+                    continue
+                value, slope = wengert.value_and_grad(f)(x)
+                before()
+                high = f(x + 1e-6)
+                before()
+                low = f(x - 1e-6)
+                before()
+                assert value == f(x)
+                assert slope == pytest.approx((high - low) / 2e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_shows_an_array_is_read_after_a_write(name):
+    show, read = SHOWN[name]
+
+    def traced(x):
+        a = np.zeros(2)
+        shown = show(a)
+        a[0] = x
+        return read(shown) * x
+
+    def plain(x):
+        a = np.zeros(2)
+        shown = show(a)
+        a[0] = 3.0
+        return read(shown) * x * x
+
+    def other(x):
+        a = np.ones(2)
+        known = read(show(a))
+        a[0] = x
+        return known * a[0] * x
+
+    judged(traced, True)
+    judged(plain, False)
+    judged(other, False)
+
+
+def test_what_shows_an_array_outside_is_read_after_a_write():
+    array = np.zeros(2)
+    shown = memoryview(array), memoryview(array).cast("B").cast("d"), array.view(Other)
+    packed = bytearray(16)
+    numbers = np.frombuffer(packed)
+
+    def clear():
+        array[:] = numbers[:] = 0.0
+
+    for one in shown:
+
+        def traced(x, one=one):
+            array[0] = x
+            return float(one[0]) * x
+
+        def plain(x, one=one):
+            return float(one[0] + 2.0) * x * x
+
+        judged(traced, True, clear)
+        judged(plain, False, clear)
+
+    def packs(x):
+        numbers[0] = x
+        return struct.unpack_from("d", packed)[0] * x
+
+    judged(packs, True, clear)
+
+
+@pytest.mark.parametrize("operands", [1, 2])
+def test_writes_by_way_of_an_iterator_of_numpys(operands):
+    def walk(a):
+        if operands == 1:
+            return np.nditer(a, op_flags=[["readwrite"]])
+        pairs = np.nditer([a, np.ones(2)], op_flags=[["readwrite"], ["readonly"]])
+        return (u for u, v in pairs)
+
+    def traced(x):
+        a = np.zeros(2)
+        for e in walk(a):
+            e[...] = x
+        return a.sum() * x
+
+    def plain(x):
+        a = np.zeros(2)
+        for e in walk(a):
+            e[...] = 2.0
+        return a.sum() * x * x
+
+    judged(traced, True)
+    judged(plain, False)
+
+
+@pytest.mark.parametrize("way", ["__array_interface__", "__array_struct__", None])
+def test_objects_that_lend_numpy_their_array(way):
+    if way is None and not hasattr(memoryview, "__buffer__"):
+        pytest.skip("new in Python 3.12")
+    make = functools.partial(Lending, way) if way else Buffer
+    known = make()
+
+    def clear():
+        known.own[:] = 0.0
+
+    def through_array(x):
+        own = known.own
+        a = np.asarray(known)
+        a[0] = x
+        return own[0] * x
+
+    def through_own(x):
+        a = np.asarray(known)
+        known.own[0] = x
+        return a[0] * x
+
+    def local(x):
+        mine = Buffer()
+        a = np.asarray(mine)
+        a[0] = x
+        return mine.own[0] * x
+
+    def local_view(x):
+        mine = Buffer()
+        shown = memoryview(mine)
+        mine.own[0] = x
+        return shown[0] * x
+
+    judged(through_array, False, clear)
+    if way:
+        judged(through_own, False, clear)
+    else:
+        judged(local, True)
+        judged(local_view, True)
