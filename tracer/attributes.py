@@ -537,7 +537,8 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if tracer.texts.holders and (origin := held(tracer, obj)) is not None:
         if kind is np.exceptions.AxisError and name in ("axis", "ndim"):
             return value  # which are no numbers that its text was made of
-        return follow(tracer, site, Reading(name), value, origin)
+        if not (isinstance(obj, BaseException) and is_seen(tracer, obj, name, value)):
+            return follow(tracer, site, Reading(name), value, origin)
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
         place = None
         if tracer.reads is not None:
@@ -556,6 +557,13 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         outside or (kind is types.FunctionType and lies_outside(tracer, obj)),
         place,
     )
+
+
+def is_seen(tracer: Tracer, error: BaseException, name: str, value: Any) -> bool:
+    """Whether the run knows what traced value, or other exception, an exception holds under a name."""
+    entry = tracer.overlay.get((id(error), name))
+    known = entry is not None and entry[1] is value
+    return known or isinstance(value, (BaseException, types.TracebackType))
 
 
 def has_ways_of_its_own(kind: type) -> bool:

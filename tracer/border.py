@@ -925,6 +925,8 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     """Take boxes out of the attributes of an object that was made inside; it belongs to the outside from now on."""
     memo[id(instance)] = (instance, instance)
     if isinstance(instance, BaseException):
+        if not final:
+            seals.shut(tracer, instance, [*boxes_behind(tracer, instance, set())])
         lower_members(tracer, instance, memo, final)
     own = own_dict(instance)
     if type(own) is dict:
@@ -973,7 +975,10 @@ ALONE = lone()
 
 def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], final: bool) -> None:
     """The same for what an exception keeps in C: ``args``, ``value``, ``obj`` … of some of them, and for its frames."""
-    error.args = tuple(lower(tracer, x, memo, final) for x in error.args)
+    args = error.args
+    error.args = tuple(lower(tracer, x, memo, final) for x in args)
+    if not final:
+        tracer.overlay[id(error), "args"] = (error, error.args, args)
     for cls in type(error).__mro__:
         for name, member in vars(cls).items():
             if type(member) is types.MemberDescriptorType and cls.__module__ == "builtins":
@@ -982,6 +987,8 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
                 if plain is not value:
                     with contextlib.suppress(AttributeError, TypeError):  # it is read-only
                         setattr(error, name, plain)
+                    if not final:
+                        tracer.overlay[id(error), name] = (error, plain, value)
     if final:
         tracebacks.make_plain(error, lambda value: lower(tracer, value, memo, True))
 

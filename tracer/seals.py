@@ -27,11 +27,14 @@ from ..rules.python_builtins import tied
 from . import frames, places
 from .arrays import is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
+from .holders import hold as keep_text
 from .intrinsic import Intrinsic
 from .kinds import has, isinstance
+from .origins import joined
 from .session import Tracer
 from .structure import Leaf, Sealed, Tree, sources
 from .tape import Input, Op, Site, append
+from .text import drawn as drawn_text
 
 TABLES: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
 VIEWS = {
@@ -252,6 +255,15 @@ def hold(tracer: Tracer, held: Held) -> None:
     """What is read from a thing depends, from now on, on what it holds."""
     tracer.readable[id(held.thing)] = held
     tracer.holders[id(held.thing)] = (held.thing, held)
+
+
+def shut(tracer: Tracer, thing: Any, boxes: list[Box]) -> None:
+    """What C code reads, from now on, of a thing that is plain depends on these; its attributes are read as before."""
+    if boxes and id(thing) not in tracer.readable:
+        ops = [box.op for box in boxes]
+        hold(tracer, Held(f"a {type(thing).__name__}", lambda: ops, thing))
+        texts = [drawn_text(tracer, op, "", places.user_site()).origin for op in ops]
+        keep_text(tracer.texts, thing, joined(texts))
 
 
 def tokens(tracer: Tracer, seal: Sealed | Held) -> list[Op]:
