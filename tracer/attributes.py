@@ -562,7 +562,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 def is_seen(tracer: Tracer, error: BaseException, name: str, value: Any) -> bool:
     """Whether the run knows what traced value, or other exception, an exception holds under a name."""
     entry = tracer.overlay.get((id(error), name))
-    known = entry is not None and entry[1] is value
+    known = type(value) in BOXES or (entry is not None and entry[1] is value)
     return known or isinstance(value, (BaseException, types.TracebackType))
 
 

@@ -662,6 +662,8 @@ def lower(
     elif kind in METHODS:
         if id(value) in tracer.viewed:
             return tracer.viewed[id(value)][1]
+        if kind is types.MethodType and is_users(value):
+            return lower_method(tracer, value, memo, final)
         own = is_container(value.__self__) and id(value.__self__) not in tracer.originals
         if own and not final and not has_box(value.__self__):
             return value
@@ -695,12 +697,7 @@ def lower(
     elif kind is Template:
         return Template(*[lower_part(tracer, x, memo, final) for x in value])
     elif isinstance(value, type):
-        memo[id(value)] = (value, value)
-        for key, x in list(own_dict(value).items()):
-            if type(x) in PRIVATE or is_container(x):
-                plain = lower(tracer, x, memo, final)
-                if plain is not x:
-                    type.__setattr__(value, key, plain)
+        lower_class(tracer, value, memo, final)
     elif final and isinstance(value, BaseException):
         strip_exception(tracer, value, memo)
     elif id(value) not in tracer.outside:
@@ -871,6 +868,51 @@ def merge(original: Any, before: Any, now: Any) -> bool:
     return True
 
 
+def is_users(method: types.MethodType) -> bool:
+    """Whether a method is one of the user's in Python, and not what stands for one of a number or of text."""
+    fn = method.__func__
+    if type(fn) is not types.FunctionType:
+        return False
+    return rewrite.is_twin(fn.__code__) or type(method.__self__) not in PRIVATE
+
+
+def lower_method(
+    tracer: Tracer, method: types.MethodType, memo: dict[int, Any], final: bool
+) -> types.MethodType:
+    """The same for a method in Python: of its function, and of the object that it is bound to."""
+    lower(tracer, method.__func__, memo, final)
+    owner = lower(tracer, method.__self__, memo, final)
+    return method if owner is method.__self__ else types.MethodType(method.__func__, owner)
+
+
+def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) -> None:
+    """Take boxes out of what a class holds; out of one that was made inside when the run has ended."""
+    memo[id(cls)] = (cls, cls)
+    made = [x for x in cls.__mro__ if is_made(tracer, x)]
+    if made and not final:
+        tracer.pending.append(cls)
+        return
+    for one in (*made, cls):
+        memo[id(one)] = (one, one)
+        for key, x in list(own_dict(one).items()):
+            if type(x) in PRIVATE or is_container(x) or (one in made and type(x) in HOLDING):
+                plain = lower(tracer, x, memo, final)
+                if plain is not x:
+                    type.__setattr__(one, key, plain)
+    for kind in {type(x) for x in made}:
+        if is_made(tracer, kind):
+            lower(tracer, kind, memo, final)
+
+
+HOLDING = frozenset((types.FunctionType, *WRAPPERS, functools.cached_property, functools.partial))
+
+
+def is_made(tracer: Tracer, cls: type) -> bool:
+    """Whether the run has made a class."""
+    known = tracer.classes.get(id(cls)) if tracer.classes else None
+    return known is not None and known() is cls
+
+
 def lower_function(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -> None:
     """Take boxes out of the cells and defaults of a function that was made inside, when the run has ended."""
     if not rewrite.is_twin(fn.__code__):
@@ -924,6 +966,9 @@ def lower_cell(tracer: Tracer, cell: Any, memo: dict[int, Any], final: bool) -> 
 def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: bool) -> None:
     """Take boxes out of the attributes of an object that was made inside; it belongs to the outside from now on."""
     memo[id(instance)] = (instance, instance)
+    if tracer.classes and id(type(instance)) not in memo:
+        if any(is_made(tracer, cls) for cls in type(instance).__mro__):
+            lower_class(tracer, type(instance), memo, final)
     if isinstance(instance, BaseException):
         if not final:
             seals.shut(tracer, instance, [*boxes_behind(tracer, instance, set())])

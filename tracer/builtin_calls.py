@@ -146,8 +146,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     cls = type(bare(args[0]), *args[1:], **kwargs)
     if "__module__" not in args[2]:
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
-    if tracer.reads is not None:
-        note_making(tracer.reads, site, cls)
+    note_making(tracer, site, cls)
     return cls
 
 
@@ -511,8 +510,7 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if "metaclass" in kwargs:
         kwargs = {**kwargs, "metaclass": plain_of(kwargs["metaclass"])}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)
-    if tracer.reads is not None:
-        note_making(tracer.reads, site, made, args[2:])
+    note_making(tracer, site, made, args[2:])
     return made
 
 

@@ -242,8 +242,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             tracer.reads.problem(f"{fn_name(fn)} asks a codec of the user's", site)
         return run(tracer, site, fn, args, kwargs)
     result = watched(fn, args, kwargs, site, seen=name in CREATING)
-    if name in CREATING and tracer.reads is not None and isinstance(result, type):
-        note_making(tracer.reads, site, result)
+    if name in CREATING and isinstance(result, type):
+        note_making(tracer, site, result)
     return stand_ins.own(result) if name in REDUCING else result
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import types
+import weakref
 from typing import Any
 
 from .escape import code_of
 from .kinds import isinstance, static
 from .places import LIBRARY
-from .reads import Reads
+from .session import Tracer
 from .tape import Site
 
 
-def note_making(reads: Reads, site: Site, made: Any, bases: Any = ()) -> None:
-    """Note that code of the user's has run to make a class: no program runs it again."""
+def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
+    """Note that the run has made a class; where code of the user's has run for that, no program runs it again."""
+    if isinstance(made, type):
+        tracer.classes[id(made)] = weakref.ref(made)
+    reads = tracer.reads
+    if reads is None:
+        return
     if runs_code(made) or not all(isinstance(x, type) for x in bases):
         reads.problem(f"making the class {getattr(made, '__name__', made)} calls Python code", site)
 

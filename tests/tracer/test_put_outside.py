@@ -1,7 +1,10 @@
 """What a run puts outside is plain there, while the run goes on to know its traced values."""
 
 import copy
+import dataclasses
+import functools
 import os
+import types
 
 import numpy as np
 import pytest
@@ -164,3 +167,191 @@ REFUSED = {text, reduced, copied}
 )
 def test_exceptions(f):
     judged(f, lambda e: (repr(e), repr(vars(e)), repr(e.__cause__)), f in REFUSED)
+
+
+def instance(x):
+    class Q:
+        k = x
+
+        def m(self):
+            return x
+
+    q = Q()
+    KEPT.append(q)
+    return q.k * q.m() * x
+
+
+def own_class(x):
+    class Q:
+        k = x
+
+        def m(self):
+            return self.k
+
+    KEPT.append(Q)
+    return Q().m() * x * Q.k
+
+
+def bound_method(x):
+    class Q:
+        def m(self):
+            return x
+
+    KEPT.append(Q().m)
+    return x * x
+
+
+def descriptors(x):
+    class Q:
+        @property
+        def p(self):
+            return x
+
+        @staticmethod
+        def s():
+            return x
+
+        @classmethod
+        def c(cls):
+            return x
+
+        @functools.cached_property
+        def once(self):
+            return x
+
+        held = [x]
+
+    KEPT.append(Q())
+    return x * x
+
+
+def derived(x):
+    class P:
+        k = x
+
+        def m(self):
+            return x
+
+    class Q(P):
+        pass
+
+    Kept.q = Q()
+    KEPT.append(Kept.q)
+    return Kept.q.m() * Kept.q.k * x
+
+
+def made_by_type(x):
+    Q = type("Q", (), {"k": x, "m": lambda self: x})
+    KEPT.append(Q())
+    return Q().m() * x
+
+
+def in_a_dict(x):
+    class Q:
+        k = x
+
+    d = {"q": Q()}
+    Kept.d = d
+    KEPT.append(d["q"])
+    return d["q"].k * x
+
+
+def of_dataclass(x):
+    @dataclasses.dataclass
+    class Q:
+        k: float = x
+
+        def m(self):
+            return x
+
+    KEPT.append(Q())
+    return KEPT[-1].k * x
+
+
+def set_later(x):
+    class Q:
+        k = x
+
+        def m(self):
+            return x
+
+    KEPT.append(Q())
+    Q.k = x * x
+    return KEPT[-1].k * x
+
+
+def exception_class(x):
+    class Q(Exception):
+        k = x
+
+    KEPT.append(Q(x))
+    return KEPT[-1].k * KEPT[-1].args[0]
+
+
+def dict_class(x):
+    class Q(dict):
+        k = x
+
+    KEPT.append(Q(a=x))
+    return KEPT[-1].k * KEPT[-1]["a"]
+
+
+def metaclass(x):
+    class M(type):
+        k = x
+
+        def m(cls, *_):
+            return x
+
+    class Q(metaclass=M):
+        pass
+
+    KEPT.append(Q)
+    return x * x
+
+
+def in_a_closure(x):
+    class Q:
+        k = x
+
+    KEPT.append(lambda: Q().k)
+    return x * x
+
+
+def numbers_of(thing):
+    """All that can be read of what was put outside, by its names."""
+    if isinstance(thing, (types.MethodType, types.FunctionType)):
+        return type(thing()), thing()
+    found = {}
+    for name in ("k", "p", "held", "once"):
+        value = getattr(thing, name, None)
+        found[name] = type(value), repr(value) if isinstance(value, (float, list)) else None
+    for name in ("m", "s", "c"):
+        if hasattr(thing, name):
+            method = getattr(thing, name)
+            value = method(thing()) if isinstance(thing, type) else method()
+            found[name] = type(value), value
+    return found
+
+
+@pytest.mark.parametrize(
+    "f",
+    [instance, own_class, bound_method, descriptors, derived, made_by_type, in_a_dict, of_dataclass]
+    + [set_later, exception_class, dict_class, metaclass, in_a_closure],
+)
+def test_classes(f):
+    judged(f, numbers_of)
+
+
+def test_a_class_of_an_inner_run_leaves_the_outer_one_its_variables():
+    def f(x):
+        def inner(y):
+            class Q:
+                def m(self):
+                    return x * y * y
+
+            return Q().m()
+
+        return wengert.grad(inner)(x) * x
+
+    assert wengert.value_and_grad(f)(1.5) == (f(1.5), pytest.approx(6 * 1.5**2))
