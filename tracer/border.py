@@ -1224,6 +1224,11 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     kind = type(value)
     memo = set() if memo is None else memo
     if kind in BOXES:
+        if id(value) in tracer.flats:
+            raise TraceError(
+                f"{tracer.tape.name} ({tracer.tape.site}) returns the flat iterator of a traced array; return the "
+                "array, or its ravel()"
+            )
         number = is_differentiable(value.value) or isinstance(value.value, np.integer)
         if not number and isinstance(value.value, (float, complex)):
             name = f"the result, a {type(value.value).__name__}"
@@ -1250,6 +1255,8 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         held = [x for _, x in items_of(value) if has_box(x)]
         tree: Tree = Branch(kind, {lower(tracer, x): result_tree(tracer, x, memo) for x in held})
         return tree if held else FIXED
+    if tracer.classes and (shown := shown_by_class(tracer, value)):
+        return seal_of_result(tracer, value, memo, *shown)
     if not is_structure(value) or (base is not None and not frames.is_read_by_key(type(value))):
         return seal_of_result(tracer, value, memo)
     if base is not None and id(value) in memo:
@@ -1292,9 +1299,28 @@ def is_structure(value: Any) -> bool:
     )
 
 
-def seal_of_result(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
-    """The tree of what is no structure: sealed, where it holds traced values."""
-    ops = list(dict.fromkeys(current_op(box) for box in boxes_behind(tracer, value, set(memo))))
+def shown_by_class(tracer: Tracer, value: Any) -> list[Any]:
+    """What an object shows of classes that were made inside, and which hold traced values."""
+    made = [cls for cls in type(value).__mro__ if is_made(tracer, cls)]
+    own = attributes(value) if made else {}
+    held = {
+        key: x
+        for cls in reversed(made)
+        for key, x in own_dict(cls).items()
+        if key not in own and (type(x) in BOXES or (key not in MAKING and type(x) in HOLDING))
+    }
+    return [x for x in held.values() if any(True for _ in boxes_behind(tracer, x, {id(value)}))]
+
+
+# What has run when the object was made; and what tells of types.
+MAKING = frozenset("__init__ __new__ __post_init__ __annotate__ __annotate_func__".split())
+
+
+def seal_of_result(tracer: Tracer, value: Any, memo: set[int], *others: Any) -> Tree:
+    """The tree of what is no structure: sealed, where it, or something else that it shows, holds traced values."""
+    seen = set(memo)
+    boxes = [box for x in (value, *others) for box in boxes_behind(tracer, x, seen)]
+    ops = list(dict.fromkeys(map(current_op, boxes)))
     if not ops:
         return FIXED
     kind = type(value).__name__

@@ -17,6 +17,7 @@ from ..tracer.kinds import isinstance
 from ..tracer.session import active
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
 from ..tracer.tape import Input, Op, Tape, type_name
+from ..tracer.text import bare
 from .reverse import dependents
 
 
@@ -36,9 +37,25 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
     if not isinstance(tree, Branch):
         raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
     found: list[tuple[Op, Any]] = []
+    if native(tree.kind) is None and tree.kind is not types.MappingProxyType:
+        must_fit(tree, dy, path)
     for key, part in tree.parts.items():
         found += seeds_of(part, piece(tree, dy, key, path), f"{path}[{key!r}]")
     return found
+
+
+def must_fit(tree: Branch, dy: Any, path: str) -> None:
+    """Raise where a cotangent is not one of an object: nothing in it has the name of one of its attributes."""
+    names = [*tree.parts]
+    if isinstance(dy, dict):
+        fits = {*map(bare, dy)} <= {*names}
+    else:
+        fits = any(hasattr(dy, name) for name in names) or type(dy) is tree.kind
+    if not fits:
+        raise CotangentError(
+            f"{path} must be a dict with keys among {names}, the attributes of a {tree.kind.__name__}, or an object "
+            f"that has them, or None, not {type_of(dy)}"
+        )
 
 
 def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:

@@ -4,12 +4,14 @@ import collections
 import dataclasses
 import functools
 import math
+import types
 import typing
 from collections import OrderedDict, defaultdict, namedtuple
 
 import numpy as np
 import pytest
 
+import wengert
 from helpers import Cases, assert_close, assert_plain, assert_same, check
 from wengert import grad, pullback
 
@@ -579,3 +581,117 @@ def test_memory_layouts(order):
         return a.ravel() @ m.reshape(-1)
 
     check(f, m)
+
+
+class OfOne:
+    def __init__(self, v):
+        self.v = v
+
+
+def of_user_dict(x):
+    return collections.UserDict(a=x * x)
+
+
+def of_one(x):
+    return OfOne(x * x)
+
+
+def of_class_attribute(x):
+    class K:
+        v = x * x
+
+    return K()
+
+
+def of_method(x):
+    class K:
+        def m(self):
+            return x * x
+
+    return K()
+
+
+def of_property(x):
+    class K:
+        @property
+        def p(self):
+            return x * x
+
+    return K()
+
+
+def of_base(x):
+    class P:
+        v = x * x
+
+    class K(P):
+        pass
+
+    return K()
+
+
+def of_init(x):
+    class K:
+        def __init__(self):
+            super().__init__()
+            self.v = x * x
+
+    return K()
+
+
+def of_local_dataclass(x):
+    @dataclasses.dataclass
+    class K:
+        v: float = x
+
+    return K(x * x)
+
+
+def of_bound_function(x):
+    return types.MethodType(lambda self: self * x, x)
+
+
+@pytest.mark.parametrize(
+    ("f", "dy"),
+    [
+        (of_user_dict, {"a": 1.0}),
+        (of_user_dict, 1.0),
+        (of_one, 1.0),
+        (of_one, [1.0]),
+        (of_one, {"w": 1.0}),
+        (lambda x: np.poly1d([x * x, x]), 1.0),
+        (of_class_attribute, {"v": 1.0}),
+        (of_class_attribute, 1.0),
+        (of_method, {"m": 1.0}),
+        (of_property, {"p": 1.0}),
+        (of_base, {"v": 1.0}),
+        (of_bound_function, 1.0),
+    ],
+)
+def test_cotangents_that_lead_to_nothing(f, dy):
+    with pytest.raises(wengert.CotangentError):
+        wengert.pullback(f, 2.0)[1](dy)
+
+
+@pytest.mark.parametrize(
+    ("f", "dy"),
+    [
+        (of_user_dict, {"data": {"a": 1.0}}),
+        (of_one, {"v": 1.0}),
+        (of_one, OfOne(1.0)),
+        (of_init, {"v": 1.0}),
+        (of_local_dataclass, {"v": 1.0}),
+    ],
+)
+def test_cotangents_of_objects(f, dy):
+    assert wengert.pullback(f, 2.0)[1](dy) == (4.0,)
+    assert wengert.pullback(f, 2.0)[1](None) == (0.0,)
+
+
+def test_a_bound_function_in_the_result_is_plain():
+    assert type(wengert.pullback(of_bound_function, 2.0)[0]()) is float
+
+
+def test_a_flat_iterator_is_no_result():
+    with pytest.raises(wengert.TraceError, match=r"test_structure.*flat iterator"):
+        wengert.pullback(lambda x: np.array([x * x]).flat, 2.0)
