@@ -23,7 +23,7 @@ from .depth import depth
 from .effects import effect
 from .escape import watched
 from .frames import MUTABLE
-from .kinds import has, isinstance
+from .kinds import has, isinstance, own_dict
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
@@ -529,6 +529,8 @@ def import_name(site: Site, name: str, last: list[Any]) -> Hook:
             reads.importing -= 1
             space = space_of(sys._getframe(1).f_globals)
             reads.note(reads.constant(space), "global", "__import__", space["__import__"])
+            if type(space["__import__"]) is not BuiltinFunctionType:
+                reads.problem(f"the module {name} is imported by a function of the user's", site)
             known = (name, name.partition(".")[0], builtins.getattr(module, "__name__", ""))
             keys = [k for k in dict.fromkeys(known) if k in sys.modules]
             if not any(sys.modules[k] is module for k in keys):
@@ -545,11 +547,27 @@ def import_from(site: Site, name: str, last: list[Any]) -> Hook:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             tracer.reads.importing -= 1
-        if tracer is None or tracer.reads is None or isinstance(value, ModuleType) or not last:
+        if tracer is None or tracer.reads is None or not last:
+            return value
+        if isinstance(value, ModuleType):
+            note_submodule(tracer, site, last, name, value)
             return value
         return attributes.load(tracer, site, last[0], name)
 
     return hook
+
+
+def note_submodule(
+    tracer: Tracer, site: Site, last: list[Any], name: str, module: ModuleType
+) -> None:
+    """Note where a module was taken from: the one imported last or, of ``import a.b.c as d``, what that has given."""
+    assert tracer.reads is not None
+    owners = [x for x in last if (own_dict(x) or {}).get(name) is module]
+    for owner in owners:
+        attributes.noted(tracer, owner, name, module)
+    if not owners:
+        tracer.reads.problem(f"the module {name} is imported in a way of its own", site)
+    last[1:] = [module]
 
 
 def import_star(site: Site) -> Hook:
