@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import threading
 import types
 import warnings
 from collections import OrderedDict, defaultdict
@@ -69,6 +70,9 @@ PLAIN = frozenset(
 )
 DISGUISES = frozenset((int, str, bytes))  # atoms that may stand for a traced value
 CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtins", "os", "string"))
+
+
+of_thread = threading.local.__getattribute__
 
 
 def owner_of(cls: type, name: str) -> type:
@@ -494,6 +498,9 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if tracer.reads is not None:
         note_member(tracer, kind, name)
         note_descriptor(tracer, found)
+        if isinstance(obj, threading.local):
+            if found is not MISSING or name not in of_thread(obj, "__dict__"):
+                tracer.reads.problem(f"what a threading.local has for {name!r} is the thread's")
     if found is not MISSING:
         if sort is property:
             if type(found.fget) is types.FunctionType:
