@@ -592,8 +592,14 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     return escape.watched(operator.contains, (container, item), {}, site)
 
 
+NUMBERS = (float, complex, np.inexact)
+
+
 def found_among(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     """Whether an item is among those that a container gives one by one."""
+    plain = plain_of(item)
+    if tracer.reads is not None and isinstance(plain, NUMBERS) and plain != plain:
+        tracer.reads.problem("a NaN is looked for", site)  # which is only equal if it is the same
     try:
         items = iterate_object(tracer, site, container)
     except TypeError:
@@ -602,10 +608,19 @@ def found_among(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
         return item in double(kind_of(container), {})  # raises what plain Python raises
     for x in items:
         if plain_of(x) is plain_of(item):
+            note_same(tracer, site, x, item)
             return True
         if truth(tracer, site, operators.operate(tracer, site, operator.eq, x, item)):
             return True
     return False
+
+
+def note_same(tracer: Tracer, site: Site, left: Any, right: Any) -> None:
+    """Note that two values are one and the same: traced ones, that they are equal, as two others would be."""
+    if type(left) is Box or type(right) is Box:
+        truth(tracer, site, operators.operate(tracer, site, operator.eq, left, right))
+    else:
+        compared(tracer, left, right)
 
 
 # ----------------------------------------------------------------------------------------------- items
