@@ -277,6 +277,18 @@ def move_out(tape: Any, owner: Any) -> None:
                 op.value = kept_copy(op.value)
 
 
+def give_back(tape: Any) -> None:
+    """Whatever has lent its memory to arrays of a run that has ended has it back: they move to copies."""
+    owners = {id(memory.owner) for memory in tape.lent}
+    for op in tape.ops if owners else ():
+        if isinstance(op.value, np.ndarray) and id(owner_of(op.value)) in owners:
+            op.value = kept_copy(op.value)
+    for memory in tape.lent:
+        memory.boxes.clear()
+        memory.saved.clear()
+    tape.lent.clear()
+
+
 def save(boxes: list[ArrayBox]) -> None:
     """Note that the values of these arrays were given to an op and must survive the next write."""
     for box in boxes:

@@ -329,6 +329,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         seen = (*args, *kwargs.values())
         if is_pure(fn):
             tracer.reads.look_into(seen, site)
+            if type(fn) is types.BuiltinFunctionType and (
+                fn in operators.BINARY or fn in operators.UNARY
+            ):
+                tracer.reads.rounded(seen, site)
         elif may_change(fn) and any(map(holds_mutable, seen)):
             tracer.reads.problem(f"{fn_name(fn)} may change a container", site)
     if type(fn) is np.ufunc and fn.signature is None and calls.has_out(fn, args, kwargs):
@@ -779,4 +783,4 @@ def stands_for(tracer: Tracer, value: Any, plain: Any) -> bool:
     return plain_element(tracer, value) is plain
 
 
-from . import attributes, calls, stand_ins  # noqa: E402  (these and this module need each other)
+from . import attributes, calls, operators, stand_ins  # noqa: E402  (these and this module need each other)

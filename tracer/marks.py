@@ -40,6 +40,7 @@ from .text import PRIVATE, TEXTS, bare, wrapped
 QUIET = SILENT | BOXES
 BOUND = frozenset((types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType))
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+COMPARING = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 MOST = 10_000  # objects to look into for text
 MOST_REACHED = 300  # and for files
 
@@ -148,6 +149,8 @@ def made(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, b
 
 def run(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Call a C function that makes text of what it is given, or reads it."""
+    if tracer.reads is not None:
+        tracer.reads.shown((*args, *kwargs.values()), site)
     before = len(tracer.texts.drawn)
     value = escape.watched(fn, args, kwargs, site)
     return made(tracer, site, fn, args, kwargs, value, before)
@@ -361,6 +364,11 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
     """
     before = len(tracer.texts.drawn)
     formats = op.__name__ in escape.FORMATTING and isinstance(args[0], (str, bytes))
+    if tracer.reads is not None and formats:
+        tracer.reads.shown(operands or args, site)
+    elif tracer.reads is not None and not SILENT.issuperset(map(type, args)):
+        if op.__name__.strip("_") not in COMPARING:
+            tracer.reads.rounded(args, site)
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)
     value = escape.watched(op, [bare(x) for x in operands or args], {}, site)
     if is_container(value):  # of the very items of lists and tuples

@@ -374,7 +374,7 @@ def power(tracer: Tracer, site: Site, base: Any, exponent: Any, modulus: Any) ->
     elif found is not MISSING:
         declines = has_python_slot(exponent, SLOTS[pow])
         given = blank(exponent) if declines else plain_of(exponent)
-        return escape.watched(pow, (plain_of(base), given, plain_of(modulus)), {}, site)
+        return marks.operate(tracer, site, pow, tuple(map(plain_of, (base, given, modulus))))
     found = python_special(exponent, "__rpow__")
     if found is not MISSING and sys.version_info >= (3, 14):
         result = invoke(tracer, site, found, exponent, base, modulus)
@@ -445,7 +445,7 @@ def unary(tracer: Tracer, site: Site, op: Any, value: Any) -> Any:
     if tracer.readable and (behind := seals.seals_of(tracer, (value,))):
         return seals.through(tracer, site, behind, unary, site, op, value)
     protocols.looked_at(tracer, site, value)
-    return escape.watched(op, (value,), {}, site)
+    return marks.operate(tracer, site, op, (value,))
 
 
 # ---------------------------------------------------------------------------------- numbers and arrays

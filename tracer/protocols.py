@@ -156,6 +156,8 @@ def draw(box: Box, how: Callable[[Any], Any]) -> Any:
         else:
             decide(tracer, op, box.value if how is not bool else value)
         if type(value) is str:
+            if tracer.reads is not None and isinstance(box.value, np.generic):
+                tracer.reads.shown([box.value], op.site)
             return drawn_text(tracer, op, value, user_site())
     return value
 
@@ -356,6 +358,8 @@ def rounded(tracer: Tracer, site: Site, fn: Any, value: Any, *digits: Any) -> An
         return invoke(tracer, site, found, value, *[x for x in digits if x is not None])
     if found is not MISSING:
         looked_at(tracer, site, value)
+        if tracer.reads is not None and digits:
+            tracer.reads.rounded([value], site)
         return escape.watched(fn, (value, *digits), {}, site)
     return MISSING if fn in (math.floor, math.ceil) else fn(blank(value), *digits)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import lookup
+from .frames import items_of, native
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
-from .kinds import IMMUTABLE, isinstance
+from .kinds import IMMUTABLE, PROXIES, flags_of, isinstance
 from .kinds import MISSING as MISSING
 from .kinds import static as static
-from .structure import is_container
+from .structure import CONTAINERS, is_container
 from .tape import Site
 
 BY_VALUE = frozenset((int, str, bytes, range, slice))
@@ -52,6 +54,13 @@ BY_IDENTITY = frozenset(
 )
 
 
+BOUND = frozenset((types.BuiltinFunctionType, types.MethodWrapperType))  # methods written in C
+# What holds other values and is written in C: it is guarded, does not change, or answers for another object.
+SEEN = frozenset(
+    (*CONTAINERS, str, bytes, range, slice, np.ndarray, np.generic, re.Match, *PROXIES)
+)
+
+
 FIXED_OBJECTS = (
     type,
     np.dtype,
@@ -71,6 +80,18 @@ def is_frozen(value: Any) -> bool:
     if (kind.__module__, kind.__name__) in FROZEN:
         return True
     return isinstance(value, VALUES) and kind not in VALUES and not is_container(value)
+
+
+def is_unseen(value: Any) -> bool:
+    """Whether a value written in C holds others that may change, and that no guard looks at: a view, a buffer."""
+    for base in type(value).__mro__:
+        if base in SEEN:
+            return False
+        if flags_of(base) & (HEAP_TYPE | IMMUTABLE) != HEAP_TYPE:  # written in C
+            own = base.__dict__
+            if "__iter__" in own or ("__getitem__" in own and "__len__" in own):
+                return True
+    return False
 
 
 class Place:
@@ -202,6 +223,9 @@ class Reads:
         kind = type(value)
         if value is MISSING:
             place.check = "missing"
+        elif kind in BOUND and is_unseen(value.__self__):
+            place.check = "is"
+            self.problem(f"{place} is a method of a {type(value.__self__).__name__} from outside")
         elif kind in BY_IDENTITY or isinstance(value, FIXED_OBJECTS):
             place.check = "is"
         elif kind in BY_VALUE or step_of_names(place) or is_whole_scalar(value):
@@ -226,6 +250,10 @@ class Reads:
         elif is_moving(value):
             place.check = "type"
             self.problem(f"{place} is a {kind.__name__} from outside, which each run consumes")
+        elif is_unseen(value):
+            place.check = "type"
+            self.places[id(value)] = place
+            self.problem(f"{place} is a {kind.__name__} from outside, into which no guard looks")
         elif isinstance(value, np.ndarray):
             place.check = "array"
             self.places[id(value)] = place
@@ -281,6 +309,28 @@ class Reads:
             if depth and type(x) in (tuple, list, dict):
                 self.look_into(x.values() if type(x) is dict else x, site, depth - 1)
 
+    def shown(self, values: Iterable[Any], site: Site | None = None, depth: int = 3) -> None:
+        """C code makes text of values, or of lists and the like of them: how, is for their classes in C to say."""
+        for x in values:
+            base = native(type(x))
+            if isinstance(x, np.generic):
+                mode = self.note(self.constant(np), "print mode", None, print_mode())
+                mode.check = "setting"
+            elif base is None:
+                shows = static(type(x), "__repr__")
+                if type(shows) is types.WrapperDescriptorType and shows is not object.__repr__:
+                    self.looked_into(x, site)
+            elif depth:
+                items = [item for _, item in items_of(x, base)]
+                self.shown(items, site, depth - 1)
+        self.rounded(values, site)
+
+    def rounded(self, values: Iterable[Any], site: Site | None = None) -> None:
+        """C code computes with values: with decimal numbers as the context of the moment says."""
+        for x in values:
+            if is_decimal(type(x)):
+                self.problem("decimal numbers are rounded as the context says", site)
+
     def close(self) -> None:
         """Nobody will make a program of the run: what it has read is held no longer, nor on a cycle."""
         for place in [*self.all()]:
@@ -294,6 +344,16 @@ class Reads:
 
 def step_of_names(place: Place) -> bool:
     return place.step in ("names", "kwdefaults", "keywords")
+
+
+def is_decimal(kind: type) -> bool:
+    """Whether a class is that of decimal numbers, or derives from it."""
+    return any(base.__module__ == "decimal" and base.__name__ == "Decimal" for base in kind.__mro__)
+
+
+def print_mode() -> Any:
+    """How NumPy makes text of its numbers."""
+    return np.get_printoptions()["legacy"]
 
 
 def is_whole_scalar(value: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .arrays import Memory, memory_of, overlaid, owner_of
+from .arrays import Memory, give_back, memory_of, overlaid, owner_of
 from .box import ArrayBox, Box
 from .errors import Refusal
 from .intrinsic import intrinsic as intrinsic
@@ -160,6 +160,7 @@ class Tracer:
         """The run has ended. What it met lives no longer than in plain Python: nothing is held, nor on a cycle."""
         for memory in self.memories.values():
             memory.boxes.clear()
+        give_back(self.tape)
         if self.loops is not None:
             self.loops.close()
         vars(self).clear()

@@ -24,7 +24,7 @@ from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
 from ..tracer.kinds import attribute, isinstance, own_dict
 from ..tracer.places import is_library
-from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, static
+from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, print_mode, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from .slots import CODE, DTYPE
@@ -264,7 +264,7 @@ class GuardWriter:
             iterate = self.native(value, "__iter__")
             yield from self.keys(place.key_list or [], v if iterate is None else f"{iterate}({v})")
         elif check == "setting":
-            yield f"{v} != {value}"
+            yield f"{v} != {value!r}"
         elif check == "empty":
             yield f"not {self.constant(is_empty, 'is_empty')}({v})"
 
@@ -349,6 +349,8 @@ class GuardWriter:
             )
         if step == "limit":
             return f"{self.constant(recursion_limit, 'recursion_limit')}()"
+        if step == "print mode":
+            return f"{self.constant(print_mode, 'print_mode')}()"
         if step == "closure":
             return f"{owner}.__closure__[{key}]"
         if step == "cell":
