@@ -19,3 +19,7 @@ class Intrinsic:
     __slots__ = ()
     f: Any
     options: tuple[Any, ...]
+
+    def program_key(self) -> Any:
+        """What stands for it where programs are kept."""
+        raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import threading
@@ -19,7 +20,7 @@ from .depth import depth, recursion_limit
 from .errors import TraceError
 from .escape import detours
 from .intrinsic import Intrinsic
-from .kinds import attribute, isinstance
+from .kinds import HEAP_TYPE, attribute, flags_of, isinstance, own_dict, static
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
 from .pairs import settle_pairs
@@ -311,18 +312,60 @@ def describe(f: Any) -> tuple[str, Site]:
 
 def argument_names(f: Any, count: int) -> list[str]:
     """What to call the positional arguments on the tape."""
+    names, rest = parameter_names(f)
+    if rest is not None:
+        names = names + [f"{rest}[{i}]" for i in range(count - len(names))]
+    names = names + [f"x{i}" for i in range(len(names), count)]
+    return names[:count]
+
+
+def parameter_names(f: Any) -> tuple[list[str], str | None]:
+    """The positional parameters of a callable, and the one that takes the rest; no code of the user's is run."""
+    f = unwrapped(f)
+    kind = type(f)
+    if kind is types.FunctionType:
+        code = f.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else None
+        return list(code.co_varnames[: code.co_argcount]), rest
+    if kind is types.MethodType:
+        names, rest = parameter_names(f.__func__)
+        return names[1:], rest
+    if kind is functools.partial:
+        names, rest = parameter_names(f.func)
+        names = names[len(f.args) :]
+        by_name = next((i for i, name in enumerate(names) if name in f.keywords), None)
+        return (names, rest) if by_name is None else (names[:by_name], None)
+    if not flags_of(kind) & HEAP_TYPE and not isinstance(f, type):
+        return native_names(f)
+    method = static(f, "__init__") if isinstance(f, type) else static(kind, "__call__")
+    if type(method) is staticmethod or type(method) is classmethod:
+        names, rest = parameter_names(method.__func__)
+        return names[type(method) is classmethod :], rest
+    names, rest = parameter_names(method) if type(method) is types.FunctionType else ([], None)
+    return names[1:], rest
+
+
+def unwrapped(f: Any) -> Any:
+    """The function that others stand around, as ``functools.wraps`` tells."""
+    seen: list[Any] = []
+    while type(f) is types.FunctionType or type(f) is functools._lru_cache_wrapper:
+        inner = own_dict(f).get("__wrapped__")
+        if inner is None or any(x is f for x in seen):
+            break
+        seen.append(f)
+        f = inner
+    return f
+
+
+def native_names(f: Any) -> tuple[list[str], str | None]:
+    """The same of a function written in C."""
     try:
         parameters = list(inspect.signature(f).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    names: list[str] = []
-    for p in parameters:
-        if p.kind is p.VAR_POSITIONAL:
-            names += [f"{p.name}[{i}]" for i in range(count - len(names))]
-        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            names.append(p.name)
-    names += [f"x{i}" for i in range(len(names), count)]
-    return names[:count]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return names, next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
 
 
 def admit_self(tracer: Tracer, f: Any) -> Tree:

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic, intrinsic
-from ..tracer.kinds import attribute, has, isinstance
+from ..tracer.kinds import HEAP_TYPE, attribute, flags_of, isinstance
 from ..tracer.reads import static
 from .branches import joined
 from .budget import Budget
@@ -235,15 +235,41 @@ def key_of(f: Any) -> Hashable:
         return (f.__code__, id(f.__globals__))
     if kind is types.MethodType:
         owner = f.__self__
-        if has(type(owner), "cache_key"):
-            return owner.cache_key()
-        return ("method", key_of(f.__func__), type(owner))
+        if isinstance(owner, Intrinsic):
+            return owner.program_key()
+        return ("method", key_of(f.__func__), one(type(owner)))
     if kind is functools.partial:
         return ("partial", key_of(f.func), len(f.args), tuple(f.keywords))
     call = static(kind, "__call__")
     if type(call) is types.FunctionType:
-        return ("object", kind, key_of(call))
-    return ("callable", f)
+        return ("object", one(kind), key_of(call))
+    return ("callable", one(f))
+
+
+class One:
+    """Stands in a key for an object whose class may have its own ways to make hashes and to compare."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is One and other.value is self.value
+
+
+def one(value: Any) -> Hashable:
+    """What stands in a key for this very object."""
+    kind = type(value)
+    if not flags_of(kind) & HEAP_TYPE or all(static(kind, x) is vars(object)[x] for x in COMPARED):
+        return value  # type: ignore[no-any-return]
+    return One(value)
+
+
+COMPARED = ("__hash__", "__eq__")
 
 
 def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
@@ -270,7 +296,7 @@ def source_of(f: Any) -> str:
     if isinstance(f, functools.partial):
         return source_of(f.func)
     inner = attribute(f, "__func__", f)
-    code = attribute(inner, "__code__") or getattr(static(type(f), "__call__"), "__code__", None)
+    code = attribute(inner, "__code__") or attribute(static(type(f), "__call__"), "__code__")
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 
 

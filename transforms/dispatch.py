@@ -84,11 +84,11 @@ class Caller:
         self.f = f
         self.options = options
 
-    def cache_key(self) -> Hashable:
+    def program_key(self) -> Hashable:
         return (type(self).__name__, *self.options, key_of(self.f))
 
     def entry(self) -> Entry:
-        return entry_of(self.cache_key(), self.f, self.title)
+        return entry_of(self.program_key(), self.f, self.title)
 
     # What the kinds of functions differ in
 

@@ -103,7 +103,7 @@ def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
     """
     state = state_of(f)
     if state is not None:
-        own = entries.get(state.cache_key())
+        own = entries.get(state.program_key())
         if own is not None:
             yield own, state.f
         return

@@ -50,7 +50,7 @@ class Transform(Intrinsic):
         self.f = f
         self.options = options
 
-    def cache_key(self) -> Hashable:
+    def program_key(self) -> Hashable:
         return (type(self).__name__, *self.options, key_of(self.f))
 
     def title(self) -> str:
@@ -78,7 +78,7 @@ class Once(Caller):
         return self.transform.title()
 
     def entry(self) -> Entry:
-        return entry_of(self.cache_key(), self.transform.f, self.title)
+        return entry_of(self.program_key(), self.transform.f, self.title)
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
