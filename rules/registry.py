@@ -141,9 +141,11 @@ def package_of(fn: Any) -> str:
     kind = type(fn)
     if kind is np.ufunc:  # which does not know where it comes from
         return "scipy.special" if "scipy.special" in sys.modules else ""
-    if isinstance(fn, type):
+    if issubclass(kind, type):  # ``isinstance`` would ask for its ``__class__``
         module = type.__getattribute__(fn, "__module__")
-    elif kind in (FunctionType, BuiltinFunctionType) or kind.__module__.startswith("_cython"):
+    elif (
+        kind is FunctionType or kind is BuiltinFunctionType or kind.__module__.startswith("_cython")
+    ):
         module = fn.__module__
     else:
         module = kind.__module__

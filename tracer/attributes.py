@@ -310,7 +310,7 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 
 def answers(kind: type) -> bool:
     """Whether a method in Python answers for what is not there: what it reads, it reads when it is called."""
-    if issubclass(kind, (type, types.ModuleType)):
+    if issubclass(kind, types.ModuleType):
         return False
     custom = static(kind, "__getattr__")
     return custom is not MISSING or type(static(kind, "__getattribute__")) is types.FunctionType
@@ -385,6 +385,8 @@ def find_in_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
     if meta is not type:
         found = note_member(tracer, meta, name)
         note_descriptor(tracer, found)
+        if own is MISSING:
+            note_member(tracer, cls, name)
         if type(found) is property and type(found.fget) is types.FunctionType:
             return calls.call(tracer, site, found.fget, (cls,), {})
         getter = MISSING if found is MISSING else static(type(found), "__get__")
@@ -446,6 +448,13 @@ def note_member(tracer: Tracer, cls: type, name: str) -> Any:
     return found
 
 
+def note_sort(tracer: Tracer, cls: type, name: str, sort: type) -> None:
+    """Note of what type a class holds something under a name: were it another, code of the user's might give it."""
+    reads = tracer.reads
+    if reads is not None and (slot(owner_of(cls, name)), name) not in reads.written:
+        reads.note(reads.constant(cls), "sort", name, sort)
+
+
 def note_fixed(tracer: Tracer, cls: type, name: str) -> None:
     """Note what a class holds under a name, which must be the very same."""
     found = note_member(tracer, cls, name)
@@ -494,6 +503,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     sort = type(found)
     if sort is types.FunctionType and not in_own:
         noted(tracer, obj, name, found, "method")
+        note_sort(tracer, kind, name, sort)
         return types.MethodType(found, obj)
     if tracer.reads is not None:
         note_member(tracer, kind, name)

@@ -94,7 +94,7 @@ def enter(
     """Let a value from outside into the trace: from a place, if it is known, and from behind a seal if there is one."""
     kind = type(value)
     if kind in ATOMS:
-        if kind in METHODS and works_on(value):
+        if is_method(kind) and works_on(value):
             return entered_method(tracer, value, "outside", place, seal)[0]
         if kind is types.MethodType:
             enter_owner(tracer, value)
@@ -144,7 +144,15 @@ def enter_owner(tracer: Tracer, method: types.MethodType) -> None:
 
 # Methods in C: ``__getitem__`` and its like are of the one kind for some containers, of the other for some.
 OF_C = frozenset((types.BuiltinFunctionType, types.MethodWrapperType))
-METHODS = OF_C | {types.MethodType}
+
+
+def is_method(kind: type) -> bool:
+    """Whether a class is one of bound methods; it is not compared by its own class."""
+    return (
+        kind is types.MethodType
+        or kind is types.BuiltinFunctionType
+        or kind is types.MethodWrapperType
+    )
 
 
 def works_on(method: Any) -> bool:
@@ -185,7 +193,7 @@ def entered_method(
 def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tuple[Any, Tree] | None:
     """An argument that is a function, and its tree: what it has captured, as far as the run will read it; else None."""
     kind = type(value)
-    if kind in METHODS and works_on(value):
+    if is_method(kind) and works_on(value):
         return entered_method(tracer, value, "captured", place)
     if kind is types.MethodType:
         owner = value.__self__
@@ -329,7 +337,7 @@ def admit(
     if role != "outside":
         note_access(tracer, kind)
     if role == "outside":
-        if kind in METHODS and works_on(value):
+        if is_method(kind) and works_on(value):
             return entered_method(tracer, value, role, place, seal)
         if kind in sights.SIGHTS:
             return sights.entered(tracer, value, name, seal), FIXED
@@ -659,7 +667,7 @@ def lower(
         return lower_container(tracer, value, memo, final)
     if kind is types.FunctionType:
         lower_function(tracer, value, memo, final)
-    elif kind in METHODS:
+    elif is_method(kind):
         if id(value) in tracer.viewed:
             return tracer.viewed[id(value)][1]
         if kind is types.MethodType and is_users(value):

@@ -37,7 +37,7 @@ from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural, unknown
 from .intrinsic import Intrinsic
-from .kinds import attribute, hashes_natively, isinstance
+from .kinds import attribute, hashes_natively, isinstance, keyword_defaults
 from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
@@ -720,8 +720,8 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             )
         if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
             twin.__kwdefaults__ = set_by_run[1][2]
-        elif fn.__kwdefaults__:
-            read(tracer, place, "kwdefaults", None, tuple(fn.__kwdefaults__))
+        elif given := keyword_defaults(fn):
+            read(tracer, place, "kwdefaults", None, tuple(given))
             twin.__kwdefaults__ = kwdefaults(tracer, fn, place)
     tracer.twins[id(fn)] = (fn, twin)
     return twin
@@ -735,9 +735,11 @@ def kwdefaults(tracer: Tracer, fn: FunctionType, place: Place | None) -> dict[st
         return known[1]
     shadow = {
         k: enter_from(tracer, fn, k, x, k, read(tracer, place, "kwdefault", k, x))
-        for k, x in own.items()
+        for k, x in keyword_defaults(fn).items()
     }
-    return remember(tracer, own, shadow, f"{fn.__name__}.__kwdefaults__", "outside", dict(own))
+    return remember(
+        tracer, own, shadow, f"{fn.__name__}.__kwdefaults__", "outside", keyword_defaults(fn)
+    )
 
 
 def function_place(tracer: Tracer, fn: Any, owner: Any = None) -> Place | None:

@@ -47,6 +47,11 @@ def member(cls: type, name: str) -> Any:
     return getattr(cls, name) if type(cls) is type else static(cls, name)
 
 
+def is_one_of(kind: type, kinds: tuple[type, ...]) -> bool:
+    """Whether a class is one of these; it is not compared by its own class."""
+    return any(kind is x for x in kinds)
+
+
 def hashes_natively(kind: type) -> bool:
     """Whether C code alone makes the hashes of the instances of a class."""
     if not flags_of(kind) & HEAP_TYPE:
@@ -77,6 +82,20 @@ def own_dict(value: Any) -> Any:
 def has_dict(value: Any) -> bool:
     """Whether a value can have attributes of its own."""
     return own_dict(value) is not None or type(value) is functools.partial
+
+
+def has_own(obj: Any, name: str) -> bool:
+    """Whether an object holds something under a name by itself; the class of its dict may be the user's."""
+    own = own_dict(obj)
+    if isinstance(own, dict):
+        return dict.__contains__(own, name)
+    return own is not None and name in own
+
+
+def keyword_defaults(f: Any) -> dict[str, Any]:
+    """The defaults of the keyword-only parameters of a function; the class of their dict may be the user's."""
+    given = f.__kwdefaults__
+    return {} if given is None else dict(dict.items(given))
 
 
 def attribute(value: Any, name: str, default: Any = None) -> Any:

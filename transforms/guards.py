@@ -12,6 +12,7 @@ is told by the line on which the program was left.
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Iterator
 from types import NoneType
@@ -22,7 +23,7 @@ import numpy as np
 from ..rules import registry
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
-from ..tracer.kinds import attribute, isinstance, own_dict
+from ..tracer.kinds import attribute, has_own, is_one_of, isinstance, keyword_defaults
 from ..tracer.places import is_library
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, print_mode, static
 from ..tracer.source import BUILTINS
@@ -54,6 +55,7 @@ class GuardWriter:
         self.straight: set[Place] = set()  # arrays that must lie in memory without gaps
         self.names: dict[Place, str] = {}
         self.lines: list[tuple[str, Place | None]] = []
+        self.stamps: set[Place] = set()  # classes with guards on the sorts of what they hold
         self.later: list[Any] = []  # places that must hold the same object as another one
         self.origins = {p.origin for p in reads.all() if p.origin is not None}
 
@@ -141,7 +143,11 @@ class GuardWriter:
         if place.step == "method":  # one that the object has itself may be bound to another one
             bound = self.fresh(f"{place.key}_method")
             self.statement(f"{bound} = {text}")
-            self.statement(f"{bound}.__self__ is not {self.names[place.parent]}", place)  # type: ignore[index]
+            method = self.constant(types.MethodType, "method")
+            owner = self.names[place.parent]  # type: ignore[index]
+            self.statement(
+                f"type({bound}) is not {method} or {bound}.__self__ is not {owner}", place
+            )
             text = f"{bound}.__func__"
         if not named and (uses > 1 or place in self.wanted or place in self.origins):
             if not text.isidentifier():
@@ -172,20 +178,28 @@ class GuardWriter:
         if not isinstance(place.value, type):
             return set()
         children = [x for x in place.children.values() if self.is_member(x)]
-        made = (
-            stamp(place.value, [(x.step, x.key, x.value) for x in children]) if children else None
-        )
+        members = [(x.step, x.key, x.value) for x in children]
+        looked_up = [x for x in place.children.values() if x not in children and is_looked_up(x)]
+        members += [("sort", x.key, type(static(place.value, x.key))) for x in looked_up]
+        made = stamp(place.value, members) if members else None
         if made is None:
+            for x in looked_up:
+                sort = self.type_name(static(place.value, x.key))
+                now = self.constant(static, "static")
+                self.statement(f"type({now}({self.names[place]}, {x.key!r})) is not {sort}", place)
+                self.stamps.add(place)
             return set()
         names = (("tag", made.tag), ("seen", made.seen), ("held", made.held))
         tag, seen, held = (self.constant(value, hint) for hint, value in names)
-        whole = Place(place, "members", ", ".join(x.key for x in children), place.value)
+        whole = Place(place, "members", ", ".join(key for _, key, _ in members), place.value)
         self.names[whole] = self.names[place]
         self.statement(f"{tag}[0] != {seen}[0] and not {held}()", whole)
+        self.stamps.add(place)
         for child in children:
-            self.names[child] = (
-                "None" if child.value is MISSING else self.constant(child.value, "k")
-            )
+            if child.step != "sort":
+                self.names[child] = (
+                    "None" if child.value is MISSING else self.constant(child.value, "k")
+                )
         return set(children)
 
     def is_member(self, place: Place) -> bool:
@@ -194,6 +208,10 @@ class GuardWriter:
             return False
         if place.step == "static":
             return place.check in ("is", "missing")
+        if place.step == "absent":
+            return type(place.parent.value) is type  # type: ignore[union-attr]
+        if place.step == "sort":
+            return True
         return (place.step == "own" and place.check == "missing") or place.key == "__mro__"
 
     def unpacked(self, place: Place, text: str) -> bool:
@@ -248,6 +266,9 @@ class GuardWriter:
             yield condition
         elif check == "function":
             condition = f"{v}.{CODE} is not {self.constant(place.code, 'code')}"
+            if place.step != "constant" and place is not self.reads.function:
+                function = self.constant(types.FunctionType, "function")
+                condition = f"type({v}) is not {function} or {condition}"
             # A program is tried for functions with these very globals only (see `cache.key_of`).
             if place.step != "constant" and place is not self.reads.function:
                 scope = self.constant(value.__globals__, "globals_")
@@ -270,14 +291,16 @@ class GuardWriter:
 
     def keys(self, keys: list[Any], v: str) -> Iterator[str]:
         """The conditions under which a dict or set has other keys, or others that are equal, or another order."""
-        plain = all(type(key) in (str, int, bool, NoneType) for key in keys)
+        plain = all(is_one_of(type(key), (str, int, bool, NoneType)) for key in keys)
         if not plain or len(keys) > NAMED_KEYS:  # some may have an ``__eq__`` of their own
             known = self.constant(keys, "keys")
             same = (
                 "" if plain else f"not {self.constant(is_exactly, 'is_exactly')}([*{v}], {known})"
             )
             types = self.constant([type(key) for key in keys], "types")
-            yield same or f"[*map(type, {v})] != {types} or [*{v}] != {known}"
+            is_same = self.constant(operator.is_, "is_same")
+            alike = f"all(map({is_same}, map(type, {v}), {types}))"
+            yield same or f"not {alike} or [*{v}] != {known}"
         elif keys:  # most are the very same objects
             names = [self.fresh("key") for _ in keys]
             self.statement(f"{', '.join(names)}, = {v}")
@@ -292,14 +315,11 @@ class GuardWriter:
         owner = self.names[place.parent]
         if place.step == "global":
             return f"{place.key!r} in {owner}"
-        plain = type(place.parent.value) is type and not hasattr(type, place.key)
-        if place.step == "static" and plain:
-            return f"hasattr({owner}, {place.key!r})"
-        if place.step == "static":  # whose own class may have it
+        if place.step == "static":
             found = f"{self.constant(static, 'static')}({owner}, {place.key!r})"
             return f"{found} is not {self.constant(MISSING, 'MISSING')}"
         if place.step in ("own", "in dict"):
-            return f"{place.key!r} in {self.constant(own_dict, 'own_dict')}({owner})"
+            return f"{self.constant(has_own, 'has_own')}({owner}, {place.key!r})"
         test = is_absent if place.step == "absent" else is_unset
         return f"not {self.constant(test, test.__name__)}({owner}, {place.key!r})"
 
@@ -307,7 +327,7 @@ class GuardWriter:
         """The expression of an attribute, which runs no code of the user's if there is none now."""
         held = None if parent is None else parent.value
         get = f"{self.constant(object.__getattribute__, 'get_own')}({owner}, "
-        if key in (own_dict(held) or ()) and has_getter(static(type(held), key)):
+        if has_own(held, key) and has_getter(static(type(held), key)):
             return f"{get}'__dict__')[{key!r}]"
         if isinstance(held, type) and has_own_way(type(held)):
             return f"{self.constant(type.__getattribute__, 'get_of_class')}({owner}, {key!r})"
@@ -335,9 +355,11 @@ class GuardWriter:
             return f"{owner}.__dict__[{key!r}]"
         if step == "static":
             assert place.parent is not None
-            if type(place.value) in PLAIN_MEMBERS:
+            if place.parent in self.stamps and is_looked_up(place):
                 return f"{owner}.{key}"
             return f"{self.constant(static, 'static')}({owner}, {key!r})"
+        if step == "sort":
+            return f"type({self.constant(static, 'static')}({owner}, {key!r}))"
         if step == "item":
             take = (
                 self.native(place.parent.value, "__getitem__") if place.parent is not None else None
@@ -358,7 +380,8 @@ class GuardWriter:
         if step == "default":
             return f"{owner}.__defaults__[{key}]"
         if step == "kwdefault":
-            return f"{owner}.__kwdefaults__[{key!r}]"
+            item = self.constant(dict.__getitem__, "dictgetitem")
+            return f"{item}({owner}.__kwdefaults__, {key!r})"
         if step == "partial argument":
             return f"{owner}.args[{key}]"
         if step == "partial keyword":
@@ -366,7 +389,7 @@ class GuardWriter:
         return {
             "names": f"tuple({self.constant(attributes, 'attributes')}({owner}))",
             "defaults": f"len({owner}.__defaults__ or ())",
-            "kwdefaults": f"tuple({owner}.__kwdefaults__ or ())",
+            "kwdefaults": f"tuple({self.constant(keyword_defaults, 'keyword_defaults')}({owner}))",
             "keywords": f"tuple({owner}.keywords)",
             "arguments": f"len({owner}.args)",
         }[step]
@@ -381,13 +404,17 @@ class GuardWriter:
 
     def literal(self, value: Any) -> str:
         """A value as the source shows it, for a comparison by value."""
-        if value is None or value is True or value is False or type(value) in (int, str, bytes):
+        if value is None or value is True or value is False or is_one_of(type(value), TEXTUAL):
             return repr(value)
         return self.constant(value, "k")
 
     def type_name(self, value: Any) -> str:
         kind = type(value)
-        return kind.__name__ if kind in BUILTIN else self.constant(kind, kind.__name__)
+        return (
+            kind.__name__
+            if type(kind) is type and kind in BUILTIN
+            else self.constant(kind, kind.__name__)
+        )
 
 
 def is_of_rules(value: Any) -> bool:
@@ -410,6 +437,19 @@ def is_builtins(place: Place | None) -> bool:
 ALWAYS_THERE = frozenset(name for name in BUILTINS if name.isidentifier())
 # What a class holds under a name and also gives for it.
 PLAIN_MEMBERS = (types.FunctionType, property, types.WrapperDescriptorType)
+
+
+def is_looked_up(place: Place) -> bool:
+    """Whether a guard looks up in a class, as a program does, what may have become a descriptor in Python since."""
+    cls = place.parent.value  # type: ignore[union-attr]
+    if type(cls) is not type or place.check == "missing":
+        return False
+    if place.step == "static":
+        return is_one_of(type(place.value), PLAIN_MEMBERS)
+    return place.step == "attribute" and static(cls, place.key) is not MISSING
+
+
+TEXTUAL = (int, str, bytes)  # as the source of a program shows them
 BUILTIN = frozenset(
     (int, float, complex, str, bytes, bool, list, tuple, dict, set, frozenset, range, slice)
 )
@@ -483,13 +523,19 @@ def is_unset(obj: Any, name: str) -> bool:
             found.__get__(obj)
         except AttributeError:
             return True
-    return found is MISSING and name not in (own_dict(obj) or ())
+    return found is MISSING and not has_own(obj, name)
 
 
 def is_absent(obj: Any, name: str) -> bool:
     """The same, and nothing stands in for an attribute that is not there."""
-    if isinstance(obj, (type, types.ModuleType)):
+    if type(obj) is types.ModuleType and not has_users_getter(obj):
         return not hasattr(obj, name)
+    if isinstance(obj, type) and static(obj, name) is not MISSING:
+        return False
+    if isinstance(obj, types.ModuleType) and has_own(obj, "__getattr__"):
+        return False
+    if type(static(type(obj), "__getattribute__")) is types.FunctionType:
+        return False
     return is_unset(obj, name) and static(type(obj), "__getattr__") is MISSING
 
 

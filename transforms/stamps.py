@@ -2,7 +2,8 @@
 
 Words
 -----
-member   what a class holds under a name: itself or from its bases (``static``), or in its own ``__dict__`` (``own``).
+member   what a class holds under a name: itself or from its bases (``static``), or in its own ``__dict__`` (``own``);
+         or of what type that is (``sort``), which says whether code of the user's gives it.
 tag      the number that CPython gives to a class as it is: it takes it away when the class or one of its bases
          changes, and gives another one when something is looked up again.
 stamp    some members of a class, and the tag with which they were last found to be what they were.
@@ -58,7 +59,10 @@ def found(cls: type, step: str, name: str) -> Any:
     """A member of a class, or MISSING."""
     if step == "attribute":  # of every class, such as ``__mro__``
         return type.__getattribute__(cls, name)
-    return static(cls, name) if step == "static" else cls.__dict__.get(name, MISSING)
+    if step == "own":
+        return cls.__dict__.get(name, MISSING)
+    value = static(cls, name)
+    return type(value) if step == "sort" else value
 
 
 def words(cls: type) -> memoryview:

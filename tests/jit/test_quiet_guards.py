@@ -155,3 +155,187 @@ def test_an_attribute_of_an_argument_comes_and_goes(make):
         return of_an_argument(obj, x)
 
     assert calls(make, f, lambda f, x: x * grad(f)(x)) == calls(make, f, lambda f, x: f(x))
+
+
+# ----------------------------------------------------------------------- what takes the place of what was there
+
+
+class Gives:
+    """A descriptor that says so when it is asked."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __get__(self, instance, owner=None):
+        print("given")
+        return self.value
+
+
+class Watched:
+    """A callable that says what it is asked for."""
+
+    def __getattribute__(self, name):
+        print("asked for", name)
+        return object.__getattribute__(self, name)
+
+    def __call__(self, *args):
+        return 3.0 * args[-1]
+
+
+class WatchedDict(dict):
+    """A dict that says what it is asked for, and lies."""
+
+    def __getitem__(self, key):
+        print("item", key)
+        return 9.0
+
+    def __iter__(self):
+        print("iterated")
+        return dict.__iter__(self)
+
+    def __len__(self):
+        print("length")
+        return dict.__len__(self)
+
+    def __contains__(self, key):
+        print("contains", key)
+        return True
+
+
+class EqualMeta(type):
+    def __eq__(cls, other):
+        print("classes compared")
+        return True
+
+    __hash__ = type.__hash__
+
+
+class EqualText(str, metaclass=EqualMeta):
+    def __eq__(self, other):
+        print("texts compared")
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class ModuleWithGetattr(types.ModuleType):
+    def __getattr__(self, name):
+        return stands_in(name)
+
+
+class ModuleWithProperty(types.ModuleType):
+    @property
+    def a(self):
+        print("property")
+        return 3.0
+
+
+def nine_times(*args, **kwargs):
+    return 9.0 * args[-1]
+
+
+def twice(x, k=2.0):
+    return k * x
+
+
+def by_keyword(x, *, k=2.0):
+    return k * x
+
+
+def fresh_class(meta=type):
+    k = 2.0
+
+    class Fresh(metaclass=meta):
+        v = 2.0
+
+        def m(self, x, k=2.0):
+            return k * x
+
+        def over(self, x):
+            return k * x
+
+    return Fresh
+
+
+def objects():
+    """Something that a function reads, anew for each story."""
+    cls, of_meta = fresh_class(), fresh_class(type("Meta", (type,), {}))
+    made = cls()
+    made.g, made.bound, made.own = twice, cls().m, 2.0
+    by_name = types.FunctionType(by_keyword.__code__, globals())
+    by_name.__kwdefaults__ = {"k": 2.0}
+    return types.SimpleNamespace(
+        **{"cls": cls, "of_meta": of_meta, "made": made, "of": of_meta(), "table": {"g": twice}},
+        **{"module": types.ModuleType("made"), "items": [twice, twice], "by_name": by_name},
+        with_default=types.FunctionType(default_of.__code__, globals(), None, (twice,)),
+        big={f"k{i}": 1.0 for i in range(20)},
+    )
+
+
+def default_of(x, f=None):
+    return f(x)
+
+
+def get_a(x, owner):
+    return x * getattr(owner, "a", 2.0)
+
+
+def has_a(x, owner):
+    return x * 2.0 if hasattr(owner, "a") else x * 3.0
+
+
+def another_key(o):
+    del o.big["k19"]
+    o.big[EqualText("k19")] = 1.0
+
+
+REPLACED = {
+    "method": (lambda x, o: o.made.m(x), lambda o: setattr(o.cls, "m", Gives(nine_times))),
+    "closure": (lambda x, o: o.made.over(x), lambda o: setattr(o.cls, "over", Gives(nine_times))),
+    "of the class": (lambda x, o: o.cls.m(o.made, x), lambda o: setattr(o.cls, "m", Gives(nine_times))),
+    "of meta": (lambda x, o: o.of.m(x), lambda o: setattr(o.of_meta, "m", Gives(nine_times))),
+    "value": (lambda x, o: o.cls.v * x, lambda o: setattr(o.cls, "v", Gives(3.0))),
+    "value of an object": (lambda x, o: o.made.v * x, lambda o: setattr(o.cls, "v", Gives(3.0))),
+    "get of a class": (lambda x, o: get_a(x, o.cls), lambda o: setattr(o.cls, "a", Gives(3.0))),
+    "has of a class": (lambda x, o: has_a(x, o.cls), lambda o: setattr(o.cls, "a", Gives(3.0))),
+    "get of an object": (lambda x, o: get_a(x, o.made), lambda o: setattr(o.cls, "a", Gives(3.0))),
+    "metaclass": (lambda x, o: get_a(x, o.of_meta), lambda o: setattr(type(o.of_meta), "a", Gives(3.0))),
+    "metaclass getattr": (
+        lambda x, o: get_a(x, o.of_meta),
+        lambda o: setattr(type(o.of_meta), "__getattr__", lambda cls, name: stands_in(name)),
+    ),
+    "module getattr": (lambda x, o: has_a(x, o.module), lambda o: setattr(o.module, "__getattr__", stands_in)),
+    "module class": (lambda x, o: get_a(x, o.module), lambda o: setattr(o.module, "__class__", ModuleWithGetattr)),
+    "module property": (lambda x, o: get_a(x, o.module), lambda o: setattr(o.module, "__class__", ModuleWithProperty)),
+    "item": (lambda x, o: o.table["g"](x), lambda o: o.table.update(g=Watched())),
+    "item of a list": (lambda x, o: o.items[0](x), lambda o: o.items.__setitem__(0, Watched())),
+    "attribute": (lambda x, o: o.made.g(x), lambda o: setattr(o.made, "g", Watched())),
+    "own method": (lambda x, o: o.made.m(x), lambda o: setattr(o.made, "m", Watched())),
+    "method by an object": (lambda x, o: o.made.m(x), lambda o: setattr(o.cls, "m", Watched())),
+    "bound method": (lambda x, o: o.made.bound(x), lambda o: setattr(o.made, "bound", Watched())),
+    "default": (lambda x, o: o.with_default(x), lambda o: setattr(o.with_default, "__defaults__", (Watched(),))),
+    "keyword defaults": (
+        lambda x, o: o.by_name(x),
+        lambda o: setattr(o.by_name, "__kwdefaults__", WatchedDict(k=3.0)),
+    ),
+    "own dict": (lambda x, o: has_a(x, o.made), lambda o: setattr(o.made, "__dict__", WatchedDict(g=3.0))),
+    "keys": (lambda x, o: x * len(o.big), another_key),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f, replace", REPLACED.values(), ids=REPLACED)
+def test_what_was_replaced_is_asked_by_nobody_else(f, replace):
+    def story(ask):
+        o, seen = objects(), []
+        for step in range(8):
+            if step == 4:
+                replace(o)
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                try:
+                    found = ask(lambda x: f(x, o), 1.5)
+                except (AttributeError, TypeError) as error:
+                    found = str(error)
+            seen.append((found, printed.getvalue()))
+        return seen
+
+    assert story(lambda f, x: x * grad(f)(x)) == story(lambda f, x: f(x))
