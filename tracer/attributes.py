@@ -26,7 +26,7 @@ from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
-from .kinds import HELD, attribute, has, has_dict, isinstance, member, own_dict
+from .kinds import HELD, attribute, has, has_dict, is_of_users, isinstance, member, own_dict
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record
@@ -173,6 +173,12 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
     """The ``__dict__`` of something outside, as the traced function sees it from now on."""
     if (given := given_dict(tracer, obj)) is not None:
         return given
+    own = own_dict(obj)
+    if is_of_users(own) and own is not obj:
+        raise TraceError(
+            f"{places.blame(places.user_site())}: the __dict__ of a {type(obj).__name__} is a {type(own).__name__}, "
+            "whose methods cannot be followed there; read its attributes by name, or give it a dict"
+        )
     seen = tracer.namespaces.get(slot(obj), (obj, None))[1]
     if seen is None:
         seen = {} if isinstance(obj, type) else Namespace(tracer, obj, {})
@@ -188,10 +194,11 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
 
 def refresh(tracer: Tracer, obj: Any, seen: dict[str, Any]) -> None:
     """Let what the run sees as a ``__dict__`` be as the ``__dict__`` is."""
-    noted(tracer, obj, None, tuple(own_dict(obj)), "names")
+    own = own_dict(obj)
+    noted(tracer, obj, None, tuple(own), "names")
     now = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
-        for k, v in own_dict(obj).items()
+        for k, v in own.items()
     }
     if list(seen) != list(now) or any(seen[k] is not x for k, x in now.items()):
         dict.clear(seen)
@@ -321,7 +328,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if (
         name == "__dict__"
         and lies_outside(tracer, obj)
-        and (issubclass(kind, (type, types.ModuleType)) or type(static(kind, "__dict__")) in HELD)
+        and (issubclass(kind, (type, types.ModuleType)) or has_plain_dict(tracer, kind))
     ):
         return namespace(tracer, obj)
     if kind in PRIVATE:
@@ -361,6 +368,13 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if kind is super:
         return load_above(tracer, site, obj, name)
     return load_instance(tracer, site, obj, kind, name)
+
+
+def has_plain_dict(tracer: Tracer, kind: type) -> bool:
+    """Whether the objects of a class have a ``__dict__`` that no code of the user's gives; it is noted."""
+    if type(static(kind, "__dict__")) not in HELD:
+        return False
+    return type(note_member(tracer, kind, "__getattribute__")) is not types.FunctionType
 
 
 def load_of_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -> Any:

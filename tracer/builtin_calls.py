@@ -308,7 +308,7 @@ def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _object_getattribute(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     obj, name = args[0], bare(args[1])
     if is_object(obj) and type(name) is str and not isinstance(obj, (type, types.ModuleType)):
-        if name == "__dict__" and id(obj) in tracer.outside:
+        if name == "__dict__" and id(obj) in tracer.outside and own_dict(obj) is not None:
             return attributes.namespace(tracer, obj)
     try:
         return attributes.find(tracer, site, obj, name)

@@ -92,6 +92,11 @@ def has_own(obj: Any, name: str) -> bool:
     return own is not None and name in own
 
 
+def is_of_users(own: Any) -> bool:
+    """Whether a dict is one of the user's classes, which may have other methods."""
+    return isinstance(own, dict) and bool(flags_of(type(own)) & HEAP_TYPE)
+
+
 def keyword_defaults(f: Any) -> dict[str, Any]:
     """The defaults of the keyword-only parameters of a function; the class of their dict may be the user's."""
     given = f.__kwdefaults__

@@ -23,7 +23,15 @@ import numpy as np
 from ..rules import registry
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
-from ..tracer.kinds import attribute, has_own, is_one_of, isinstance, keyword_defaults
+from ..tracer.kinds import (
+    attribute,
+    has_own,
+    is_of_users,
+    is_one_of,
+    isinstance,
+    keyword_defaults,
+    own_dict,
+)
 from ..tracer.places import is_library
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, print_mode, static
 from ..tracer.source import BUILTINS
@@ -352,7 +360,7 @@ class GuardWriter:
         if step == "own":
             return f"{self.constant(object.__getattribute__, 'get_own')}({owner}, {key!r})"
         if step == "in dict":
-            return f"{owner}.__dict__[{key!r}]"
+            return f"{self.attribute(owner, '__dict__', place.parent)}[{key!r}]"
         if step == "static":
             assert place.parent is not None
             if place.parent in self.stamps and is_looked_up(place):
@@ -387,7 +395,7 @@ class GuardWriter:
         if step == "partial keyword":
             return f"{owner}.keywords[{key!r}]"
         return {
-            "names": f"tuple({self.constant(attributes, 'attributes')}({owner}))",
+            "names": f"{self.constant(names_of, 'names_of')}({owner})",
             "defaults": f"len({owner}.__defaults__ or ())",
             "kwdefaults": f"tuple({self.constant(keyword_defaults, 'keyword_defaults')}({owner}))",
             "keywords": f"tuple({owner}.keywords)",
@@ -513,6 +521,12 @@ def is_empty(cell: Any) -> bool:
 def is_asked(value: Any) -> bool:
     """Whether the class of an object has a method in Python that is asked for its attributes."""
     return type(static(type(value), "__getattribute__")) is types.FunctionType
+
+
+def names_of(obj: Any) -> tuple[Any, ...] | None:
+    """The names of the attributes of an object, None where a dict of the user's class has them."""
+    own = own_dict(obj)
+    return None if is_of_users(own) and own is not obj else tuple(attributes(obj))
 
 
 def is_unset(obj: Any, name: str) -> bool:

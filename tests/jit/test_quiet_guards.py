@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from wengert import grad
+from wengert import TraceError, grad
 
 
 def stands_in(name):
@@ -339,3 +339,98 @@ def test_what_was_replaced_is_asked_by_nobody_else(f, replace):
         return seen
 
     assert story(lambda f, x: x * grad(f)(x)) == story(lambda f, x: f(x))
+
+
+class AskedForAll:
+    """Its objects say what they are asked for."""
+
+    def __init__(self):
+        object.__getattribute__(self, "__dict__")["a"] = 2.0
+
+    def __getattribute__(self, name):
+        print("asked for", name)
+        return object.__getattribute__(self, name)
+
+
+class AskedWithSlots:
+    __slots__ = ("a",)
+
+    __getattribute__ = AskedForAll.__getattribute__
+
+
+def of_vars(x):
+    return x * vars(obj)["a"]
+
+
+def of_vars_by_get(x):
+    return x * vars(obj).get("a", 1.0)
+
+
+def ask_vars(make, change, f, ask):
+    """What is returned or raised, and printed, call by call."""
+    global obj
+    obj, seen = make(), []
+    for step in range(8):
+        if step == 4:
+            change()
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            try:
+                found = ask(f, 1.5)
+            except TypeError as error:
+                found = str(error)
+        seen.append((found, printed.getvalue()))
+    return seen
+
+
+def with_plain_dict():
+    made = fresh_class()()
+    made.a = 2.0
+    return made
+
+
+def nothing():
+    pass
+
+
+def be_asked():
+    type(obj).__getattribute__ = AskedForAll.__getattribute__
+
+
+def other_value():
+    object.__getattribute__(obj, "__dict__")["a"] = 3.0
+
+
+VARS = [
+    (AskedForAll, nothing),
+    (AskedForAll, other_value),
+    (AskedWithSlots, nothing),
+    (with_plain_dict, be_asked),
+    (with_plain_dict, other_value),
+]
+
+
+@pytest.mark.parametrize("f", [of_vars, of_vars_by_get])
+@pytest.mark.parametrize("make, change", VARS)
+def test_vars_asks_for_the_dict_as_python_does(make, change, f):
+    plain = ask_vars(make, change, f, lambda f, x: f(x))
+    assert ask_vars(make, change, f, lambda f, x: x * grad(f)(x)) == plain
+
+
+class WithOwnGet(WatchedDict):
+    def get(self, key, default=None):
+        return 15.0
+
+
+@pytest.mark.parametrize("f", [of_vars, of_vars_by_get])
+def test_vars_that_are_a_dict_of_the_users_class_are_refused(f):
+    global obj
+    obj = with_plain_dict()
+    h = grad(f)
+    assert [h(1.5) for _ in range(4)] == [2.0] * 4
+    obj.__dict__ = WithOwnGet(a=13.0)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        with pytest.raises(
+            TraceError, match=rf"{f.__name__}: the __dict__ of a Fresh is a WithOwnGet"
+        ):
+            h(1.5)
+    assert printed.getvalue() == ""
