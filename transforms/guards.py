@@ -274,7 +274,8 @@ class GuardWriter:
             yield condition
         elif check == "function":
             condition = f"{v}.{CODE} is not {self.constant(place.code, 'code')}"
-            if place.step != "constant" and place is not self.reads.function:
+            fixed = place.step in ("constant", "method") or place is self.reads.function
+            if not fixed:  # of what came instead, this would run a ``__getattribute__``
                 function = self.constant(types.FunctionType, "function")
                 condition = f"type({v}) is not {function} or {condition}"
             # A program is tried for functions with these very globals only (see `cache.key_of`).
