@@ -244,6 +244,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     result = watched(fn, args, kwargs, site, seen=name in CREATING)
     if name in CREATING and isinstance(result, type):
         note_making(tracer, site, result)
+    if fn is types.MappingProxyType:  # it shows what the run has, wherever it is put
+        tracer.views[id(result)] = (result, result)
     return stand_ins.own(result) if name in REDUCING else result
 
 

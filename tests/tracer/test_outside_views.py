@@ -1,5 +1,7 @@
 """Methods and views of containers outside that lie outside themselves, beside the containers that the function uses."""
 
+import dataclasses
+
 import pytest
 
 from wengert import WengertError, jit, value_and_grad
@@ -164,3 +166,20 @@ def test_what_cannot_be_followed_through_a_window_is_refused(row):
     for _ in range(4):
         with pytest.raises(WengertError, match="in (f|<listcomp>) .*what P, a"):
             value_and_grad(world(row)["f"])(1.3)
+
+
+def test_a_proxy_made_inside_shows_what_the_function_has():
+    def f(x):
+        shown = {}
+
+        @dataclasses.dataclass
+        class Made:
+            field: float = dataclasses.field(default=x, metadata=shown)
+
+        before = len(dataclasses.fields(Made)[0].metadata)
+        shown["one"] = x
+        metadata = dataclasses.fields(Made)[0].metadata
+        return x * metadata["one"] + before + 10 * len(metadata)
+
+    for _ in range(4):
+        assert value_and_grad(f)(3.0) == (19.0, 6.0)
