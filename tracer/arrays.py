@@ -36,6 +36,9 @@ LINEAR = frozenset((operator.add, operator.sub, operator.neg, cast))
 VALUE_FREE = LINEAR | {operator.getitem, setitem, scatter, scatter_add, write_through}
 
 
+# NumPy 1 has it at its top.
+byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
+
 # Views that may show an element several times.
 WINDOWS = frozenset((at_places, np.lib.stride_tricks.sliding_window_view, np.broadcast_to))
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import seals
-from .arrays import Writing, commit, window_of
+from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
 from .kinds import attribute, isinstance
@@ -220,7 +220,7 @@ def addressed(tracer: Tracer, args: Any) -> list[ArrayBox]:
     """The arrays from outside whose addresses a function of ctypes is given."""
     found = [x for x in map(address, args) if x is not None]
     boxes = [box for memory in tracer.memories.values() for box in memory.boxes]
-    ranges = [(np.lib.array_utils.byte_bounds(box.value), box) for box in boxes]
+    ranges = [(byte_bounds(box.value), box) for box in boxes]
     return [box for (low, high), box in ranges if any(low <= x < high for x in found)]
 
 

@@ -9,6 +9,7 @@ item       the number in a NumPy scalar, which is what an array of objects would
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import operator
 from collections import deque
@@ -462,7 +463,7 @@ def of_items(tracer: Tracer, site: Site, ufunc: Any, items: list[Any]) -> Any:
     return calls.opaque(tracer, site, ufunc, tuple(items), {})
 
 
-_internal: Any = getattr(np, "_core", None) or getattr(np, "core")  # noqa: B009
-_internal = _internal._internal
+CORE = "numpy.core" if np.__version__.startswith("1.") else "numpy._core"
+_internal: Any = importlib.import_module(f"{CORE}._internal")
 
 from . import attributes, calls, operators, protocols, slots  # noqa: E402  (these need each other)

@@ -57,12 +57,9 @@ class Tracer:
         self.originals: dict[
             int, tuple[Any, Any]
         ] = {}  # id of a shadow: the shadow, the outside container
-        self.views: dict[
-            int, tuple[Any, Any]
-        ] = {}  # id of a method in C outside: it, as it is seen
-        self.viewed: dict[
-            int, tuple[Any, Any]
-        ] = {}  # id of such a method as it is seen: it, it outside
+        # Of methods, views and proxies outside: id of what lies there -> it, as the run sees it; and the way back.
+        self.views: dict[int, tuple[Any, Any]] = {}
+        self.viewed: dict[int, tuple[Any, Any]] = {}
         self.overlay: dict[
             tuple[int, Any], tuple[Any, Any, Any]
         ] = {}  # (id, name): owner, plain, traced

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Memory, current, is_traced_array
+from .arrays import Memory, byte_bounds, current, is_traced_array
 from .box import ArrayBox
 from .kinds import isinstance
 from .seals import Held, hold
@@ -65,7 +65,7 @@ def enters(tracer: Tracer, value: Any) -> None:
 def bounds(value: Any) -> tuple[int, int]:
     """Where the memory of a buffer begins and ends; one that has been released has none."""
     try:
-        return np.lib.array_utils.byte_bounds(np.asarray(value))
+        return byte_bounds(np.asarray(value))
     except ValueError:
         return 0, 0
 
@@ -76,7 +76,7 @@ def overlapping(memories: Iterable[Memory], low: int, high: int) -> list[Memory]
     for memory in list(memories):
         arrays = [box.value for box in memory.boxes]
         arrays += [memory.owner] if isinstance(memory.owner, np.ndarray) else []
-        ranges = map(np.lib.array_utils.byte_bounds, arrays)
+        ranges = map(byte_bounds, arrays)
         if any(start < high and low < end for start, end in ranges):
             found.append(memory)
     return found
