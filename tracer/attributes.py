@@ -26,7 +26,17 @@ from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
-from .kinds import HELD, attribute, has, has_dict, is_of_users, isinstance, member, own_dict
+from .kinds import (
+    HELD,
+    attribute,
+    has,
+    has_dict,
+    is_of_users,
+    is_one_of,
+    isinstance,
+    member,
+    own_dict,
+)
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record
@@ -149,7 +159,7 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
 def noted_of_class(tracer: Tracer, cls: Any, name: str, value: Any) -> Place | None:
     """Note that an attribute of a class was read. A number or array is that of the base that has it, for all."""
     owner, reads = owner_of(cls, name), tracer.reads
-    if reads is None or owner is cls or type(value) in ATOMS:
+    if reads is None or owner is cls or is_one_of(type(value), ATOMS):
         return noted(tracer, cls, name, value)
     reads.note(reads.constant(cls), "attribute", "__mro__", cls.__mro__).check = "is"
     for base in cls.__mro__[: cls.__mro__.index(owner)]:
@@ -310,7 +320,11 @@ def load(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     try:
         return look_up(tracer, site, obj, name)
     except AttributeError:
-        if type(obj) not in PRIVATE and type(obj) not in PLAIN and not answers(type(obj)):
+        if (
+            not is_one_of(type(obj), PRIVATE)
+            and not is_one_of(type(obj), PLAIN)
+            and not answers(type(obj))
+        ):
             noted(tracer, obj, name, MISSING, "absent")
         raise
 
@@ -331,11 +345,11 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         and (issubclass(kind, (type, types.ModuleType)) or has_plain_dict(tracer, kind))
     ):
         return namespace(tracer, obj)
-    if kind in PRIVATE:
+    if type(kind) is type and kind in PRIVATE:
         return load_text(obj, name) if kind in TEXTS else load_box(tracer, site, obj, name)
     if kind is Tail:
         return obj.append if obj.shadow is None else obj.shadow.append
-    if kind in PLAIN:
+    if type(kind) is type and kind in PLAIN:
         return getattr(obj, name)
     if kind is types.GeneratorType:
         return load_generator(obj, name)
@@ -352,7 +366,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         if tracer.reads is not None:
             place = noted(tracer, obj, name, value)
         sort = type(value)
-        if sort in ATOMS and sort not in DISGUISES:
+        if type(sort) is type and sort in ATOMS and sort not in DISGUISES:
             return enter(tracer, value, name, place)
         if sort is str or sort is bytes:
             return leaf(tracer, obj, name, value, True, place)
@@ -372,7 +386,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 
 def has_plain_dict(tracer: Tracer, kind: type) -> bool:
     """Whether the objects of a class have a ``__dict__`` that no code of the user's gives; it is noted."""
-    if type(static(kind, "__dict__")) not in HELD:
+    if not is_one_of(type(static(kind, "__dict__")), HELD):
         return False
     return type(note_member(tracer, kind, "__getattribute__")) is not types.FunctionType
 
@@ -485,7 +499,8 @@ def note_descriptor(tracer: Tracer, found: Any) -> None:
 
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
     """An attribute of an object: what its class finds; where that is nothing, what its ``__getattr__`` gives."""
-    if kind in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+    known = type(kind) is type and kind in sights.PROXIES
+    if known and (meant := sights.referent(tracer, site, obj)) is not obj:
         return load(tracer, site, meant, name)
     try:
         return load_found(tracer, site, obj, kind, name)
@@ -573,7 +588,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if not in_own and found is not MISSING and static(type(found), "__get__") is MISSING:
         place = None
         if tracer.reads is not None:
-            if type(value) in ATOMS:  # which is looked at as it is, and shared with nobody
+            if is_one_of(type(value), ATOMS):  # which is looked at as it is, and shared with nobody
                 place = noted(tracer, obj, name, value)
             elif own is not None:  # it is the class's, which others may read there
                 noted(tracer, obj, name, MISSING, "own")
@@ -593,7 +608,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 def is_seen(tracer: Tracer, error: BaseException, name: str, value: Any) -> bool:
     """Whether the run knows what traced value, or other exception, an exception holds under a name."""
     entry = tracer.overlay.get((id(error), name))
-    known = type(value) in BOXES or (entry is not None and entry[1] is value)
+    known = is_one_of(type(value), BOXES) or (entry is not None and entry[1] is value)
     return known or isinstance(value, (BaseException, types.TracebackType))
 
 
@@ -650,9 +665,10 @@ def leaf(
     """An attribute's value as the traced function sees it."""
     outside = outside or place is not None
     kind = type(value)
-    if kind in PRIVATE:
+    ours = type(kind) is type
+    if ours and kind in PRIVATE:
         return value
-    if kind in ATOMS:
+    if ours and kind in ATOMS:
         seen_elsewhere = kind in DISGUISES or kind is types.GeneratorType
         entry = tracer.overlay.get((slot(obj), name)) if seen_elsewhere else None
         if entry is not None and entry[1] is value:
@@ -727,9 +743,9 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             f"{places.blame(site)}: {name} is set on an array that lies outside the traced function, or in the "
             f"memory of something else; make another array of it, by {INSTEAD[name]}"
         )
-    if kind in PRIVATE and not has(type(obj.value), name):
+    if is_one_of(kind, PRIVATE) and not has(type(obj.value), name):
         setattr(obj.value, name, None)  # raises what plain Python raises
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         raise TraceError(
             f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
         )
@@ -737,7 +753,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
-    if kind in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+    if is_one_of(kind, sights.PROXIES) and (meant := sights.referent(tracer, site, obj)) is not obj:
         store(tracer, site, meant, name, value)
         return
     custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
@@ -848,7 +864,10 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     if type(obj) is Namespace:
         delattr(own_dict(obj.owner), name)  # raises what plain Python raises
-    if type(obj) in sights.PROXIES and (meant := sights.referent(tracer, site, obj)) is not obj:
+    if (
+        is_one_of(type(obj), sights.PROXIES)
+        and (meant := sights.referent(tracer, site, obj)) is not obj
+    ):
         delete(tracer, site, meant, name)
         return
     custom = member(type(obj), "__delattr__")

@@ -31,7 +31,7 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import Own
 from .intrinsic import Intrinsic
-from .kinds import has_dict, isinstance, own_dict
+from .kinds import classes_of, has_dict, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
 from .record import decide, has_box
 from .seals import is_iterator as is_iterator
@@ -93,7 +93,7 @@ def enter(
 ) -> Any:
     """Let a value from outside into the trace: from a place, if it is known, and from behind a seal if there is one."""
     kind = type(value)
-    if kind in ATOMS:
+    if type(kind) is type and kind in ATOMS:
         if is_method(kind) and works_on(value):
             return entered_method(tracer, value, "outside", place, seal)[0]
         if kind is types.MethodType:
@@ -124,7 +124,7 @@ def enter_from(
 ) -> Any:
     """Let in what was read from something outside; if an argument has captured that, its tree tells of it."""
     holder = tracer.holder_of(owner)
-    if not isinstance(holder, Branch) or type(value) in BOXES:
+    if not isinstance(holder, Branch) or is_one_of(type(value), BOXES):
         return enter(tracer, value, name, place, holder)
     known = tracer.captured.get((id(owner), key))
     if known is None or known[1] is not value:
@@ -201,7 +201,7 @@ def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tupl
             return value, FIXED
         inner = None if tracer.reads is None else tracer.reads.of(owner)
         return value, admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
-    if kind in (types.FunctionType, functools.partial) or isinstance(value, type):
+    if is_one_of(kind, (types.FunctionType, functools.partial)) or isinstance(value, type):
         return value, held_by(tracer, value)
     return None
 
@@ -258,7 +258,7 @@ def reaches(tree: Tree, other: Tree, seen: set[int]) -> bool:
 def tree_of(tracer: Tracer, traced: Any) -> Tree:
     """The tree of something outside that has been let in before."""
     kind = type(traced)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         op = input_of(tracer, traced)
         if not (isinstance(op, Input) and is_differentiable(op.value)) or type(op.value) is int:
             return FIXED
@@ -308,7 +308,7 @@ def admit(
     What a function among them has ``captured`` is let in as from ``outside``, when it is read, and has a tree as well.
     """
     kind = type(value)
-    if kind in TEXTS:  # of a run around this one
+    if is_one_of(kind, TEXTS):  # of a run around this one
         return value, FIXED
     if role in OUTSIDE:
         known: Any = tracer.arrays.get(id(value))
@@ -321,7 +321,11 @@ def admit(
     if kind is int and role != "argument":
         return dynamic(tracer, value, name, place), FIXED
     own = role == "argument" or role == "attribute"
-    if kind is int or kind in seals.NUMBERS or (is_followed if own else is_traced_array)(value):
+    if (
+        kind is int
+        or is_one_of(kind, seals.NUMBERS)
+        or (is_followed if own else is_traced_array)(value)
+    ):
         if kind is int and place is not None:
             place.check = "type"
         box = tracer.input(name, value, "outside" if role in OUTSIDE else "argument", place)
@@ -339,7 +343,7 @@ def admit(
     if role == "outside":
         if is_method(kind) and works_on(value):
             return entered_method(tracer, value, role, place, seal)
-        if kind in sights.SIGHTS:
+        if is_one_of(kind, sights.SIGHTS):
             return sights.entered(tracer, value, name, seal), FIXED
         if seal is not None:
             seals.put_on(tracer, value, seal)
@@ -348,7 +352,7 @@ def admit(
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
         return found
     if (
-        kind in ATOMS
+        is_one_of(kind, ATOMS)
         or isinstance(value, (type, BaseException, np.generic))
         or callable_only(value)
     ):
@@ -453,16 +457,16 @@ def admit_container(
     remember(tracer, value, copy, name, role, now)
     if role not in OUTSIDE:
         tracer.admitting[id(value)] = copy
-    if tracer.reads is not None and place is not None and kind in (deque, defaultdict):
+    if tracer.reads is not None and place is not None and is_one_of(kind, (deque, defaultdict)):
         which = "maxlen" if kind is deque else "default_factory"
         tracer.reads.note(place, "attribute", which, getattr(value, which))
     try:
-        items: Any = enumerate(now) if kind in (list, deque) else now.items()
+        items: Any = enumerate(now) if is_one_of(kind, (list, deque)) else now.items()
         for key, x in items:
             inside, parts[key] = admit(
                 tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal
             )
-            copy.append(inside) if kind in (list, deque) else copy.__setitem__(key, inside)
+            copy.append(inside) if is_one_of(kind, (list, deque)) else copy.__setitem__(key, inside)
         if kind is OrderedDict and (own := own_dict(value)):
             for key, x in own.items():
                 held, parts[Own(key)] = admit_attribute(tracer, x, name, key, role, place)
@@ -508,7 +512,7 @@ def admit_set(
             held = {Own(key): x for key, x in attributes(value).items()}
             copy = frames.made(kind, {**dict(enumerate(inner)), **held})
             plain = [
-                tracer.originals.get(id(x), (x, x.value if type(x) in PRIVATE else x))[1]
+                tracer.originals.get(id(x), (x, x.value if is_one_of(type(x), PRIVATE) else x))[1]
                 for x in copy
             ]
             if is_held(plain, list(now)):  # in the same order
@@ -577,7 +581,7 @@ def admit_attribute(
     own = None
     if tracer.reads is not None and place is not None:
         own = tracer.reads.note(place, "attribute", key, value)
-    if kind in ATOMS and kind not in SEALABLE:
+    if is_one_of(kind, ATOMS) and not is_one_of(kind, SEALABLE):
         return value, FIXED
     return admit(tracer, value, f"{name}.{key}", role if role in OUTSIDE else "attribute", own)
 
@@ -650,18 +654,18 @@ def lower(
     now on; when it has ended, what was made inside is stripped of its boxes in place.
     """
     kind = type(value)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         if kind is ArrayBox:
             tracer.exposed.append(value)
         return value.value
-    if (kind in ATOMS and kind not in CARRIERS) or kind is Tail:
+    if (is_one_of(kind, ATOMS) and not is_one_of(kind, CARRIERS)) or kind is Tail:
         return value
-    if kind in TEXTS:
+    if is_one_of(kind, TEXTS):
         return value.value
     memo = {} if memo is None else memo
     if id(value) in memo:
         return memo[id(value)][1]
-    if kind in STAND_INS:
+    if is_one_of(kind, STAND_INS):
         return STAND_INS[kind](value)
     if is_container(value):
         return lower_container(tracer, value, memo, final)
@@ -677,16 +681,16 @@ def lower(
             return value
         if not isinstance(value.__self__, types.ModuleType):
             owner = lower(tracer, value.__self__, memo, final)
-            moved = type(value.__self__) in PRIVATE or (
-                kind in OF_C and owner is not value.__self__
+            moved = is_one_of(type(value.__self__), PRIVATE) or (
+                is_one_of(kind, OF_C) and owner is not value.__self__
             )
             return getattr(owner, value.__name__) if moved else value
     elif kind is slice:
         parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
         return slice(*parts)
-    elif kind in sights.SIGHTS and id(value) in tracer.viewed:
+    elif is_one_of(kind, sights.SIGHTS) and id(value) in tracer.viewed:
         return tracer.viewed[id(value)][1]
-    elif kind in seals.VIEWS or kind is types.MappingProxyType:
+    elif is_one_of(kind, seals.VIEWS) or kind is types.MappingProxyType:
         held = seals.underlying(value)
         plain = lower(tracer, held, memo, final)
         if plain is not held:
@@ -697,7 +701,7 @@ def lower(
     elif kind is types.CellType:
         memo[id(value)] = (value, value)
         lower_cell(tracer, value, memo, final)
-    elif kind in WRAPPERS:
+    elif is_one_of(kind, WRAPPERS):
         for held in gc.get_referents(value):
             lower(tracer, held, memo, final)
     elif kind is functools.partial:
@@ -746,7 +750,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     held += [y for x in held if type(x) is stand_ins.Callback for y in (x.func, *x.args)]
     cells = [c for f in held if type(f) is types.FunctionType for c in f.__closure__ or ()]
     held += [x for cell in cells for x in gc.get_referents(cell)]
-    if any(type(x) in PRIVATE for x in held) and not emptied_of_constants(tracer, held):
+    if any(is_one_of(type(x), PRIVATE) for x in held) and not emptied_of_constants(tracer, held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
             "cannot be turned into plain ones; keep a list of the values instead"
@@ -756,7 +760,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
 def emptied_of_constants(tracer: Tracer, held: list[Any]) -> bool:
     """Take numbers that have no derivative out of the lists that something holds which cannot be opened."""
     lists = [x for x in held if type(x) is list]
-    boxes = [x for x in held if type(x) in PRIVATE]
+    boxes = [x for x in held if is_one_of(type(x), PRIVATE)]
     inside = {id(x) for items in lists for x in items}
     if not all(type(x) is Box and id(x) in inside for x in boxes):
         return False
@@ -881,7 +885,7 @@ def is_users(method: types.MethodType) -> bool:
     fn = method.__func__
     if type(fn) is not types.FunctionType:
         return False
-    return rewrite.is_twin(fn.__code__) or type(method.__self__) not in PRIVATE
+    return rewrite.is_twin(fn.__code__) or not is_one_of(type(method.__self__), PRIVATE)
 
 
 def lower_method(
@@ -903,11 +907,15 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
     for one in (*made, cls):
         memo[id(one)] = (one, one)
         for key, x in list(own_dict(one).items()):
-            if type(x) in PRIVATE or is_container(x) or (one in made and type(x) in HOLDING):
+            if (
+                is_one_of(type(x), PRIVATE)
+                or is_container(x)
+                or (one in made and is_one_of(type(x), HOLDING))
+            ):
                 plain = lower(tracer, x, memo, final)
                 if plain is not x:
                     type.__setattr__(one, key, plain)
-    for kind in {type(x) for x in made}:
+    for kind in classes_of(made):
         if is_made(tracer, kind):
             lower(tracer, kind, memo, final)
 
@@ -951,7 +959,7 @@ def lower_partial(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool)
     if not final:
         tracer.pending.append(value)
         for x in held:
-            if type(x) not in BOXES:
+            if not is_one_of(type(x), BOXES):
                 lower(tracer, x, memo, final)
         return
     plain = [lower(tracer, x, memo, final) for x in held]
@@ -1054,7 +1062,7 @@ def lower_member(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) 
     """The same for one of them. An iterator, of which an attribute was asked that it has not, nobody steps."""
     if not final and (type(value) is types.GeneratorType or is_iterator(value)):
         return value
-    if type(value) not in REBUILT:
+    if not is_one_of(type(value), REBUILT):
         return lower(tracer, value, memo, final)
     make, parts, *state = value.__reduce__()
     plain = [lower_member(tracer, x, memo, final) for x in parts]
@@ -1108,7 +1116,7 @@ def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
 def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> None:
     """Put plain keys in the place of traced ones."""
     items = list(dict.items(held))
-    if any(type(key) in PRIVATE for key, _ in items):
+    if any(is_one_of(type(key), PRIVATE) for key, _ in items):
         base: Any = OrderedDict if isinstance(held, OrderedDict) else dict
         base.clear(held)
         for key, x in items:
@@ -1132,7 +1140,7 @@ def siblings(tracer: Tracer, shadow: Any) -> list[Any]:
     """The other shadows of a container's original, which came in at several places, and what it is joined with."""
     known = tracer.originals.get(id(shadow))
     found = tracer.joined.get(id(shadow), [])
-    if known is None or type(shadow) in (tuple, frozenset):
+    if known is None or is_one_of(type(shadow), (tuple, frozenset)):
         return found
     return [*[x for x in tracer.shadows_of[id(known[1])] if x is not shadow], *found]
 
@@ -1231,7 +1239,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     """The tree of a result, read off its boxes before they are taken out."""
     kind = type(value)
     memo = set() if memo is None else memo
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         if id(value) in tracer.flats:
             raise TraceError(
                 f"{tracer.tape.name} ({tracer.tape.site}) returns the flat iterator of a traced array; return the "
@@ -1242,18 +1250,20 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             name = f"the result, a {type(value.value).__name__}"
             return Sealed(name, "return it as a float", [current_op(value)])
         return Leaf(current_op(value), value.value) if number else FIXED
-    if kind in TEXTS:
+    if is_one_of(kind, TEXTS):
         return FIXED
     if kind is types.GeneratorType or is_iterator(value):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet; "
             "return a list or an array of them"
         )
-    if is_followed(value) or kind in seals.NUMBERS or kind is int:
+    if is_followed(value) or is_one_of(kind, seals.NUMBERS) or kind is int:
         return Leaf(None, value) if is_differentiable(value) else FIXED
     if kind is types.MappingProxyType:
         value = seals.underlying(value)
-    elif kind in STAND_INS and isinstance(value, dict):  # the attributes of an object outside
+    elif is_one_of(kind, STAND_INS) and isinstance(
+        value, dict
+    ):  # the attributes of an object outside
         shown: Any = value
         shown.refresh()
         value, kind = dict(shown), dict
@@ -1281,7 +1291,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             continue
         if base is None or type(key) is Own:
             x = seen_attribute(tracer, value, key.name if type(key) is Own else key, x)
-        elif type(key) in PRIVATE:
+        elif is_one_of(type(key), PRIVATE):
             key = key.value
         parts[key] = result_tree(tracer, x, memo)
     if base is not None:
@@ -1299,11 +1309,11 @@ def is_structure(value: Any) -> bool:
     """Whether a value is a container or an object with attributes, rather than something that is one thing."""
     kind = type(value)
     return not (
-        (kind in ATOMS)
+        (is_one_of(kind, ATOMS))
         or isinstance(value, (type, np.generic, np.ndarray, functools.partial, BaseException))
         or callable_only(value)
         or kind is types.CellType
-        or kind in seals.VIEWS
+        or is_one_of(kind, seals.VIEWS)
     )
 
 
@@ -1315,7 +1325,8 @@ def shown_by_class(tracer: Tracer, value: Any) -> list[Any]:
         key: x
         for cls in reversed(made)
         for key, x in own_dict(cls).items()
-        if key not in own and (type(x) in BOXES or (key not in MAKING and type(x) in HOLDING))
+        if key not in own
+        and (is_one_of(type(x), BOXES) or (key not in MAKING and is_one_of(type(x), HOLDING)))
     }
     return [x for x in held.values() if any(True for _ in boxes_behind(tracer, x, {id(value)}))]
 
@@ -1338,7 +1349,7 @@ def seal_of_result(tracer: Tracer, value: Any, memo: set[int], *others: Any) -> 
 def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
     """The boxes that can be reached from something that is no structure: a function, a set, a slice."""
     kind = type(value)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         yield value
         return
     if id(value) in seen or isinstance(value, PLAIN_KINDS):
@@ -1346,7 +1357,7 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
     seen.add(id(value))
     held: list[Any]
     if isinstance(value, type):
-        held = [x for x in own_dict(value).values() if type(x) in BOXES]
+        held = [x for x in own_dict(value).values() if is_one_of(type(x), BOXES)]
     elif isinstance(value, BaseException):
         held = [value.args, own_dict(value)]
     elif kind is types.FunctionType:

@@ -42,7 +42,7 @@ from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
 from .holders import held, hold_all, may_hold
-from .kinds import isinstance, member, own_dict, static
+from .kinds import is_one_of, isinstance, member, own_dict, static
 from .making import note_making
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
@@ -178,7 +178,9 @@ def _of_object(fn: Any, how: Any) -> None:
 def _ascii(tracer: Tracer, site: Site, value: Any) -> str:
     text = protocols.representation(tracer, site, value)
     shown = ascii(slots.double(type(value), {"__repr__": lambda _: bare(text)}))
-    return follow(tracer, site, ascii, shown, text.origin) if type(text) in TEXTS else shown
+    return (
+        follow(tracer, site, ascii, shown, text.origin) if is_one_of(type(text), TEXTS) else shown
+    )
 
 
 for _fn, _how in (
@@ -346,7 +348,7 @@ def _setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(object.__setattr__, takes=(3, 3))
 def _object_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name, value = args[0], bare(args[1]), args[2]
-    if type(obj) in BOXES or isinstance(obj, type):
+    if is_one_of(type(obj), BOXES) or isinstance(obj, type):
         object.__setattr__(plain_of(obj), name, None)  # raises what plain Python raises
     attributes.assign(tracer, site, obj, name, value)
 
@@ -362,7 +364,7 @@ def _type_setattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
 @handles(object.__delattr__, takes=(2, 2))
 def _object_delattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     obj, name = args[0], bare(args[1])
-    if type(obj) in BOXES or isinstance(obj, type):
+    if is_one_of(type(obj), BOXES) or isinstance(obj, type):
         object.__delattr__(plain_of(obj), name)  # raises what plain Python raises
     attributes.discard(tracer, site, obj, name)
 
@@ -461,11 +463,11 @@ def shows_alike(values: Iterable[Any]) -> bool:
     todo, seen = list(values), set()
     while todo:
         value = todo.pop()
-        if type(value) in (list, tuple, dict):
+        if is_one_of(type(value), (list, tuple, dict)):
             if id(value) not in seen:  # it may hold itself
                 seen.add(id(value))
                 todo += value.values() if type(value) is dict else value
-        elif type(value) not in BOXES and has_box(value):
+        elif not is_one_of(type(value), BOXES) and has_box(value):
             return False
     return True
 
@@ -580,7 +582,7 @@ class Fields:
 @handles(np.ndarray.tolist)
 def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = args[0]
-    if type(array) not in BOXES:
+    if not is_one_of(type(array), BOXES):
         before = len(tracer.texts.drawn)
         return made(tracer, site, np.ndarray.tolist, args, kwargs, array.tolist(), before)
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
@@ -597,9 +599,9 @@ FLOATING = (float, np.half, np.single, np.double, np.longdouble)
 @handles(*[kind.as_integer_ratio for kind in FLOATING])
 def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     value = args[0]
-    if type(value) in BOXES and is_constant(tracer, operand(value, [])):
+    if is_one_of(type(value), BOXES) and is_constant(tracer, operand(value, [])):
         value = protocols.plain_key(value)
-    if type(value) not in BOXES:
+    if not is_one_of(type(value), BOXES):
         return type(value).as_integer_ratio(value, *args[1:], **kwargs)
     raise TraceError(
         f"{places.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
@@ -787,7 +789,7 @@ def steps_over(values: list[Any]) -> tuple[list[Any], list[int], tuple[int, ...]
 
 def element(tracer: Tracer, site: Site, value: Any, index: tuple[int, ...]) -> Any:
     """What stands at an index of a value that is broadcast, as an array of objects would hold it."""
-    shape = np.shape(plain_of(value) if type(value) in BOXES else lower(tracer, value))
+    shape = np.shape(plain_of(value) if is_one_of(type(value), BOXES) else lower(tracer, value))
     own = [i if n > 1 else 0 for i, n in zip(index[len(index) - len(shape) :], shape, strict=True)]
     if isinstance(plain_of(value), np.ndarray) and plain_of(value).dtype != object:
         return call(tracer, site, np.ndarray.item, (value, *own), {})
@@ -820,7 +822,7 @@ def _array_copy(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 
 def is_followed(array: Any) -> bool:
     """Whether an array travels in a box; one of another class has items of its own, by its own methods."""
-    return type(array) in BOXES or is_traced_array(array)
+    return is_one_of(type(array), BOXES) or is_traced_array(array)
 
 
 @handles(np.ndarray.__setitem__)
@@ -925,7 +927,7 @@ def _cmp_to_key(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     """What ``copy`` asks of an object: the state of an outside object must be what the traced function sees."""
     obj = args[0]
-    if type(obj) in TEXTS:
+    if is_one_of(type(obj), TEXTS):
         return structural(tracer, site, object.__reduce_ex__, (bare(obj), *args[1:]), kwargs)
     result = stand_ins.own(escape.watched(object.__reduce_ex__, args, {}, site))
     if (origin := held(tracer, obj)) is not None:

@@ -22,7 +22,7 @@ from .closed import is_hidden, reached
 from .errors import TraceError
 from .escape import Detour, detours
 from .foreign import is_plain_value, unknown
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .marks import found
 from .places import blame
 from .protocols import draw
@@ -119,7 +119,7 @@ def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> An
     for op in tracer.tape.ops[start:]:
         if op.kind == "effect":
             why = f"has an effect ({op.site})"
-    if type(result) in (list, dict, set):
+    if is_one_of(type(result), (list, dict, set)):
         remember(tracer, found, result)
     if why is None and not agree(lower(tracer, result), found):
         why = f"gives something else than the {type(found).__name__} in the cache"

@@ -31,13 +31,13 @@ from . import natives, overrides, protocols, rewrite, slots, through
 from .arrays import refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured, remember
-from .box import BOXES, ArrayBox
+from .box import ArrayBox, Box
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural, unknown
 from .intrinsic import Intrinsic
-from .kinds import attribute, hashes_natively, isinstance, keyword_defaults
+from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
 from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
@@ -146,7 +146,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return primitive(tracer, site, fn, rule, args, kwargs)
     if kind is FunctionType:
         return call_function(tracer, site, fn, args, kwargs)
-    if kind in PRIVATE:
+    if type(kind) is type and kind in PRIVATE:
         fn.value(*args)  # raises what plain Python raises
     if kind is types.MethodType:
         if isinstance(fn.__self__, Intrinsic):
@@ -311,7 +311,7 @@ def primitive(
 
 def has_parts(value: Any) -> bool:
     """Whether lists or objects are the items of a list."""
-    return type(value) in (list, tuple) and overrides.may_hold_object(value)
+    return is_one_of(type(value), (list, tuple)) and overrides.may_hold_object(value)
 
 
 def may_do_anything(fn: FunctionType, rule: registry.Rule) -> bool:
@@ -338,14 +338,15 @@ def note_looks(reads: Reads, fn: Any) -> None:
 
 def as_it_lies(value: Any) -> Any:
     """What a query is given: of arrays these themselves, for it may ask how they lie in memory."""
-    if type(value) is list or type(value) is tuple:
-        return type(value)(map(as_it_lies, value))
-    return value.value if type(value) in BOXES else primal(operand(value, []))
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return kind(map(as_it_lies, value))
+    return value.value if kind is Box or kind is ArrayBox else primal(operand(value, []))
 
 
 def reads_text(fn: Any, kind: str) -> bool:
     """Whether a primitive may make numbers of text; of a user's own function its rule says what they depend on."""
-    if kind in (registry.QUERY, registry.CALLER):
+    if is_one_of(kind, (registry.QUERY, registry.CALLER)):
         return False
     return type(fn) is not FunctionType or is_library(code_of(fn).co_filename)
 
@@ -365,7 +366,7 @@ def of_pow(args: Any, kwargs: Any) -> tuple[Any, Any]:
 def is_foreign(value: Any) -> bool:
     """Whether a primitive would have to look into an object of the user's own class."""
     kind = type(value)
-    if kind in (list, tuple) or (kind is np.ndarray and value.dtype.kind == "O"):
+    if is_one_of(kind, (list, tuple)) or (kind is np.ndarray and value.dtype.kind == "O"):
         return any(not slots.is_native(x) for x in classes_in(value, 2))
     return kind.__module__ not in ("builtins", "numpy", "collections")
 

@@ -21,7 +21,7 @@ from ..rules.registry import NONDIFF, lookup
 from .attributes import slot
 from .box import BOXES
 from .errors import TraceError
-from .kinds import attribute, has_dict, isinstance
+from .kinds import attribute, has_dict, is_one_of, isinstance
 from .places import OURS, blame
 from .session import Tracer
 from .structure import attributes, is_container
@@ -74,7 +74,7 @@ def must_come_from(
             paths = [
                 path
                 for path, x in reached(tracer, fn, name, args, kwargs)
-                if type(x) in BOXES and (x.op is op or x.value is op.value)
+                if is_one_of(type(x), BOXES) and (x.op is op or x.value is op.value)
             ]
             what = paths[0] if paths else f"{op.type} of {op.site}"
             raise TraceError(
@@ -100,7 +100,9 @@ def depends_on_arguments(op: Op) -> bool:
 
 def is_hidden(value: Any) -> bool:
     """Whether a value depends on what the run computes; what it only read from outside is what ``fn`` reads too."""
-    return type(value) in BOXES and not (isinstance(value.op, Input) and value.op.role == "outside")
+    return is_one_of(type(value), BOXES) and not (
+        isinstance(value.op, Input) and value.op.role == "outside"
+    )
 
 
 def reached(
@@ -137,7 +139,7 @@ def is_given(value: Any) -> bool:
     """Whether the tape sees all of an argument: numbers, arrays and containers of them."""
     if is_container(value):
         return all(map(is_given, value.values() if isinstance(value, dict) else value))
-    return type(value) in BOXES or not has_dict(value)
+    return is_one_of(type(value), BOXES) or not has_dict(value)
 
 
 def variables(tracer: Tracer, fn: types.FunctionType) -> Iterator[tuple[str, Any]]:

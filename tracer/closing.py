@@ -28,7 +28,7 @@ from .errors import NoRuleError, TraceError
 from .escape import code_of
 from .frames import MAPPINGS, MUTABLE, NATIVE, items_of, made, option_of
 from .intrinsic import intrinsic
-from .kinds import attribute, isinstance, own_dict
+from .kinds import attribute, is_one_of, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
 from .record import operand, record
 from .remembered import Read, filled, names_in, own_code
@@ -71,7 +71,7 @@ class Mapping:
 
     def __call__(self, value: Any) -> Any:
         kind = type(value)
-        if kind in LEAVES:
+        if is_one_of(kind, LEAVES):
             return self.leaf(value)
         if id(value) in self.memo:
             return self.memo[id(value)][1]
@@ -79,9 +79,11 @@ class Mapping:
             return self.function(value)
         self.memo[id(value)] = (value, value)
         new = value
-        if kind in NATIVE:
+        if is_one_of(kind, NATIVE):
             parts = {key: self(x) for key, x in items_of(value, kind)}
-            if self.differ(parts.values(), value if kind not in MAPPINGS else value.values(), kind):
+            if self.differ(
+                parts.values(), value if not is_one_of(kind, MAPPINGS) else value.values(), kind
+            ):
                 new = made(kind, parts, option_of(value))
         elif kind is np.ndarray and not self.again:
             new = kept_copy(value)
@@ -109,7 +111,7 @@ class Mapping:
     def differ(self, parts: Any, others: Any, kind: type) -> bool:
         """Whether a value is to be made anew of its parts."""
         changed = any(a is not b for a, b in zip(parts, others, strict=True))
-        return changed or kind in MUTABLE
+        return changed or is_one_of(kind, MUTABLE)
 
     def function(self, fn: FunctionType) -> FunctionType:
         """A function with other cells, defaults and globals, of which these hold what they hold now.
@@ -151,14 +153,14 @@ def callable_only(value: Any) -> bool:
 def held(value: Any, seen: set[int]) -> Any:
     """The boxes and holes that a value holds."""
     kind = type(value)
-    if kind in LEAVES:
+    if is_one_of(kind, LEAVES):
         yield value
         return
     if id(value) in seen:
         return
     seen.add(id(value))
     inner: Any = ()
-    if kind in NATIVE:
+    if is_one_of(kind, NATIVE):
         inner = [x for _, x in items_of(value, kind)]
     elif kind is functools.partial:
         inner = (value.func, value.args, value.keywords)
@@ -223,7 +225,7 @@ equivalents.value = value
 
 
 def is_function(value: Any) -> bool:
-    return callable(value) and type(value) not in BOXES and not isinstance(value, type)
+    return callable(value) and not is_one_of(type(value), BOXES) and not isinstance(value, type)
 
 
 def where(effect: Op) -> Any:
@@ -314,7 +316,7 @@ class Engine:
 
     def constant(self, value: Any, what: str) -> Any:
         """The plain value of an option; an error, where a derivative may be asked in it."""
-        if type(value) in BOXES and isinstance(value.value, float):
+        if is_one_of(type(value), BOXES) and isinstance(value.value, float):
             given = isinstance(value.op, Input) and value.op.role == "outside"
             if not given and abs(value.value) != float("inf"):
                 raise TraceError(

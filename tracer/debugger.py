@@ -21,7 +21,7 @@ from . import rewrite
 from .box import BOXES
 from .calls import handles
 from .foreign import opaque
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of
 from .session import Tracer
@@ -188,7 +188,7 @@ class View:
 
 def copied(value: Any, memo: dict[int, Any]) -> Any:
     """A value without boxes in it."""
-    if type(value) in BOXES:
+    if is_one_of(type(value), BOXES):
         return value.value
     if not is_container(value):
         return value

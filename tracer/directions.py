@@ -19,7 +19,7 @@ from ..rules.linear import variable
 from ..rules.registry import Rule
 from .box import BOXES
 from .errors import NoRuleError
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .lifetimes import unlink
 from .places import blame
 from .record import box, operand
@@ -83,12 +83,12 @@ def called(
     directions: dict[Op, Op] = {}
 
     def tangent(x: Any) -> Any:
-        if type(x) in BOXES and is_differentiable(x.value):
+        if is_one_of(type(x), BOXES) and is_differentiable(x.value):
             op = operand(x, [])
             if op not in directions:
                 directions[op] = known(tracer, op, site) or direction(tracer.tape, x.value, site)
             return box(tracer, directions[op], [])
-        if type(x) in (list, tuple):
+        if is_one_of(type(x), (list, tuple)):
             parts = [tangent(y) for y in x]
             return None if all(t is None for t in parts) else type(x)(parts)
         return None
@@ -130,7 +130,7 @@ def misfit(fn: Any, site: Site, t: Any, value: Any) -> NoRuleError:
 
 
 def plain(x: Any) -> Any:
-    return x.value if type(x) in BOXES else x
+    return x.value if is_one_of(type(x), BOXES) else x
 
 
 def is_number(x: Any) -> bool:
@@ -138,7 +138,7 @@ def is_number(x: Any) -> bool:
     x = plain(x)
     if type(x) is np.ndarray or isinstance(x, np.generic):
         return x.dtype.kind in "fciu"
-    return type(x) in (float, int, complex)
+    return is_one_of(type(x), (float, int, complex))
 
 
 def linear_part(

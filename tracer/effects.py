@@ -15,6 +15,7 @@ from typing import Any
 
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
+from .kinds import are_one_of, is_one_of
 from .record import itself, operand
 from .session import Tracer
 from .tape import Effect, External, Site
@@ -33,14 +34,18 @@ def effect(
         keep_stored(tracer, site, args)
         keep_stored(tracer, site, kwargs)
         leaf = partial(referred, tracer)
-    if reads is not None and not (SIMPLE.issuperset(map(type, args)) and not kwargs):
+    if reads is not None and not (are_one_of(args, SIMPLE) and not kwargs):
         operand(opened((*args, kwargs), leaf), arrays)
         for box in arrays:
             lay_out(box, reads)
         arrays.clear()
     args = tuple(
         [
-            x.op if type(x) is Box else x if type(x) in SIMPLE else operand(opened(x, leaf), arrays)
+            x.op
+            if type(x) is Box
+            else x
+            if is_one_of(type(x), SIMPLE)
+            else operand(opened(x, leaf), arrays)
             for x in args
         ]
     )
@@ -61,7 +66,7 @@ def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -
     """A nested argument in which a list or dict that contains itself ends, with ``leaf(x)`` for everything in it."""
     value = leaf(value)
     kind = type(value)
-    if kind not in (list, dict, tuple):
+    if not is_one_of(kind, (list, dict, tuple)):
         return value
     if id(value) in path:
         return itself()
@@ -90,9 +95,9 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
     kind = type(value)
     reads = tracer.reads
     assert reads is not None
-    if kind in border.STAND_INS:
+    if is_one_of(kind, border.STAND_INS):
         reads.problem("what stands for something of the outside's is handed to the outside", site)
-    if kind not in (list, dict, tuple, set) or id(value) in tracer.originals:
+    if not is_one_of(kind, (list, dict, tuple, set)) or id(value) in tracer.originals:
         return
     if kind is not tuple:
         if id(value) in reads.stored:

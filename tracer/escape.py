@@ -33,7 +33,17 @@ import numpy as np
 from . import rewrite, watchers
 from .box import BOXES, Box
 from .errors import EscapeError
-from .kinds import IMMUTABLE, attribute, has_dict, isinstance, own_dict
+from .kinds import (
+    IMMUTABLE,
+    are_one_of,
+    attribute,
+    classes_of,
+    distinct,
+    has_dict,
+    is_one_of,
+    isinstance,
+    own_dict,
+)
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
 from .session import Tracer, active
@@ -100,8 +110,7 @@ def watched(
     """
     tracer = active.tracer
     given = reach(fn, args, kwargs)
-    kinds = set(map(type, given))
-    classes = set() if kinds <= CLOSED else classes_in(given, 3)
+    classes = [] if are_one_of(given, CLOSED) else classes_in(given, 3)
     if not (classes or callbacks) or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site, sources or [])
@@ -152,7 +161,7 @@ class Watch:
             )
 
     def look(self, frame: Any, event: str, arg: Any) -> None:
-        if type(arg) in TEXTS:  # the C function is given it
+        if is_one_of(type(arg), TEXTS):  # the C function is given it
             self.tracer.texts.drawn.append(arg.origin)
         if event != "call" or self.escaped is not None:
             return
@@ -191,7 +200,7 @@ def made_plain(tracer: Tracer, value: Any) -> bool:
     from .border import boxes_behind, is_constant, is_structure, lower
     from .record import operand
 
-    if type(value) in BOXES or is_container(value) or not is_structure(value):
+    if is_one_of(type(value), BOXES) or is_container(value) or not is_structure(value):
         return False
     boxes = list(boxes_behind(tracer, value, set()))
     if not is_constant(tracer, operand(boxes, [])):
@@ -211,23 +220,23 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
     while todo:
         x = todo.pop()
         kind = type(x)
-        if kind in PRIVATE:
+        if is_one_of(kind, PRIVATE):
             return True
-        if kind in INERT or id(x) in seen:
+        if is_one_of(kind, INERT) or id(x) in seen:
             continue
         seen.add(id(x))
         if len(seen) > MOST or kind is types.GeneratorType:
             return True
         if issubclass(kind, (list, tuple, dict, set, frozenset, deque)):
             # Not by iterating: C code keeps tuples that are not filled yet (``itertools.product``).
-            todo += [y for y in gc.get_referents(x) if type(y) not in INERT]
-        if id(x) in tracer.outside or kind in KNOWN:
+            todo += [y for y in gc.get_referents(x) if not is_one_of(type(y), INERT)]
+        if id(x) in tracer.outside or is_one_of(kind, KNOWN):
             continue
         if kind is np.ndarray:
             todo += x.flat if x.dtype.kind == "O" else ()
         elif issubclass(kind, type):
             if x.__flags__ & HEAP_TYPE:
-                todo += [y for y in vars(x).values() if type(y) in PRIVATE]
+                todo += [y for y in vars(x).values() if is_one_of(type(y), PRIVATE)]
         elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
             todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
     return False
@@ -258,7 +267,7 @@ def show_plain_names(error: TypeError, given: Any) -> None:
 
 def boxes_in(value: Any) -> Iterator[Box]:
     """The boxes in nested arguments."""
-    if type(value) in BOXES:
+    if is_one_of(type(value), BOXES):
         yield value
     elif isinstance(value, (tuple, list, set, frozenset)):
         for x in value:
@@ -282,36 +291,42 @@ def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Iterable[Any]:
     rest = args
     if args and (owner is None or isinstance(owner, types.ModuleType)):
         owner, rest = args[0], args[1:]
-    if type(owner) in KEEPERS:
+    if is_one_of(type(owner), KEEPERS):
         name = attribute(fn, "__name__", "")
         if name in QUIET:
             return ()
-        if name in BY_KEY or (name in ("contains", "remove") and type(owner) not in (list, deque)):
+        if name in BY_KEY or (
+            name in ("contains", "remove") and not is_one_of(type(owner), (list, deque))
+        ):
             return rest
     return (owner, *rest, *kwargs.values())
 
 
-def classes_in(values: Iterable[Any], depth: int) -> set[type]:
+def classes_in(values: Iterable[Any], depth: int) -> list[type]:
     """The classes of values and of what they contain that may bring Python code with them."""
     values = list(values)
-    kinds = set(map(type, values))
-    opened = kinds & OPENED if depth else set()
-    found = {
-        kind for kind in kinds - opened if kind not in HARMLESS and not issubclass(kind, np.generic)
-    }
+    kinds = classes_of(values)
+    opened = {kind for kind in kinds if is_one_of(kind, OPENED)} if depth else set()
+    found = [
+        kind
+        for kind in kinds
+        if not (
+            is_one_of(kind, opened) or is_one_of(kind, HARMLESS) or issubclass(kind, np.generic)
+        )
+    ]
     for x in values if opened else ():
         kind = type(x)
-        if kind in BY_REFERENCE:
+        if is_one_of(kind, BY_REFERENCE):
             tuples = [y for y in gc.get_referents(x) if type(y) is tuple]
             behind = [y for y in gc.get_referents(x, *tuples) if type(y) is not tuple]
-            found |= classes_in(behind, depth - 1)  # for a tuple may not be filled yet
+            found += classes_in(behind, depth - 1)  # for a tuple may not be filled yet
         elif kind is np.ndarray:
-            found |= classes_in(x.flat, depth - 1) if x.dtype.kind == "O" else set()
-        elif kind in opened:
-            found |= classes_in(x, depth - 1)
+            found += classes_in(x.flat, depth - 1) if x.dtype.kind == "O" else []
+        elif is_one_of(kind, opened):
+            found += classes_in(x, depth - 1)
             if kind is dict:
-                found |= classes_in(x.values(), depth - 1)
-    return found
+                found += classes_in(x.values(), depth - 1)
+    return distinct(found)
 
 
 MOST_CALLBACKS = 200  # things to look at for functions
@@ -325,7 +340,7 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
     while todo and len(seen) < MOST_CALLBACKS:
         x, depth = todo.pop()
         kind = type(x)
-        if (kind in HARMLESS and kind not in HOLDING) or id(x) in seen:
+        if (is_one_of(kind, HARMLESS) and not is_one_of(kind, HOLDING)) or id(x) in seen:
             continue
         seen.add(id(x))
         if kind is types.FunctionType:
@@ -339,10 +354,10 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
             inner = [*x.flat] if x.dtype.kind == "O" and x.size < MOST_CALLBACKS else []
         elif issubclass(kind, (type, types.ModuleType)):
             continue
-        elif kind in SIZED and len(x) > MOST_CALLBACKS:  # of data, most likely
+        elif is_one_of(kind, SIZED) and len(x) > MOST_CALLBACKS:  # of data, most likely
             continue
         elif kind.__flags__ & HEAP_TYPE and kind is not functools.partial and has_dict(x):
-            inner = [y for y in own_dict(x).values() if type(y) in CALLABLE]
+            inner = [y for y in own_dict(x).values() if is_one_of(type(y), CALLABLE)]
         else:
             inner = gc.get_referents(x)
         if depth:
@@ -369,7 +384,7 @@ ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_
 def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
     """The special methods of classes. A run remembers them as long as the class is what it was."""
     found: list[Detour] = []
-    for cls in {base for kind in classes for base in kind.__mro__}:
+    for cls in distinct(base for kind in classes for base in kind.__mro__):
         known = tracer.specials.get(id(cls))
         if known is None or not (known[0].__flags__ & IMMUTABLE or same_members(cls, known[1])):
             members = dict(vars(cls))
@@ -436,19 +451,19 @@ def arguments_of(frame: Any) -> list[Any]:
 def holds_box(value: Any) -> bool:
     """Whether a local variable is a box, or a container or object that holds one."""
     kind = type(value)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         return True
-    if kind in (tuple, list):
-        return any(type(x) in BOXES for x in value)
+    if is_one_of(kind, (tuple, list)):
+        return any(is_one_of(type(x), BOXES) for x in value)
     if kind is dict:
-        return any(type(x) in BOXES for x in value.values())
+        return any(is_one_of(type(x), BOXES) for x in value.values())
     own = own_dict(value) if not isinstance(value, (type, types.ModuleType)) else None
-    return type(own) is dict and any(type(x) in BOXES for x in own.values())
+    return type(own) is dict and any(is_one_of(type(x), BOXES) for x in own.values())
 
 
 def may_give(value: Any) -> bool:
     """Whether code that has a value can take a box, or text, right out of it."""
-    return type(value) in GIVING or holds_box(value)
+    return is_one_of(type(value), GIVING) or holds_box(value)
 
 
 GIVING = PRIVATE | {types.GeneratorType}
@@ -563,7 +578,9 @@ def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -
             result = twin(*args, **kwargs)
             if tracer.watches and any(map(may_give, (result, *args[:1]))):
                 tracer.watches[-1].begin()
-            return drawn(result, method.__name__, args) if type(result) in BOXES else result
+            return (
+                drawn(result, method.__name__, args) if is_one_of(type(result), BOXES) else result
+            )
         # a thread that traces nothing has met the detour of another
         plain = types.FunctionType(
             own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
@@ -590,7 +607,7 @@ def known_as(tracer: Tracer, value: Any) -> Any:
     name = getattr(watch.fn, "__name__", "a callback")
     ops = watch.sources
     found = seals.tied_to(tracer, watch.site, seals.Held(name, lambda: ops, value), value)
-    if type(found) in BOXES:
+    if is_one_of(type(found), BOXES):
         watch.tied.add(found.op)
     return found
 
@@ -601,13 +618,13 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
     from .protocols import given
 
     kind = type(result)
-    if kind in TEXTS:
+    if is_one_of(kind, TEXTS):
         tracer.texts.drawn.append(result.origin)
         return result.value
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
             given(box, f"{method.__name__}()")
-    return lower(tracer, result) if kind in PRIVATE or is_container(result) else result
+    return lower(tracer, result) if is_one_of(kind, PRIVATE) or is_container(result) else result
 
 
 # Special methods of which CPython takes nothing but a plain answer.

@@ -32,7 +32,7 @@ from .escape import callbacks_in, finalized, watched
 from .frames import MUTABLE
 from .handed import Handed
 from .holders import gives_nothing, is_known
-from .kinds import attribute, has_dict, isinstance
+from .kinds import attribute, has_dict, is_one_of, isinstance
 from .making import note_making
 from .marks import (
     behind,
@@ -150,23 +150,23 @@ CALLBACKS: dict[Any, int] = {  # where the function to call back stands
 def is_structural(fn: Any) -> bool:
     """Whether a C callable only moves references about."""
     if isinstance(fn, type):
-        return fn in STRUCTURAL_TYPES or issubclass(
+        return is_one_of(fn, STRUCTURAL_TYPES) or issubclass(
             fn, (*STRUCTURAL_TYPES[:5], deque, BaseException)
         )
     owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, types.ModuleType):
         cls = owner if isinstance(owner, type) else type(owner)
-        if type(fn) is types.MethodWrapperType and fn.__objclass__ in STRUCTURAL_TYPES:
+        if type(fn) is types.MethodWrapperType and is_one_of(fn.__objclass__, STRUCTURAL_TYPES):
             return True
         return (
             issubclass(cls, (*STRUCTURAL_TYPES[:5], BaseException))
-            or cls in STRUCTURAL_TYPES
+            or is_one_of(cls, STRUCTURAL_TYPES)
             or is_iterator(owner)
         )
     home = attribute(fn, "__objclass__")
     if home is not None:
-        return home in STRUCTURAL_TYPES or issubclass(home, BaseException)
-    if type(fn) in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
+        return is_one_of(home, STRUCTURAL_TYPES) or issubclass(home, BaseException)
+    if is_one_of(type(fn), (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
         return True
     if not hashable(fn):
         return type(fn).__module__ in STRUCTURAL_OWNERS or type(fn).__module__ == "functools"
@@ -231,7 +231,7 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                     note_digits(tracer, site, x)
         if known and (name in COMPARING or (hashable(fn) and fn in HASHING)):
             compared(tracer, *([] if owner is None else [owner]), *args)
-    if args and isinstance(owner, dict) and type(args[0]) in BOXES and name in LOOKUPS:
+    if args and isinstance(owner, dict) and is_one_of(type(args[0]), BOXES) and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
     if known and (owner is None or is_home(owner) or is_shared(tracer, owner)):
         target = writes_to(fn, args, kwargs)
@@ -255,7 +255,11 @@ def makes_text(fn: Any) -> bool:
         return True
     owner = attribute(fn, "__self__")
     cls = owner if isinstance(owner, type) else attribute(fn, "__objclass__", type(owner))
-    return cls in STRINGS or attribute(fn, "__name__", "") in ("__str__", "__repr__", "__format__")
+    return is_one_of(cls, STRINGS) or attribute(fn, "__name__", "") in (
+        "__str__",
+        "__repr__",
+        "__format__",
+    )
 
 
 TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat, operator.iconcat))
@@ -304,14 +308,14 @@ def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that C code will call back."""
     if type(fn) is calls.FunctionType and registry.lookup(fn) is None and fn not in calls.special:
         return calls.twin_of(tracer, fn)
-    if callable(fn) and type(fn) not in BOXES:
+    if callable(fn) and not is_one_of(type(fn), BOXES):
         return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)
     return plain_of(fn)
 
 
 def kept_callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that an iterator or a defaultdict keeps, and shows to whoever asks for it."""
-    if type(fn) in BOXES:  # a number, which C code will refuse
+    if is_one_of(type(fn), BOXES):  # a number, which C code will refuse
         return plain_of(fn)
     twin = callback(tracer, site, fn) if type(fn) is calls.FunctionType else None
     return stand_ins.kept(site, fn, twin if type(twin) is calls.FunctionType else None)
@@ -432,7 +436,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 if tracer.reads is not None:
                     tracer.reads.problem(f"{fn_name(fn)} changes an object", site)
                 return None
-            to_file = type(keeper) in BOXES and fn.__name__ in ("tofile", "dump")
+            to_file = is_one_of(type(keeper), BOXES) and fn.__name__ in ("tofile", "dump")
             if not to_file and type(keeper).__module__ not in ("_io", "io"):
                 raise TraceError(
                     f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
@@ -497,7 +501,7 @@ signal_of: Any = vars(signal)["_signal"].signal
 
 def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
     """An argument for C code that has text: a function is to know that what it is called with is made of it."""
-    if type(value) not in (types.FunctionType, types.MethodType) or isinstance(fn, type):
+    if not is_one_of(type(value), (types.FunctionType, types.MethodType)) or isinstance(fn, type):
         return value
 
     def call_back(*args: Any, **kwargs: Any) -> Any:
@@ -509,7 +513,7 @@ def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any
 
 def handed_over(tracer: Tracer, value: Any, memo: dict[int, Any]) -> Any:
     """An argument for C code; ``memo`` is that of all arguments of the call, among which one may stand twice."""
-    if is_container(value) or type(value) in PRIVATE or type(value) in STAND_INS:
+    if is_container(value) or is_one_of(type(value), PRIVATE) or is_one_of(type(value), STAND_INS):
         return lower(tracer, value, memo)
     return lower(tracer, value, memo) if tracer.texts.drawn and is_bearer(tracer, value) else value
 
@@ -576,12 +580,12 @@ def is_pure(fn: Any) -> bool:
     if isinstance(fn, np.ufunc) or attribute(fn, "__module__") in PURE_MODULES:
         return True
     if isinstance(fn, type):
-        return fn in PURE_TYPES
+        return is_one_of(fn, PURE_TYPES)
     owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, types.ModuleType):
         if isinstance(owner, type):
-            return hashable(owner) and owner in PURE_TYPES
-        return type(owner) in PURE_TYPES  # whose own hash may run what is the user's
+            return is_one_of(owner, PURE_TYPES)
+        return is_one_of(type(owner), PURE_TYPES)  # whose own hash may run what is the user's
     if attribute(fn, "__objclass__") in PURE_TYPES:
         return True
     name = attribute(fn, "__name__", "")
@@ -668,7 +672,7 @@ def is_plain_value(value: Any) -> bool:
     """Whether a value is immutable and equal only to what it is exchangeable with."""
     if isinstance(value, tuple):
         return all(map(is_plain_value, value))
-    return value is None or type(value) in (int, bool, str, bytes, float, complex)
+    return value is None or is_one_of(type(value), (int, bool, str, bytes, float, complex))
 
 
 def record_opaque(
@@ -709,7 +713,9 @@ def refresh(
         seen[id(shadow)] = shadow
         known = tracer.originals.get(id(shadow))
         elements = list(shadow.values() if isinstance(shadow, dict) else shadow)
-        if known is not None and type(shadow) in (list, dict, deque, defaultdict, OrderedDict):
+        if known is not None and is_one_of(
+            type(shadow), (list, dict, deque, defaultdict, OrderedDict)
+        ):
             original = known[1].copy()  # as of one moment, whatever other threads do to it
             traced = {id(plain_element(tracer, x)): x for x in elements}
             tuples = [x for x in elements if isinstance(x, (tuple, frozenset))]
@@ -746,7 +752,7 @@ def renew(tracer: Tracer) -> None:
         before = tracer.before.get(id(shadow))
         if before is None or original is shadow or id(original) in tracer.behind:
             continue
-        if type(shadow) in MUTABLE and not is_held(original, before):
+        if is_one_of(type(shadow), MUTABLE) and not is_held(original, before):
             if type(shadow) is set:
                 shadow.clear()
                 shadow.update(original)
@@ -769,9 +775,9 @@ def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
 
 def plain_element(tracer: Tracer, value: Any) -> Any:
     """What the plain copy of a container holds in the place of an element."""
-    if type(value) in BOXES:
+    if is_one_of(type(value), BOXES):
         return value.value
-    if type(value) in STAND_INS:
+    if is_one_of(type(value), STAND_INS):
         return STAND_INS[type(value)](value)
     known = tracer.originals.get(id(value))
     return value if known is None else known[1]

@@ -20,7 +20,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .kinds import HELD, has, isinstance, own_dict, static
+from .kinds import HELD, has, is_one_of, isinstance, own_dict, static
 
 SEQUENCES = frozenset((list, tuple, deque))
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
@@ -46,9 +46,9 @@ NAMESPACE = Own("__dict__")  # of a dict whose items are its attributes as well
 
 def native(kind: type) -> Any:
     """The container class that a class is or extends; None for any other."""
-    if kind in NATIVE:
+    if is_one_of(kind, NATIVE):
         return kind
-    return next((base for base in kind.__mro__ if base in NATIVE), None)
+    return next((base for base in kind.__mro__ if is_one_of(base, NATIVE)), None)
 
 
 def maker(kind: type) -> Any:
@@ -152,7 +152,7 @@ def option_of(value: Any) -> Any:
 def put(instance: Any, name: str, value: Any) -> None:
     """Set an attribute of an object where it stands, in a slot or in its dict, without asking the class."""
     own = own_dict(instance)
-    if own is None or type(static(type(instance), name)) in HELD:
+    if own is None or is_one_of(type(static(type(instance), name)), HELD):
         object.__setattr__(instance, name, value)
     else:
         own[name] = value

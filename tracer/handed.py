@@ -28,7 +28,7 @@ from . import seals
 from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
-from .kinds import attribute, isinstance
+from .kinds import attribute, is_one_of, isinstance
 from .places import blame
 from .record import append, has_box
 from .seals import Held
@@ -97,7 +97,7 @@ class Handed:
         self.behind: list[Box] = []
         if not is_known(fn):
             given = (attribute(fn, "__self__"), *args, *kwargs.values())
-            self.behind = found_behind(tracer, [x for x in given if type(x) not in BOXES])
+            self.behind = found_behind(tracer, [x for x in given if not is_one_of(type(x), BOXES)])
         more = [box for box in self.behind if type(box) is ArrayBox]
         if self.writes:
             more += [box for seal in tracer.reading for box in getattr(seal, "arrays", ())]
@@ -175,7 +175,7 @@ def found_behind(tracer: Tracer, given: Iterable[Any]) -> list[Box]:
     seen: set[int] = set()
     found: dict[int, Box] = {}
     for x in given:
-        if type(x) not in ATOMS and not is_container(x):
+        if not is_one_of(type(x), ATOMS) and not is_container(x):
             for box in itertools.islice(boxes_behind(tracer, x, seen), 1000):
                 found[id(box.op)] = box
     return list(found.values())
@@ -184,7 +184,12 @@ def found_behind(tracer: Tracer, given: Iterable[Any]) -> list[Box]:
 def may_keep(x: Any) -> bool:
     """Whether an object can hold numbers that C code puts into it."""
     kind = type(x)
-    if kind in ATOMS or kind in BOXES or is_container(x) or isinstance(x, (type, np.dtype)):
+    if (
+        is_one_of(kind, ATOMS)
+        or is_one_of(kind, BOXES)
+        or is_container(x)
+        or isinstance(x, (type, np.dtype))
+    ):
         return False
     if isinstance(x, (float, complex, str, bytes, np.generic, types.ModuleType)):
         return False
@@ -210,7 +215,7 @@ def with_memory(thing: Any) -> Iterable[Any]:
 def lying_in(tracer: Tracer, given: Iterable[Any]) -> list[ArrayBox]:
     """The arrays that lie in the memory of something that was given."""
     things = [x.obj if isinstance(x, memoryview) else x for x in given]
-    memories = [tracer.tape.memories.get(id(x)) for x in things if type(x) not in BOXES]
+    memories = [tracer.tape.memories.get(id(x)) for x in things if not is_one_of(type(x), BOXES)]
     return [
         box for memory in memories if memory is not None and memory.lent for box in memory.boxes
     ]

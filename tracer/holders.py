@@ -25,7 +25,7 @@ import numpy as np
 
 from ..rules import registry
 from .dependence import kind_of_rule
-from .kinds import attribute, isinstance
+from .kinds import attribute, is_one_of, isinstance
 from .origins import Origin, Texts, joined
 from .structure import is_container
 from .text import PRIVATE
@@ -104,7 +104,7 @@ def held(tracer: Any, value: Any) -> Origin | None:
 def may_hold(value: Any) -> bool:
     """Whether an object may keep what a C function was given beside it."""
     kind = type(value)
-    if kind in SILENT or kind in PRIVATE or is_container(value):
+    if is_one_of(kind, SILENT) or is_one_of(kind, PRIVATE) or is_container(value):
         return False
     if isinstance(value, (type, types.BuiltinFunctionType, np.generic, *LOOKING)):
         return False

@@ -23,7 +23,7 @@ from .depth import depth
 from .effects import effect
 from .escape import watched
 from .frames import MUTABLE
-from .kinds import has, isinstance, own_dict
+from .kinds import are_one_of, has, is_one_of, isinstance, own_dict
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
@@ -82,7 +82,12 @@ def binary(site: Site, op: Any) -> Hook:
             args = (left, source)
             signature = float_by if kind is float else int_by
             plain = type(b) is float
-        elif kind in PLAIN and other in PLAIN and not (makes_text and kind in STRINGS):
+        elif (
+            (type(kind) is type is type(other))
+            and kind in PLAIN
+            and other in PLAIN
+            and not (makes_text and kind in STRINGS)
+        ):
             if kind in MUTABLE and op is not functional:
                 return write_container(active.tracer, site, op, left, (right,), {})
             return (
@@ -117,10 +122,9 @@ def subscript(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None:
             return container[key]
-        if (kind is list or kind is tuple or kind is dict) and type(key) in ATOMS:
-            if type(key) is not slice or ENDS.issuperset(
-                map(type, (key.start, key.stop, key.step))
-            ):
+        sort = type(key)
+        if (kind is list or kind is tuple or kind is dict) and type(sort) is type and sort in ATOMS:
+            if sort is not slice or are_one_of((key.start, key.stop, key.step), ENDS):
                 return container[key]
         if kind is list or kind is tuple:
             key = protocols.indices(tracer, site, key)
@@ -138,7 +142,12 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
     def hook(right: Any, left: Any) -> Any:
         kind = type(left)
         other = type(right)
-        if kind in PLAIN and other in PLAIN and (kind is not other or kind not in LOOKED_INTO):
+        if (
+            type(kind) is type is type(other)
+            and kind in PLAIN
+            and other in PLAIN
+            and (kind is not other or kind not in LOOKED_INTO)
+        ):
             return op(left, right)
         tracer = active.tracer
         if tracer is None:
@@ -155,7 +164,7 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
 def unary(site: Site, op: Any) -> Hook:
     def hook(x: Any) -> Any:
         tracer = active.tracer
-        if tracer is None or type(x) in PLAIN:
+        if tracer is None or is_one_of(type(x), PLAIN):
             return op(x)
         if op is operator.not_:
             return not protocols.truth(tracer, site, x)
@@ -177,7 +186,7 @@ def contains(site: Site, negate: bool) -> Hook:
 def is_(site: Site, negate: bool) -> Hook:
     def hook(right: Any, left: Any) -> bool:
         tracer = active.tracer
-        if type(left) in BOXES or type(right) in BOXES:
+        if is_one_of(type(left), BOXES) or is_one_of(type(right), BOXES):
             if tracer is not None and tracer.reads is not None:
                 tracer.reads.problem("`is` compares traced values", site)
             return (protocols.plain_of(left) is protocols.plain_of(right)) is not negate
@@ -192,7 +201,7 @@ def is_(site: Site, negate: bool) -> Hook:
             for x in own:
                 tracer.reads.pin(x)
         same = left is right or own[0] is own[1]
-        if not same and type(left) in CONTAINERS and type(right) in CONTAINERS:
+        if not same and is_one_of(type(left), CONTAINERS) and is_one_of(type(right), CONTAINERS):
             same = builtins.any(x is right for x in siblings(tracer, left))
         return same is not negate
 
@@ -324,7 +333,9 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
             return value
         reads = tracer.reads
         kind = type(value)
-        atom = kind in CONSTANT or (kind in DISGUISES and not tracer.rebound) or kind is type
+        atom = type(kind) is type and (
+            kind in CONSTANT or (kind in DISGUISES and not tracer.rebound) or kind is type
+        )
         if kind is BuiltinFunctionType:
             atom = type(value.__self__) is ModuleType  # others may work on a container
         if atom and (
@@ -789,7 +800,7 @@ def make_dict(site: Site) -> Hook:
     def hook(items: Any) -> Any:
         keys = items[::2]
         made = list(zip(keys, items[1::2], strict=True))
-        if builtins.all(type(key) in ATOMS for key in keys):
+        if builtins.all(is_one_of(type(key), ATOMS) for key in keys):
             return dict(made)
         return hashed(site, keys, dict, made)
 
@@ -802,7 +813,7 @@ def add(site: Site) -> Hook:
 
 def put(site: Site) -> Hook:
     def hook(value: Any, key: Any, container: Any) -> None:
-        if type(key) in ATOMS:
+        if is_one_of(type(key), ATOMS):
             container[key] = value
         else:
             hashed(site, (key,), operator.setitem, container, key, value)
@@ -814,7 +825,7 @@ def format(site: Site, to_ascii: bool) -> Hook:
     def hook(value: Any) -> Any:
         tracer = active.tracer
         if tracer is None or (
-            type(value) in UNFORMATTED and not (to_ascii and type(value) in TEXTS)
+            is_one_of(type(value), UNFORMATTED) and not (to_ascii and is_one_of(type(value), TEXTS))
         ):
             if type(value) is int and tracer is not None:
                 protocols.note_digits(tracer, site, value)
@@ -828,12 +839,12 @@ def build_string(site: Site, count: int) -> Hook:
     def hook(*parts: Any) -> Any:
         parts = (parts[-1], *parts[:-1])
         whole = "".join(parts)
-        if TEXTS.isdisjoint(map(type, parts)) or active.tracer is None:
+        if active.tracer is None or not any(is_one_of(type(x), TEXTS) for x in parts):
             return whole
-        return wrapped(whole, joined([x.origin for x in parts if type(x) in TEXTS]))
+        return wrapped(whole, joined([x.origin for x in parts if is_one_of(type(x), TEXTS)]))
 
     def of_two(right: Any, left: Any) -> Any:
-        if type(left) in TEXTS or type(right) in TEXTS:
+        if is_one_of(type(left), TEXTS) or is_one_of(type(right), TEXTS):
             return hook(right, left)
         return left + right
 

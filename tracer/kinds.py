@@ -8,8 +8,12 @@ may run because the engine has a look, so whatever looks at the values of a prog
 from __future__ import annotations
 
 import functools
+import itertools
+import numbers
+import operator
 import types
 import weakref
+from collections.abc import Collection, Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +28,8 @@ else:
 HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
 IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
-HELD = frozenset((types.GetSetDescriptorType, types.MemberDescriptorType))
+GetSet, Member = types.GetSetDescriptorType, types.MemberDescriptorType
+HELD = frozenset((GetSet, Member))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 
 
@@ -47,16 +52,49 @@ def member(cls: type, name: str) -> Any:
     return getattr(cls, name) if type(cls) is type else static(cls, name)
 
 
-def is_one_of(kind: type, kinds: tuple[type, ...]) -> bool:
-    """Whether a class is one of these; it is not compared by its own class."""
-    return any(kind is x for x in kinds)
+def is_one_of(kind: type, kinds: Container[Any]) -> bool:
+    """Whether a class is one of these, whose class is ``type``; the class of any other is asked for nothing.
+
+    A class of the user's may have a class of its own, with a ``__hash__`` and an ``__eq__`` that ``kind in kinds``
+    would run, or without a hash. So no class that comes from a value is looked up before its own class is known.
+    """
+    return type(kind) is type and kind in kinds
+
+
+def are_one_of(values: Collection[Any], kinds: frozenset[type]) -> bool:
+    """Whether the classes of all values are among these."""
+    usual = all(map(operator.is_, map(type, map(type, values)), itertools.repeat(type)))
+    return usual and kinds.issuperset(map(type, values))
+
+
+def classes_of(values: Iterable[Any]) -> list[type]:
+    """The classes of values, each of them once, as ``are_one_of`` looks at them."""
+    return distinct(map(type, values))
+
+
+def distinct(kinds: Iterable[type]) -> list[type]:
+    """These classes, each of them once; they are not compared by their own classes."""
+    return list({id(kind): kind for kind in kinds}.values())
+
+
+def is_compared_by_identity(kind: type) -> bool:
+    """Whether the instances of a class have the hash of any object, and are equal to themselves alone."""
+    return all(static(kind, name) is vars(object)[name] for name in ("__hash__", "__eq__"))
+
+
+def is_number_class(kind: type) -> bool:
+    """Whether a class is one of numbers, for which an abstract class takes its hash, or that of its bases."""
+    known = (kind,) if is_compared_by_identity(type(kind)) else kind.__mro__
+    return any(issubclass(x, numbers.Number) for x in known if is_compared_by_identity(type(x)))
 
 
 def hashes_natively(kind: type) -> bool:
     """Whether C code alone makes the hashes of the instances of a class."""
     if not flags_of(kind) & HEAP_TYPE:
         return kind is not weakref.ReferenceType  # which asks what it refers to
-    return type(static(kind, "__hash__")) in SLOTS and not issubclass(kind, weakref.ReferenceType)
+    return is_one_of(type(static(kind, "__hash__")), SLOTS) and not issubclass(
+        kind, weakref.ReferenceType
+    )
 
 
 SLOTS = frozenset((types.WrapperDescriptorType, type(None)))  # None where there are no hashes
@@ -70,11 +108,11 @@ def own_dict(value: Any) -> Any:
     ):  # which would get one by being asked, and be taken for another partial then
         return functools.partial.__reduce__(value)[2][3]  # type: ignore[index]
     found: Any = kind.__dict__.get("__dict__")
-    if type(found) in HELD:
+    if type(found) is GetSet or type(found) is Member:
         return found.__get__(value)
     for base in kind.__mro__:
         found = base.__dict__.get("__dict__")
-        if type(found) in HELD:
+        if type(found) is GetSet or type(found) is Member:
             return found.__get__(value)
     return None
 
@@ -106,7 +144,7 @@ def keyword_defaults(f: Any) -> dict[str, Any]:
 def attribute(value: Any, name: str, default: Any = None) -> Any:
     """What a value holds under a name: by itself, in a slot, or by what its native class has to say."""
     if not flags_of(type(value)) & HEAP_TYPE:
-        return default if type(value) in PROXIES else getattr(value, name, default)
+        return default if is_one_of(type(value), PROXIES) else getattr(value, name, default)
     if isinstance(value, type):
         found = static(type, name)
     else:
@@ -114,7 +152,7 @@ def attribute(value: Any, name: str, default: Any = None) -> Any:
         if own is not None and name in own:
             return own[name]
         found = static(type(value), name)
-    if type(found) not in HELD:
+    if type(found) is not GetSet and type(found) is not Member:
         return found if type(found) is str else default
     try:
         return found.__get__(value)

@@ -29,7 +29,7 @@ from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
 from .errors import TraceError
-from .kinds import has, isinstance
+from .kinds import has, is_one_of, isinstance
 from .places import blame
 from .session import Tracer
 from .source import INFIX, PREFIX
@@ -435,7 +435,7 @@ class Loops:
                 passage.range, passage.length = length, len(length)
             elif length is not None:
                 passage.length, passage.array = length, kind is ArrayBox
-            elif kind not in (zip, enumerate, reversed) or self.tainted:
+            elif not is_one_of(kind, (zip, enumerate, reversed)) or self.tainted:
                 passage.rigid = passage.rigid or "what it iterates over may depend on what it does"
         self.open.append(passage)
         return passage
@@ -444,15 +444,17 @@ class Loops:
         """An iterator is made from an object: the one to take instead."""
         kind = type(source)
         length = None
-        if kind in SIZED:
+        if is_one_of(kind, SIZED):
             length = source if kind is range else len(source)
         elif kind is ArrayBox and source.value.ndim:
             length = len(source.value)
         self.source, self.items = (kind, length), None
-        if type(source) in FOLLOWED and sys.gettrace() is None:  # a debugger would see how it ends
-            self.items = Items(iterator, self, source if kind in STEPPED else iterator)
+        if (
+            is_one_of(type(source), FOLLOWED) and sys.gettrace() is None
+        ):  # a debugger would see how it ends
+            self.items = Items(iterator, self, source if is_one_of(kind, STEPPED) else iterator)
             return self.items
-        if has(type(source), "__next__") and type(source) not in FRESH:
+        if has(type(source), "__next__") and not is_one_of(type(source), FRESH):
             self.write()
         return iterator
 
@@ -464,9 +466,9 @@ class Loops:
         if kind is FunctionType or kind is MethodType:
             return args
         stepping = any(
-            has(kind, "__next__") and kind not in FRESH
+            has(kind, "__next__") and not is_one_of(kind, FRESH)
             for kind in map(type, args)
-            if kind not in BOXES
+            if not is_one_of(kind, BOXES)
         )
         if stepping and kind is type and fn in FRESH:
             self.tainted = True
@@ -560,10 +562,10 @@ def is_fixed(op: Op) -> bool:
 def is_traced(value: Any) -> bool:
     """Whether a value is a box, or begins with one."""
     for _ in range(DEEPEST_STATE):
-        if type(value) not in (list, tuple) or not value:
+        if not is_one_of(type(value), (list, tuple)) or not value:
             break
         value = value[0]
-    return type(value) in BOXES
+    return is_one_of(type(value), BOXES)
 
 
 class Carrying:
@@ -623,7 +625,7 @@ class Carrying:
             return x
         if x is None or kind is bool or kind is str:
             self.state.append(x)
-        elif kind in TEXTS:
+        elif is_one_of(kind, TEXTS):
             self.state.append(x.value)
         else:
             self.state.append(kind)

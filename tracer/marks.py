@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import io
-import numbers
 import types
 from collections import deque
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import referents
 from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
-from .kinds import attribute, has, isinstance
+from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
 from .origins import Origin, Texts, dependent, dependents, joined
 from .places import blame
 from .structure import attributes, is_container, is_namedtuple
@@ -69,7 +68,7 @@ def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
 def is_bearer(tracer: Any, value: Any) -> bool:
     """Whether an object that the run has made has text, and no traced numbers, in its attributes."""
     kind = type(value)
-    if kind in SILENT or kind.__dictoffset__ == 0 or id(value) in tracer.outside:
+    if is_one_of(kind, SILENT) or kind.__dictoffset__ == 0 or id(value) in tracer.outside:
         return False
     origins, boxes = search(tracer, value, deep=True)
     return bool(origins) and not boxes
@@ -79,10 +78,10 @@ def is_quiet(value: Any) -> bool:
     """Whether a value, or a tuple or dict of values, is seen at a glance not to hold text."""
     kind = type(value)
     if kind is tuple:
-        return QUIET.issuperset(map(type, value))
+        return are_one_of(value, QUIET)
     if kind is dict:
-        return QUIET.issuperset(map(type, value)) and QUIET.issuperset(map(type, value.values()))
-    return kind in QUIET
+        return are_one_of(value, QUIET) and are_one_of(value.values(), QUIET)
+    return is_one_of(kind, QUIET)
 
 
 def search(tracer: Any, value: Any, deep: bool) -> tuple[list[Origin], list[Any]]:
@@ -94,11 +93,11 @@ def search(tracer: Any, value: Any, deep: bool) -> tuple[list[Origin], list[Any]
     while todo and len(seen) < MOST:
         x = todo.pop()
         kind = type(x)
-        if kind in TEXTS:
+        if is_one_of(kind, TEXTS):
             origins.append(x.origin)
-        elif kind in BOXES:
+        elif is_one_of(kind, BOXES):
             boxes.append(x)
-        elif kind not in SILENT and id(x) not in seen:
+        elif not is_one_of(kind, SILENT) and id(x) not in seen:
             seen[id(x)] = x
             if (origin := held(tracer, x)) is not None:
                 origins.append(origin)
@@ -112,7 +111,7 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
         return (*dict.keys(value), *dict.values(value))
     if isinstance(value, (list, tuple, set, frozenset, deque, *VIEWS)):
         return value
-    if kind in BOUND:
+    if is_one_of(kind, BOUND):
         return () if isinstance(value.__self__, (types.ModuleType, type)) else (value.__self__,)
     if kind is functools.partial:
         return (value.func, value.args, value.keywords)
@@ -180,7 +179,12 @@ def follow(
         return wrapped(value, origin)
     if is_number(value):
         return value if is_known(fn) else number(tracer, site, fn, value, origin)
-    if kind in SILENT or kind in PRIVATE or kind in BOUND or isinstance(value, (type, np.bool_)):
+    if (
+        is_one_of(kind, SILENT)
+        or is_one_of(kind, PRIVATE)
+        or is_one_of(kind, BOUND)
+        or isinstance(value, (type, np.bool_))
+    ):
         return value
     if is_reading(fn, value):
         return follow(tracer, site, fn, value[0], origin), value[1]
@@ -228,12 +232,12 @@ def is_text(value: Any, within: tuple[int, ...] = ()) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a number, or an array of numbers; what is true or false is none."""
-    value = value.value if type(value) in BOXES else value
+    value = value.value if is_one_of(type(value), BOXES) else value
     if isinstance(value, (bool, np.bool_)):
         return False
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "iufcV"
-    return isinstance(value, numbers.Number)
+    return is_number_class(type(value))
 
 
 def number(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
@@ -242,7 +246,9 @@ def number(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> Any:
     What a rule computes is not differentiated with the program, so there it is refused only where somebody asks for the
     derivative of that.
     """
-    if type(value) in BOXES and type(value.op.fn) is Unfollowed:  # which was seen to already
+    if (
+        is_one_of(type(value), BOXES) and type(value.op.fn) is Unfollowed
+    ):  # which was seen to already
         return value
     parts = list(dependents(tracer.texts, origin))
     in_rule = tracer.bodies or tracer.pulling or tracer.expanding
@@ -266,7 +272,7 @@ def refuse(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> None
 
 
 def reason(site: Site, fn: Any, value: Any, origin: Origin) -> str:
-    kind = type(value.value if type(value) in BOXES else value).__name__
+    kind = type(value.value if is_one_of(type(value), BOXES) else value).__name__
     return (
         f"{blame(site)}: {fn_name(fn)} makes a {kind} of text that was drawn from a traced value "
         f"({origin.place}), so its gradient would be lost. Compute with the value itself in the place of its text; "
@@ -276,7 +282,7 @@ def reason(site: Site, fn: Any, value: Any, origin: Origin) -> str:
 
 def without_text(texts: Texts, array: Any) -> None:
     """Put strings in the place of text in an array of objects, which holds it from now on."""
-    marked = [(i, x) for i, x in np.ndenumerate(array) if type(x) in TEXTS]
+    marked = [(i, x) for i, x in np.ndenumerate(array) if is_one_of(type(x), TEXTS)]
     for i, x in marked:
         array[i] = x.value
     if marked:
@@ -315,7 +321,7 @@ def files(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> list[A
     todo = list(reached.values())
     while todo and len(reached) < MOST_REACHED:
         x = todo.pop(0)
-        if type(x) not in SILENT and type(x) not in PRIVATE:
+        if not is_one_of(type(x), SILENT) and not is_one_of(type(x), PRIVATE):
             new = [y for y in inside(tracer, x, type(x), True) if id(y) not in reached]
             reached |= {id(y): y for y in new}
             todo += new
@@ -352,7 +358,7 @@ def iterated(tracer: Any, site: Site, value: Any) -> Any:
 def passed(values: Iterator[Any], parts: list[Origin]) -> Iterator[Any]:
     """A generator for C code, which sees strings in the place of text; the origins become ``parts`` of another."""
     for x in values:
-        if type(x) in TEXTS:
+        if is_one_of(type(x), TEXTS):
             parts.append(x.origin)
         yield bare(x)
 
@@ -366,7 +372,7 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
     formats = op.__name__ in escape.FORMATTING and isinstance(args[0], (str, bytes))
     if tracer.reads is not None and formats:
         tracer.reads.shown(operands or args, site)
-    elif tracer.reads is not None and not SILENT.issuperset(map(type, args)):
+    elif tracer.reads is not None and not are_one_of(args, SILENT):
         if op.__name__.strip("_") not in COMPARING:
             tracer.reads.rounded(args, site)
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)

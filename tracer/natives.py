@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .box import BOXES
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .session import Tracer
 from .slots import plain_of
 from .tape import Site
@@ -29,12 +29,14 @@ BUILTINS: dict[str, Any] = {
 
 def is_followed(fn: Any, args: Any) -> bool:
     """Whether a method of a native class is one of those that are followed, and was given something traced."""
-    if not any(type(x) in BOXES for x in args[:2]) or not issubclass(fn.__objclass__, NUMBERS):
+    if not any(is_one_of(type(x), BOXES) for x in args[:2]) or not issubclass(
+        fn.__objclass__, NUMBERS
+    ):
         return False
     name = fn.__name__
     if name in operators.OPERATORS:
         return len(args) == 2
-    return name in BUILTINS and type(args[0]) in BOXES
+    return name in BUILTINS and is_one_of(type(args[0]), BOXES)
 
 
 def call(tracer: Tracer, site: Site, fn: Any, args: Any) -> Any:

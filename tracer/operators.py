@@ -25,7 +25,7 @@ from .border import COLLECTIONS, lower
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import MUTABLE
-from .kinds import has, isinstance
+from .kinds import has, is_one_of, isinstance
 from .reads import HEAP_TYPE, MISSING
 from .record import record
 from .session import Tracer
@@ -93,10 +93,10 @@ def apply(
 
 def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
-    in_place = op in INPLACE and type(left) in MUTABLE and not is_object(right)
+    in_place = op in INPLACE and is_one_of(type(left), MUTABLE) and not is_object(right)
     if in_place and not is_for_array(op, left, right):
         right = count(right) if is_integer(right) else right
-        if type(right) not in BOXES:
+        if not is_one_of(type(right), BOXES):
             return write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
 
@@ -160,7 +160,7 @@ def extended(tracer: Tracer, site: Site, method: Any, sequence: Any, values: Any
 def has_python_slot(value: Any, names: tuple[str, str]) -> bool:
     """Whether CPython would look for special methods in Python to operate on a value."""
     kind = type(value)
-    if not flags_of(kind) & HEAP_TYPE or kind in PRIVATE:
+    if not flags_of(kind) & HEAP_TYPE or is_one_of(kind, PRIVATE):
         return False
     return is_python(special(value, names[0])) or is_python(special(value, names[1]))
 
@@ -271,7 +271,7 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
     protocols.looked_at(tracer, site, value, other)
     if op in COMPARE:
         protocols.compared(tracer, value, other)
-    if type(value) not in BOXES and type(other) not in BOXES:
+    if not is_one_of(type(value), BOXES) and not is_one_of(type(other), BOXES):
         if op in INPLACE and isinstance(value, COLLECTIONS):
             return write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
@@ -305,7 +305,7 @@ def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any
     if op in INPLACE:
         return apply(tracer, site, op, (left, right), {})
     names = (COMPARE[op], SWAPPED[COMPARE[op]]) if op in COMPARE else SLOTS[op]
-    if type(other) in BOXES or type(other) in EXACT:
+    if is_one_of(type(other), BOXES) or is_one_of(type(other), EXACT):
         return native(tracer, site, op, (left, right), {})
     own = isinstance(other, np.generic) or has_python_slot(other, names)
     if not reflected and own and is_subtype(type(other), kind_of(box)):
@@ -458,17 +458,21 @@ def native(
     left = args[0]
     if op in COMPARE:
         protocols.compared(tracer, *args)
-        if type(left) in BOUND and type(left) is type(args[1]) and op in (operator.eq, operator.ne):
+        if (
+            is_one_of(type(left), BOUND)
+            and type(left) is type(args[1])
+            and op in (operator.eq, operator.ne)
+        ):
             return is_same_method(tracer, left, args[1]) is (op is operator.eq)
     if op in INPLACE and type(left) is ArrayBox:
         return update(tracer, site, op, left, args[1])
     if tracer.readable and (found := seals.seals_of(tracer, args)):
         return seals.through(tracer, site, found, native, site, op, args, kwargs)
-    if type(left) in STRINGS:
+    if is_one_of(type(left), STRINGS):
         rest = [protocols.drawn(tracer, x) for x in args[1:]]
         return marks.operate(tracer, site, op, args, (left, *rest))
     if op in INPLACE:
-        if type(left) in BOXES or special(left, INPLACE_NAMES[op]) is MISSING:
+        if is_one_of(type(left), BOXES) or special(left, INPLACE_NAMES[op]) is MISSING:
             return immutable(tracer, site, op, args)
         if is_for_array(op, left, args[1]):
             return native(tracer, site, INPLACE[op], args, kwargs)
@@ -482,17 +486,17 @@ def native(
         args = tuple([as_array(tracer, site, x) for x in args])
     if (
         len(args) == 2
-        and any(type(x) in SEQUENCES for x in args)
+        and (is_one_of(type(left), SEQUENCES) or is_one_of(type(args[1]), SEQUENCES))
         and not any(type(x) is ArrayBox for x in args)
     ):
         operands = tuple([count(x) for x in args])
         return marks.operate(tracer, site, op, args, operands)
-    if not any(type(x) in BOXES for x in args):
+    if not any(type(x) is Box or type(x) is ArrayBox for x in args):
         if tracer.reads is not None:
             for x in args:
                 tracer.reads.looked_into(x, site)
         return marks.operate(tracer, site, op, args)
-    if any(type(x) in (list, tuple) for x in args) and (op in BINARY or op in COMPARE):
+    if any(type(x) is list or type(x) is tuple for x in args) and (op in BINARY or op in COMPARE):
         args = tuple([as_array(tracer, site, x) for x in args])
     return record(tracer, site, op, args, kwargs)
 
@@ -532,7 +536,9 @@ NOT_OF_SCALARS = frozenset((operator.mul, operator.matmul))
 def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
     """A list or tuple as NumPy takes it for an operand; anything else as it is."""
     return (
-        calls.call(tracer, site, np.array, (value,), {}) if type(value) in (list, tuple) else value
+        calls.call(tracer, site, np.array, (value,), {})
+        if is_one_of(type(value), (list, tuple))
+        else value
     )
 
 
@@ -546,7 +552,7 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) ->
         new = calls.call(tracer, site, INPLACE[op], (target, value), {})
     except Exception as error:
         failed = error
-    if type(new) in BOXES and (
+    if is_one_of(type(new), BOXES) and (
         new.value.shape == target.value.shape or np.ndim(target.value) >= np.ndim(new.value)
     ):
         try:

@@ -18,7 +18,7 @@ from . import frames
 from .arrays import current, is_traced_array, lay_out
 from .border import ATOMS, STAND_INS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .loops import handed_on
 from .reads import MISSING, Place
 from .session import Tracer
@@ -132,9 +132,9 @@ class Reader:
             return value.op
         if kind is ArrayBox:
             return self.array(value)
-        if kind in TEXTS:
+        if is_one_of(kind, TEXTS):
             return value.value
-        if kind in STAND_INS:
+        if is_one_of(kind, STAND_INS):
             self.problem(
                 f"the result holds a {type(STAND_INS[kind](value)).__name__} of the outside's"
             )
@@ -148,11 +148,11 @@ class Reader:
                 self.problem("the result is a function that was made by the run")
             return place
         if (
-            kind in (float, complex)
+            is_one_of(kind, (float, complex))
             or isinstance(value, np.generic)
-            or (kind in ATOMS and kind is not types.GeneratorType)
+            or (is_one_of(kind, ATOMS) and kind is not types.GeneratorType)
         ):
-            if kind in (types.MethodType, slice):
+            if is_one_of(kind, (types.MethodType, slice)):
                 self.problem(f"the result holds a {kind.__name__}")
             return value
         original = self.tracer.originals.get(id(value))
@@ -168,10 +168,10 @@ class Reader:
         if base in frames.SETS or not (frames.can_be_made(kind) and is_structure(value)):
             self.problem(f"the result holds a {kind.__name__}")
             return None
-        if base is None or kind not in PLAIN:
+        if base is None or not is_one_of(kind, PLAIN):
             return self.made(value, kind, base)
         if base is dict:
-            if any(type(key) in BOXES for key in value):
+            if any(is_one_of(type(key), BOXES) for key in value):
                 self.problem("the result is a dict with traced keys")
             return {bare(key): self.template(x) for key, x in value.items()}
         return kind(self.template(x) for x in value)
@@ -180,7 +180,7 @@ class Reader:
         """What is put together from its parts."""
         parts = {}
         for key, x in frames.parts_of(value).items():
-            if type(key) in BOXES or key is frames.NAMESPACE:
+            if is_one_of(type(key), BOXES) or key is frames.NAMESPACE:
                 self.problem(f"the result holds a {kind.__name__}")
             elif base is None or type(key) is frames.Own:
                 name = key.name if type(key) is frames.Own else key

@@ -20,7 +20,7 @@ import numpy as np
 
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
-from .kinds import attribute, flags_of, has, isinstance
+from .kinds import attribute, flags_of, has, is_one_of, isinstance
 from .places import blame
 from .reads import HEAP_TYPE, MISSING
 from .session import Tracer
@@ -138,7 +138,11 @@ def overrides(values: Any, name: str) -> list[Any]:
     """Those of some values whose classes have an override, one of each class, in the order in which they are asked."""
     found: list[Any] = []
     for x in values:
-        if type(x) in BOXES or not has(type(x), name) or any(type(x) is type(y) for y in found):
+        if (
+            is_one_of(type(x), BOXES)
+            or not has(type(x), name)
+            or any(type(x) is type(y) for y in found)
+        ):
             continue
         if special(x, name) is getattr(np.ndarray, name):
             continue
@@ -157,7 +161,11 @@ def is_python_or_none(found: Any) -> bool:
 
 def given(args: Any, kwargs: dict[str, Any]) -> list[Any]:
     """What a function is given, with the items of lists and tuples in their place."""
-    return [y for x in (*args, *kwargs.values()) for y in (x if type(x) in (list, tuple) else (x,))]
+    return [
+        y
+        for x in (*args, *kwargs.values())
+        for y in (x if is_one_of(type(x), (list, tuple)) else (x,))
+    ]
 
 
 NO_OBJECTS = PRIVATE | {type(np._NoValue)}
@@ -168,9 +176,9 @@ def has_object(values: Any) -> bool:
     for x in values:
         kind = type(x)
         if kind is list or kind is tuple:
-            if any(flags_of(y) & HEAP_TYPE and y not in NO_OBJECTS for y in set(map(type, x))):
+            if any(flags_of(y) & HEAP_TYPE and not is_one_of(y, NO_OBJECTS) for y in map(type, x)):
                 return True
-        elif flags_of(kind) & HEAP_TYPE and kind not in NO_OBJECTS:
+        elif flags_of(kind) & HEAP_TYPE and not (type(kind) is type and kind in NO_OBJECTS):
             return True
     return False
 
@@ -300,7 +308,7 @@ MOST_NESTED = 64  # lists in one another; NumPy has no more dimensions than that
 
 def as_operands(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for a list or tuple of such operands as well."""
-    if type(value) in (list, tuple):
+    if is_one_of(type(value), (list, tuple)):
         return type(value)([as_operand(tracer, site, x) for x in value])
     return as_operand(tracer, site, value)
 
@@ -332,7 +340,7 @@ def as_element(
 
 
 def may_hold_object(values: Any) -> bool:
-    return has_object((values,)) or not {list, tuple}.isdisjoint(map(type, values))
+    return has_object((values,)) or any(type(x) is list or type(x) is tuple for x in values)
 
 
 # These make arrays of what they are given, nested lists included, of the type that they are given next.
@@ -394,7 +402,11 @@ def is_bare(tracer: Tracer, value: Any) -> bool:
     plain = plain_of(value)
     if isinstance(plain, np.ndarray):
         return plain.ndim == 0
-    return type(plain) in SCALARS or isinstance(plain, np.generic) or is_element(tracer, value)
+    return (
+        is_one_of(type(plain), SCALARS)
+        or isinstance(plain, np.generic)
+        or is_element(tracer, value)
+    )
 
 
 SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -434,7 +446,7 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
     ]
     if ufunc in COMPARE:
         return calls.call(tracer, site, np.array, (np.array(found, bool).reshape(shape),), {})
-    if all(type(x) in SCALARS for x in found):
+    if all(is_one_of(type(x), SCALARS) for x in found):
         objects = np.empty(len(found), object)
         objects[:] = found
         return objects.reshape(shape)

@@ -31,7 +31,7 @@ from .closed import must_be_closed, must_come_from
 from .directions import is_number
 from .errors import CotangentError, TraceError
 from .foreign import is_pure, opaque
-from .kinds import attribute, isinstance, own_dict
+from .kinds import attribute, is_one_of, isinstance, own_dict
 from .places import blame
 from .record import box, box_of, describe, has_box, operand
 from .session import Tracer
@@ -230,9 +230,13 @@ def tree_of(value: Any, parts: list[Any], fn: Any, site: Site) -> Tree:
     if is_number(value):
         parts.append(value)
         return Leaf(None, None)
-    if kind in BOXES or kind in ATOMS or isinstance(value, (np.generic, np.dtype)):
+    if (
+        is_one_of(kind, BOXES)
+        or is_one_of(kind, ATOMS)
+        or isinstance(value, (np.generic, np.dtype))
+    ):
         return FIXED
-    if is_container(value) and kind not in (set, frozenset):
+    if is_container(value) and not is_one_of(kind, (set, frozenset)):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         return Branch(kind, {key: tree_of(x, parts, fn, site) for key, x in items})
     raise TraceError(
@@ -247,7 +251,7 @@ def renamed(tracer: Tracer, x: Any, op: Op, fresh: set[Op]) -> Any:
     A box that the body has made is the same from here on, for the pullback too, which may have captured it.
     """
     kind = type(x)
-    own = kind in BOXES and x.op in fresh and x.op.kind == "call"
+    own = is_one_of(kind, BOXES) and x.op in fresh and x.op.kind == "call"
     if kind is Box:
         if own:
             x.op = op
@@ -284,7 +288,7 @@ def refilled(
     kind = type(value)
     if is_number(value):
         return next(leaves)
-    if not is_container(value) or kind in (set, frozenset):
+    if not is_container(value) or is_one_of(kind, (set, frozenset)):
         return value
     items = value.items() if isinstance(value, dict) else enumerate(value)
     pairs = [(k, refilled(tracer, x, leaves, given, fn, site)) for k, x in items]
@@ -302,7 +306,7 @@ def refilled(
 
 def containers(value: Any) -> Iterator[Any]:
     """The lists and dicts in a nested argument."""
-    if is_container(value) and type(value) not in (set, frozenset):
+    if is_container(value) and not is_one_of(type(value), (set, frozenset)):
         yield value
         for x in value.values() if isinstance(value, dict) else value:
             yield from containers(x)
@@ -331,7 +335,9 @@ class Captured:
     def replaced(self, leaf: Any) -> None:
         """Put ``leaf(box, op)`` in the place of each array."""
         now = self.cell.cell_contents
-        if now is self.content or (type(self.content) in BOXES and now is self.content.value):
+        if now is self.content or (
+            is_one_of(type(self.content), BOXES) and now is self.content.value
+        ):
             self.content = self.cell.cell_contents = self.mapped(self.content, leaf)
 
     def mapped(self, value: Any, leaf: Any) -> Any:

@@ -31,7 +31,7 @@ from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
 from .frames import items_of, native
-from .kinds import hashes_natively, isinstance
+from .kinds import hashes_natively, is_one_of, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
@@ -74,7 +74,11 @@ def is_iterable(value: Any) -> bool:
 
 def is_numeric(value: Any) -> bool:
     """Whether an operator on a value is NumPy's or Python's arithmetic of numbers."""
-    return not (type(value) in operators.SEQUENCES or type(value) in UNORDERED or is_object(value))
+    return not (
+        is_one_of(type(value), operators.SEQUENCES)
+        or is_one_of(type(value), UNORDERED)
+        or is_object(value)
+    )
 
 
 UNORDERED = frozenset((dict, set, frozenset))
@@ -93,7 +97,7 @@ def note_digits(tracer: Tracer, site: Site, value: Any) -> None:
     if tracer.reads is None:
         return
     if (type(value) is int and value.bit_length() > 3 * DIGITS) or (
-        type(value) in (str, bytes) and len(value) > DIGITS
+        is_one_of(type(value), (str, bytes)) and len(value) > DIGITS
     ):
         tracer.reads.problem("how many digits a number may have as text is a setting", site)
 
@@ -183,7 +187,7 @@ def seen(tracer: Tracer, box: Box, op: Op) -> Any:
 
 def plain_key(key: Any) -> Any:
     """A plain value: what stands in a box is noted as seen."""
-    return draw(key, lambda value: value) if type(key) in BOXES else key
+    return draw(key, lambda value: value) if is_one_of(type(key), BOXES) else key
 
 
 def shown(box: Box) -> Any:
@@ -198,7 +202,7 @@ def drawn(tracer: Tracer, value: Any, made: dict[int, Any] | None = None) -> Any
     ``made`` has what was made of lists and dicts already: one may contain itself.
     """
     made = {} if made is None else made
-    if type(value) in BOXES:
+    if is_one_of(type(value), BOXES):
         return draw(value, lambda plain: plain)
     if type(value) is tuple:
         return tuple([drawn(tracer, x, made) for x in value])
@@ -245,7 +249,7 @@ def answer(
 def truth(tracer: Tracer, site: Site, value: Any) -> bool:
     """The truth of a value."""
     kind = type(value)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         return draw(value, bool)
     if not is_object(value):
         return bool(value)
@@ -555,7 +559,7 @@ def compared(tracer: Tracer, *values: Any) -> None:
     while todo:
         x = todo.pop()
         kind = type(x)
-        if kind in BOXES or kind in BY_VALUE or issubclass(kind, BY_ELEMENT):
+        if is_one_of(kind, BOXES) or is_one_of(kind, BY_VALUE) or issubclass(kind, BY_ELEMENT):
             continue
         if (base := native(kind)) is None:
             if is_python(own := static(kind, "__eq__")):
@@ -660,7 +664,9 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     if seal is not None:
         return seals.behind(tracer, item, "an item", seal)
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
-        return item if type(item) in BOXES else enter(tracer, item, type(container).__name__)
+        return (
+            item if is_one_of(type(item), BOXES) else enter(tracer, item, type(container).__name__)
+        )
     if isinstance(container, np.ndarray) and id(container) in tracer.outside and is_container(item):
         return enter(tracer, item, "an element of an array of objects")
     return item
@@ -717,7 +723,7 @@ def pick_item(tracer: Tracer, site: Site, items: Any, key: Box) -> Any:
 
 def uniform(items: Any) -> bool:
     """Whether the items are traced values of one type and shape."""
-    if not items or not all(type(x) in BOXES for x in items):
+    if not items or not all(is_one_of(type(x), BOXES) for x in items):
         return False
     values = [x.value for x in items]
     kinds = {(type(v), getattr(v, "dtype", None), getattr(v, "shape", None)) for v in values}
@@ -739,7 +745,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             value = calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         arrays: list[ArrayBox] = []
         index = operand(indices(tracer, site, key), arrays)
-        if is_object(value) or type(value) in (list, tuple):
+        if is_object(value) or is_one_of(type(value), (list, tuple)):
             dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
             value = overrides.as_element(tracer, site, value, dtype, single=single)
         save(arrays)
@@ -831,7 +837,7 @@ def without(value: Any, name: str) -> Any:
 
 def delete_item(tracer: Tracer, site: Site, container: Any, key: Any) -> None:
     """``del container[key]``."""
-    if type(container) in BOXES:
+    if is_one_of(type(container), BOXES):
         del container.value[plain_of(key)]  # raises what plain Python raises
     found = special(container, "__delitem__")
     if is_python(found):

@@ -18,7 +18,7 @@ from ..rules import registry
 from . import calls
 from .box import BOXES
 from .foreign import is_structural
-from .kinds import attribute, isinstance
+from .kinds import attribute, is_one_of, isinstance
 from .protocols import hashable
 from .reads import static
 from .seals import Held, as_array, is_iterator, seals_of, through
@@ -34,7 +34,7 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     """The seals behind which a call reads: those of a callable written in C. Python code is followed into."""
     kind = type(fn)
     owner = attribute(fn, "__self__")
-    if kind in FOLLOWED and registry.lookup(fn) is None:
+    if is_one_of(kind, FOLLOWED) and registry.lookup(fn) is None:
         return []
     if hashable(fn) and fn not in (float, complex):
         if fn in calls.special:

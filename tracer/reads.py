@@ -25,7 +25,7 @@ from ..rules.registry import lookup
 from .frames import items_of, native
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
-from .kinds import IMMUTABLE, PROXIES, flags_of, isinstance
+from .kinds import IMMUTABLE, PROXIES, flags_of, is_one_of, isinstance
 from .kinds import MISSING as MISSING
 from .kinds import static as static
 from .structure import CONTAINERS, is_container
@@ -79,13 +79,13 @@ def is_frozen(value: Any) -> bool:
     kind = type(value)
     if (kind.__module__, kind.__name__) in FROZEN:
         return True
-    return isinstance(value, VALUES) and kind not in VALUES and not is_container(value)
+    return isinstance(value, VALUES) and not is_one_of(kind, VALUES) and not is_container(value)
 
 
 def is_unseen(value: Any) -> bool:
     """Whether a value written in C holds others that may change, and that no guard looks at: a view, a buffer."""
     for base in type(value).__mro__:
-        if base in SEEN:
+        if is_one_of(base, SEEN):
             return False
         if flags_of(base) & (HEAP_TYPE | IMMUTABLE) != HEAP_TYPE:  # written in C
             own = base.__dict__
@@ -212,7 +212,7 @@ class Reads:
             place = parent.children[name] = Place(parent, step, key, value)
             self.settle(place)
         elif (
-            place.value is not value and type(value) in BY_VALUE and place.value != value
+            place.value is not value and is_one_of(type(value), BY_VALUE) and place.value != value
         ) or type(place.value) is not type(value):
             self.problem(f"{place} changed while the function ran")
         return place
@@ -223,12 +223,12 @@ class Reads:
         kind = type(value)
         if value is MISSING:
             place.check = "missing"
-        elif kind in BOUND and is_unseen(value.__self__):
+        elif is_one_of(kind, BOUND) and is_unseen(value.__self__):
             place.check = "is"
             self.problem(f"{place} is a method of a {type(value.__self__).__name__} from outside")
-        elif kind in BY_IDENTITY or isinstance(value, FIXED_OBJECTS):
+        elif is_one_of(kind, BY_IDENTITY) or isinstance(value, FIXED_OBJECTS):
             place.check = "is"
-        elif kind in BY_VALUE or step_of_names(place) or is_whole_scalar(value):
+        elif is_one_of(kind, BY_VALUE) or step_of_names(place) or is_whole_scalar(value):
             place.check = "value"
         elif id(value) in self.places:
             place.check, place.origin = "same", self.places[id(value)]
@@ -259,7 +259,7 @@ class Reads:
             self.places[id(value)] = place
             if not arrays.is_followed(value):
                 self.problem(f"{place} is a {kind.__name__} of dtype {value.dtype}")
-        elif kind in (float, complex) or isinstance(value, np.generic):
+        elif is_one_of(kind, (float, complex)) or isinstance(value, np.generic):
             place.check = "type"
         elif is_frozen(value):
             place.check = "is"
@@ -275,7 +275,7 @@ class Reads:
         place = self.places.get(id(value))
         if place is not None:
             place.pinned = True
-        elif type(value) in BY_VALUE:
+        elif is_one_of(type(value), BY_VALUE):
             for place in self.all():
                 place.pinned |= place.value is value
 
@@ -306,7 +306,7 @@ class Reads:
         """C code looks into objects from outside, or into tuples, lists and dicts of them."""
         for x in values:
             self.looked_into(x, site)
-            if depth and type(x) in (tuple, list, dict):
+            if depth and is_one_of(type(x), (tuple, list, dict)):
                 self.look_into(x.values() if type(x) is dict else x, site, depth - 1)
 
     def shown(self, values: Iterable[Any], site: Site | None = None, depth: int = 3) -> None:

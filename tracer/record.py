@@ -25,10 +25,10 @@ from .arrays import (
     is_traced_array,
     save,
 )
-from .box import BOXES, ArrayBox, Box
+from .box import ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native
-from .kinds import attribute, has_dict, isinstance
+from .kinds import attribute, has_dict, is_one_of, isinstance
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .session import Tracer, active
@@ -55,7 +55,7 @@ def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> A
         return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
     nested = kind is list or kind is dict
     if not nested and not (issubclass(kind, NESTED) and has_box(value)):
-        return value.value if kind in TEXTS else value
+        return value.value if is_one_of(kind, TEXTS) else value
     if id(value) in path:
         return itself()
     path = (*path, id(value))
@@ -87,7 +87,7 @@ NESTED = (tuple, list, dict, deque)
 def has_box(value: Any, seen: set[int] | None = None) -> bool:
     """Whether a box is in a nested argument; ``seen`` are the lists and dicts that are being looked into."""
     kind = type(value)
-    if kind in BOXES:
+    if kind is Box or kind is ArrayBox:
         return True
     if kind is list or kind is dict:
         seen = set() if seen is None else seen
@@ -294,7 +294,9 @@ def born(
         return box(
             tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
         )
-    if kind in (tuple, list, dict) or (isinstance(value, tuple) and hasattr(value, "_make")):
+    if is_one_of(kind, (tuple, list, dict)) or (
+        isinstance(value, tuple) and hasattr(value, "_make")
+    ):
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         tracer.outside.setdefault(id(value), value)  # it may be somebody's own

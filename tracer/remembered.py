@@ -16,7 +16,7 @@ import numpy as np
 
 from .escape import code_of
 from .frames import MAPPINGS, NATIVE, attributes, items_of
-from .kinds import MISSING, isinstance
+from .kinds import MISSING, is_one_of, isinstance
 from .places import LIBRARY, OURS
 from .reads import HEAP_TYPE
 from .rewrite import is_twin, original
@@ -50,9 +50,9 @@ class Read:
     def meet(self, value: Any) -> None:
         """Something that may be looked into, asked for attributes, or called."""
         kind = type(value)
-        if kind in PLAIN or id(value) in self.known or id(value) in self.inside:
+        if is_one_of(kind, PLAIN) or id(value) in self.known or id(value) in self.inside:
             return
-        if kind in NATIVE or kind is np.ndarray:
+        if is_one_of(kind, NATIVE) or kind is np.ndarray:
             self.inside[id(value)] = value, contents(value)
             for x in elements(value):
                 self.meet(x)
@@ -145,7 +145,13 @@ def may_change(value: Any) -> bool:
 def elements(value: Any) -> Any:
     """What a container holds, but for keys."""
     kind = type(value)
-    return () if kind not in NATIVE else value.values() if kind in MAPPINGS else value
+    return (
+        ()
+        if not is_one_of(kind, NATIVE)
+        else value.values()
+        if is_one_of(kind, MAPPINGS)
+        else value
+    )
 
 
 def contents(value: Any) -> Any:
@@ -153,14 +159,14 @@ def contents(value: Any) -> Any:
     kind = type(value)
     if kind is np.ndarray:
         return value.tobytes() if value.dtype.kind != "O" else value.tolist()
-    return [x for pair in items_of(value, kind) for x in pair] if kind in NATIVE else None
+    return [x for pair in items_of(value, kind) for x in pair] if is_one_of(kind, NATIVE) else None
 
 
 def same_contents(a: Any, b: Any) -> bool:
     if type(a) is not list or type(b) is not list:
         return bool(a == b)
     return len(a) == len(b) and all(
-        x is y or (type(x) in NUMBERS and type(x) is type(y) and x == y)
+        x is y or (is_one_of(type(x), NUMBERS) and type(x) is type(y) and x == y)
         for x, y in zip(a, b, strict=True)
     )
 

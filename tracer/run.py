@@ -20,7 +20,7 @@ from .depth import depth, recursion_limit
 from .errors import TraceError
 from .escape import detours
 from .intrinsic import Intrinsic
-from .kinds import HEAP_TYPE, attribute, flags_of, isinstance, own_dict, static
+from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
 from .pairs import settle_pairs
@@ -289,7 +289,7 @@ def keep_values(tracer: Tracer) -> None:
 def kept(value: Any) -> Any:
     """A result with copies of its arrays, which may lie in memory that a rehearsal will restore."""
     kind = type(value)
-    if kind in (list, tuple):
+    if is_one_of(kind, (list, tuple)):
         return kind([kept(x) for x in value])
     return kept_copy(value) if kind is np.ndarray else value
 

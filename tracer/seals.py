@@ -14,7 +14,6 @@ from __future__ import annotations
 import array
 import functools
 import gc
-import numbers
 import types
 import weakref
 from collections import OrderedDict
@@ -29,7 +28,7 @@ from .arrays import is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .holders import hold as keep_text
 from .intrinsic import Intrinsic
-from .kinds import has, isinstance
+from .kinds import has, is_number_class, is_one_of, isinstance
 from .origins import joined
 from .session import Tracer
 from .structure import Leaf, Sealed, Tree, sources
@@ -81,7 +80,7 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     seen = value
     if kind is types.GeneratorType or is_iterator(value):
         seen = drawn(tracer, value, name, seal)
-    elif kind in VIEWS and VIEWS[kind] != "keys":
+    elif is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
         inside, tree = border.admit(tracer, underlying(value), name, "argument")
         seal.ops += sources(tree)
         seen = getattr(inside, VIEWS[kind])()
@@ -95,15 +94,15 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
 def put_on(tracer: Tracer, value: Any, seal: Sealed) -> None:
     """Put a seal on something that is no structure of numbers."""
     kind = type(value)
-    if kind in BOXES or id(value) in tracer.holders or isinstance(value, types.ModuleType):
+    if is_one_of(kind, BOXES) or id(value) in tracer.holders or isinstance(value, types.ModuleType):
         return
-    if kind in border.ATOMS and kind not in border.SEALABLE and kind is not bytes:
+    if is_one_of(kind, border.ATOMS) and not is_one_of(kind, border.SEALABLE) and kind is not bytes:
         return
     tracer.holders[id(value)] = (value, seal)
     if kind is types.MethodType:
         if not isinstance(value.__self__, Intrinsic) and id(value.__self__) not in tracer.outside:
             border.enter(tracer, value.__self__, type(value.__self__).__name__, None, seal)
-    elif kind not in NOT_READ and not isinstance(value, type):
+    elif not is_one_of(kind, NOT_READ) and not isinstance(value, type):
         tracer.readable[id(value)] = seal
 
 
@@ -120,7 +119,7 @@ def advice_for(value: Any, kind: type) -> str | None:
         return AS_ARRAY if set(value.format) & set("efdgFD") else None
     if isinstance(value, array.array):
         return AS_ARRAY if value.typecode in "fd" else None
-    if kind in VIEWS and underlying(value) is not None:
+    if is_one_of(kind, VIEWS) and underlying(value) is not None:
         return "pass the dict itself"
     if isinstance(value, set) and kind is not set:
         return "pass a list" if any(map(is_number, [*set.__iter__(value)])) else None
@@ -147,8 +146,8 @@ AS_ARRAY = "convert it with np.array() before the call"
 def is_one_number(value: Any) -> bool:
     """Whether a value is a number of another class: its own methods take it apart."""
     if isinstance(value, np.generic):
-        return isinstance(value, np.inexact) and type(value) not in NUMBERS
-    return isinstance(value, numbers.Number) and not isinstance(value, int)
+        return isinstance(value, np.inexact) and not is_one_of(type(value), NUMBERS)
+    return is_number_class(type(value)) and not isinstance(value, int)
 
 
 def is_number(value: Any) -> bool:
@@ -179,7 +178,7 @@ def drawn(tracer: Tracer, items: Any, name: str, seal: Sealed) -> Iterator[Any]:
 
 def behind(tracer: Tracer, value: Any, name: str, seal: Sealed | Held) -> Any:
     """Something that was read from a sealed thing, as the traced function sees it."""
-    if type(value) in BOXES:
+    if is_one_of(type(value), BOXES):
         return value
     return border.enter(tracer, value, name, None, seal)
 
@@ -191,7 +190,7 @@ def seals_of(tracer: Tracer, values: Any, depth: int = 3) -> list[Sealed]:
         seal = tracer.readable.get(id(x))
         if seal is not None:
             found.append(seal)
-        elif type(x) in (tuple, list) and len(x) < 100 and depth:
+        elif is_one_of(type(x), (tuple, list)) and len(x) < 100 and depth:
             found += seals_of(tracer, x, depth - 1)
     return found
 
@@ -309,11 +308,11 @@ def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any
         return result
     if kind is tuple:
         return tuple([tied_to(tracer, site, seal, x) for x in result])
-    if kind in (list, dict) and id(result) in tracer.originals:  # it was let in already
+    if is_one_of(kind, (list, dict)) and id(result) in tracer.originals:  # it was let in already
         for key, x in [*frames.items_of(result, kind)]:
             result[key] = tied_to(tracer, site, seal, x)
         return result
-    if kind not in BOXES:
+    if not is_one_of(kind, BOXES):
         return behind(tracer, result, seal.name, seal)
     if isinstance(seal, Held) and kind is ArrayBox and result.memory.owner is seal.thing:
         return result  # an array in its memory, which knows what it shows

@@ -22,7 +22,7 @@ import numpy as np
 from . import seals, through
 from .arrays import current, is_traced_array
 from .box import BOXES
-from .kinds import attribute, isinstance, own_dict
+from .kinds import attribute, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
 from .record import operand
 from .session import Tracer
@@ -107,7 +107,7 @@ def is_globals(value: Any) -> bool:
 
 
 def is_window(value: Any) -> bool:
-    return type(value) in WINDOWS or seals.is_iterator(value)
+    return is_one_of(type(value), WINDOWS) or seals.is_iterator(value)
 
 
 WINDOWS = PROXIES | {*BUFFERS, types.GeneratorType}
@@ -117,7 +117,7 @@ def watch(tracer: Tracer, value: Any, name: str) -> None:
     """What is read from a window outside depends on what the run has put into what it shows."""
     if id(value) in tracer.readable:
         return
-    if type(value) not in PROXIES and not any(map(is_changeable, behind(value))):
+    if not is_one_of(type(value), PROXIES) and not any(map(is_changeable, behind(value))):
         return
 
     held = seals.Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
@@ -135,7 +135,7 @@ class Shown:
     def __call__(self) -> list[Op]:
         start, self.at = self.at, len(self.tracer.tape.ops)
         # An array that an iterator gives is known to the run, but what shows the items of one gives plain numbers.
-        if type(self.window) in WINDOWS or self.has_effects(start):
+        if is_one_of(type(self.window), WINDOWS) or self.has_effects(start):
             self.known = [x for y in behind(self.window) for x in put_there(self.tracer, y)]
         return self.known
 
@@ -184,7 +184,11 @@ def behind(window: Any) -> Iterator[Any]:
         x = todo.pop()
         yield x
         for y in within(x):
-            if id(y) not in seen and type(y) not in PLAIN and type(y) not in BOXES:
+            if (
+                id(y) not in seen
+                and not is_one_of(type(y), PLAIN)
+                and not is_one_of(type(y), BOXES)
+            ):
                 seen[id(y)] = y
                 todo.append(y)
 
@@ -194,7 +198,7 @@ PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), type, type
 
 def within(x: Any) -> Any:
     """What can be reached from something in one step."""
-    if type(x) in PROXIES:
+    if is_one_of(type(x), PROXIES):
         try:
             return (meant(x),)
         except ReferenceError:  # it is gone
@@ -212,7 +216,7 @@ def within(x: Any) -> Any:
         return (*variables(x), *[scope[name] for name in code.co_names if name in scope])
     if isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
         return (x.__self__, attribute(x, "__func__"))
-    if seals.is_iterator(x) or type(x) in seals.VIEWS:
+    if seals.is_iterator(x) or is_one_of(type(x), seals.VIEWS):
         return gc.get_referents(x)
     return tuple((own_dict(x) or {}).values()) if type(x).__flags__ & HEAP_TYPE else ()
 

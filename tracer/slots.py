@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .kinds import IMMUTABLE as IMMUTABLE
-from .kinds import flags_of
+from .kinds import flags_of, is_one_of
 from .reads import HEAP_TYPE, MISSING, static
 from .session import Tracer, active
 from .tape import Site
@@ -29,18 +29,20 @@ NATIVE_METHODS = frozenset(
 
 def plain_of(value: Any) -> Any:
     """The value in a box, the string of text, or the value itself."""
-    return value.value if type(value) in PRIVATE else value
+    kind = type(value)
+    return value.value if type(kind) is type and kind in PRIVATE else value
 
 
 def kind_of(value: Any) -> type:
     """The type that the program believes a value to have."""
-    return type(value.value) if type(value) in PRIVATE else type(value)
+    kind = type(value)
+    return type(value.value) if type(kind) is type and kind in PRIVATE else kind
 
 
 def is_object(value: Any) -> bool:
     """Whether the class of a value was made by a class statement, and may have methods in Python."""
     kind = type(value)
-    return bool(flags_of(kind) & HEAP_TYPE) and kind not in PRIVATE
+    return bool(flags_of(kind) & HEAP_TYPE) and not (type(kind) is type and kind in PRIVATE)
 
 
 def is_subtype(kind: type, base: type) -> bool:
@@ -61,7 +63,7 @@ def native_base(kind: type) -> type:
 def special(value: Any, name: str) -> Any:
     """What the class of a value holds under the name of a special method, or MISSING."""
     kind = type(value)
-    if kind in PRIVATE:
+    if type(kind) is type and kind in PRIVATE:
         kind = type(value.value)
     found = static(kind, name)
     if flags_of(kind) & HEAP_TYPE and (tracer := active.tracer) is not None:
@@ -73,13 +75,13 @@ def special(value: Any, name: str) -> Any:
 
 def is_python(found: Any) -> bool:
     """Whether what a class holds under the name of a special method is there, and not written in C."""
-    return found is not MISSING and type(found) not in NATIVE_METHODS
+    return found is not MISSING and not is_one_of(type(found), NATIVE_METHODS)
 
 
 def python_special(value: Any, name: str) -> Any:
     """The special method of a value's class, or MISSING where there is none that is not written in C."""
     kind = type(value)
-    if not flags_of(kind) & HEAP_TYPE or kind in PRIVATE:
+    if not flags_of(kind) & HEAP_TYPE or is_one_of(kind, PRIVATE):
         return MISSING
     found = special(value, name)
     return found if type(found) is FunctionType or is_python(found) else MISSING

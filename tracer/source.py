@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, setitem
-from .kinds import attribute, isinstance
+from .kinds import attribute, is_one_of, isinstance
 from .tape import Input, Op, Tape, element, primal
 
 INFIX = {
@@ -60,7 +60,7 @@ class Text:
 
     def constant(self, value: Any, hint: str) -> str:
         """How the source refers to a constant: as a literal where that is exact, else by name."""
-        if value is None or value is Ellipsis or type(value) in (bool, int, str):
+        if value is None or value is Ellipsis or is_one_of(type(value), (bool, int, str)):
             return repr(value) if value is not Ellipsis else "..."
         if type(value) is float and math.isfinite(value):
             return repr(value)
@@ -214,7 +214,7 @@ class Writer(Text):
                 )
             elif isinstance(value, np.dtype):
                 lines.append(f"{name} = np.dtype({str(value)!r})")
-            elif type(value) in (float, complex):  # inf and nan, and complex numbers
+            elif is_one_of(type(value), (float, complex)):  # inf and nan, and complex numbers
                 lines.append(f"{name} = {type(value).__name__}({str(value)!r})")
             elif isinstance(value, np.generic):
                 lines.append(f"{name} = np.{value.dtype}({value.item()!r})")

@@ -12,7 +12,7 @@ from typing import Any
 
 from .border import STAND_INS
 from .box import BOXES
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .loops import Items
 from .reads import MISSING
 from .session import Tracer, active, intrinsic
@@ -249,7 +249,7 @@ def call_back(site: Site, fn: Any, *args: Any, **kwargs: Any) -> Any:
 
 def kept(site: Site, fn: Any, twin: Any) -> Any:
     """What C code keeps in the place of a function, which has a twin if it is one of Python."""
-    if not callable(fn) or type(fn) in BOXES or type(fn) is Callback:
+    if not callable(fn) or is_one_of(type(fn), BOXES) or type(fn) is Callback:
         return fn
     made = Callback(call_back, site, fn) if twin is None else Callback(twin)
     made.value = fn
@@ -262,7 +262,7 @@ def own(value: Any) -> Any:
         parts = tuple(map(own, value))
         return value if all(map(operator.is_, parts, value)) else parts
     kind = type(value)
-    return STAND_INS[kind](value) if kind in STAND_INS else value
+    return STAND_INS[kind](value) if type(kind) is type and kind in STAND_INS else value
 
 
 STAND_INS |= dict.fromkeys(

@@ -20,7 +20,7 @@ import numpy as np
 from . import frames
 from .frames import attributes as attributes
 from .frames import is_namedtuple as is_namedtuple
-from .kinds import isinstance
+from .kinds import is_one_of, isinstance
 from .tape import Op
 
 
@@ -76,14 +76,16 @@ CONTAINERS = frames.NATIVE
 def is_container(value: Any) -> bool:
     """Whether a value is one of the containers that get a shadow: Python's own, and tuples of other classes."""
     kind = type(value)
-    return kind in CONTAINERS or (issubclass(kind, (tuple, frozenset)) and frames.can_be_made(kind))
+    if type(kind) is type and kind in CONTAINERS:
+        return True
+    return issubclass(kind, (tuple, frozenset)) and frames.can_be_made(kind)
 
 
 def is_differentiable(value: Any) -> bool:
     """Whether a leaf has a derivative: numbers and arrays that are neither bools nor integer arrays."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.kind in "fc"
-    return type(value) in (float, complex, int)
+    return is_one_of(type(value), (float, complex, int))
 
 
 def positions(tree: Tree) -> Iterator[Leaf | Sealed]:

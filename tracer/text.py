@@ -18,6 +18,7 @@ from typing import Any
 
 from .box import BOXES
 from .intrinsic import intrinsic
+from .kinds import is_one_of
 from .origins import Origin, joined
 from .places import blame, user_site
 from .tape import Op, Site
@@ -79,7 +80,7 @@ def _marked(base: Any, name: str) -> Callable[..., Any]:
             return value
         if name in SHOWN:
             tracer.texts.drawn.append(self.origin)
-        origin = joined([self.origin, *(x.origin for x in args if type(x) in TEXTS)])
+        origin = joined([self.origin, *(x.origin for x in args if is_one_of(type(x), TEXTS))])
         return marks.follow(tracer, user_site(), plain, value, origin)
 
     return method
@@ -117,7 +118,7 @@ def wrapped(value: Any, origin: Origin) -> Any:
 @intrinsic
 def bare(value: Any) -> Any:
     """The string or the bytes of text; any other value itself."""
-    return value.value if type(value) in TEXTS else value
+    return value.value if is_one_of(type(value), TEXTS) else value
 
 
 def bare_all(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from .box import Box
 from .errors import TraceError
 from .frames import MUTABLE
-from .kinds import MISSING
+from .kinds import MISSING, are_one_of, is_one_of
 from .places import blame, user_site
 from .record import has_box, operand
 from .session import Tracer
@@ -27,7 +27,7 @@ def write_through(
 ) -> None:
     """Do to an original what was done to its shadow; ``again`` says whether ``fn`` may be called once more."""
     known = tracer.originals.get(id(shadow)) if tracer.tape.undo is None else None
-    if known is None or known[1] is shadow or type(shadow) not in MUTABLE:
+    if known is None or known[1] is shadow or not is_one_of(type(shadow), MUTABLE):
         return
     original = known[1]
     if id(original) in tracer.behind:
@@ -38,7 +38,7 @@ def write_through(
             tracer.changed.discard(id(original))
         return
     plain = [x.value if type(x) is Box else x for x in args]
-    if kwargs or not SIMPLE.issuperset(map(type, plain)):
+    if kwargs or not are_one_of(plain, SIMPLE):
         memo = {id(x): (x, original) for x in tracer.shadows_of.get(id(original), [shadow])}
 
         def lower() -> None:
@@ -105,7 +105,7 @@ def write_cells(tracer: Tracer) -> None:
         if held is contents(cell) or held is tracer.cells_held.get(id(cell)):
             continue
         plain = held.value if type(held) is Box else held
-        if type(plain) in SIMPLE:  # others wait for the end of the run
+        if is_one_of(type(plain), SIMPLE):  # others wait for the end of the run
             cell.cell_contents = tracer.cells_known[id(cell)] = plain
 
 

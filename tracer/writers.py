@@ -31,6 +31,7 @@ from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
 from .frames import MUTABLE
+from .kinds import is_one_of
 from .places import blame, outer, user_frame
 from .record import has_box, operand, raised
 from .session import Tracer
@@ -122,7 +123,7 @@ def write_container(
     others = siblings(tracer, container) if known is not None or tracer.joined else []
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
-    shared = known is not None and type(container) in MUTABLE
+    shared = known is not None and is_one_of(type(container), MUTABLE)
     outside = shared and not is_private(site)
     if not shared and not others:
         if reads is not None and id(container) in tracer.outside:
@@ -217,7 +218,11 @@ def consumed(
     given = list(args)
     taken: dict[int, list[Any]] = {}
     for i, x in enumerate(args[first:], first):
-        if type(x) in WHOLE or id(x) in tracer.originals or type(x) in BOXES - {ArrayBox}:
+        if (
+            is_one_of(type(x), WHOLE)
+            or id(x) in tracer.originals
+            or is_one_of(type(x), BOXES - {ArrayBox})
+        ):
             continue
         if is_container(x):
             given[i] = dict(x) if isinstance(x, dict) else list(x)
@@ -274,7 +279,7 @@ def plain(tree: Any) -> Any:
     """What an effect was given."""
     if type(tree) is External:
         return tree.value
-    if type(tree) in (tuple, list):
+    if is_one_of(type(tree), (tuple, list)):
         return type(tree)([plain(x) for x in tree])
     if type(tree) is dict:
         return {k: plain(x) for k, x in tree.items()}
@@ -295,9 +300,9 @@ def is_alike(x: Any, y: Any) -> bool:
         return True
     if type(x) is not type(y):
         return False
-    if type(x) in (list, tuple, dict, set, deque):
+    if is_one_of(type(x), (list, tuple, dict, set, deque)):
         return agree(x, y)
-    if type(x) in (int, float, complex, str, bytes):
+    if is_one_of(type(x), (int, float, complex, str, bytes)):
         return bool(x == y or (x != x and y != y))
     return True
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.broadcasting import cast, expand
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import (
     NOWHERE,
     FloatOp,
@@ -267,7 +267,7 @@ class Algebra:
                 self.register(op, found)
                 return
         args, kwargs = substitute(op.args, self.value), substitute(op.kwargs, self.value)
-        if type(op.fn) in OWN:  # as good as any other value that a loop could have
+        if is_one_of(type(op.fn), OWN):  # as good as any other value that a loop could have
             args = tuple([self.alike(new, old) for new, old in zip(args, op.args, strict=True)])
             self.made[op] = append(self.out, op.fn, args, kwargs, op.value, op.site)
         else:

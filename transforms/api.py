@@ -33,7 +33,7 @@ from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of, put
-from ..tracer.kinds import isinstance, own_dict
+from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
@@ -83,7 +83,7 @@ class Pullback:
         """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
         done = self.done
         if active.tracer is not None and (
-            any(type(d) in BOXES for _, d in seeds) or has_pairs(done.tape)
+            any(is_one_of(type(d), BOXES) for _, d in seeds) or has_pairs(done.tape)
         ):
             return record_sweep(active.tracer, done, done.tape.ops, seeds, numbers)
         trees = trees_of(done, numbers)
@@ -362,7 +362,7 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
     if not alike(d.value, value):
         box = calls.call(tracer, site, broadcast_like, (box, value), {})
         kind = type(value)
-        if kind in (float, complex) and type(box.value) is not kind:
+        if is_one_of(kind, (float, complex)) and type(box.value) is not kind:
             box = calls.call(tracer, site, kind, (box,), {})
     return box
 
@@ -374,7 +374,7 @@ def as_variables(
     kind = type(value)
     if type(plain_of(value)) is int and not ints:
         return value, FIXED
-    if kind in BOXES or kind is int or kind in NUMBERS:
+    if is_one_of(kind, BOXES) or kind is int or is_one_of(kind, NUMBERS):
         source = operand(value, [])
         plain = primal(source)
         op = append(tracer.tape, variable, (source,), {}, plain, places.user_site())
@@ -419,13 +419,13 @@ def sealed_inside(tracer: Tracer, value: Any, name: str) -> Tree | None:
     kind = type(value)
     if kind is types.FunctionType and is_twin(value.__code__):
         return captured_inside(tracer, value, set())
-    if kind in (types.FunctionType, types.MethodType, functools.partial):
+    if is_one_of(kind, (types.FunctionType, types.MethodType, functools.partial)):
         found = captures(tracer, value, name, None)
         return captured_inside(tracer, value, set()) if found is None else found[1]
     if isinstance(value, frozenset | set):
         ops = held_inside(tracer, value)
         return Sealed(f"{name}, a {kind.__name__}", "pass a list", ops) if ops else FIXED
-    if kind in VIEWS or kind is types.GeneratorType or is_iterator(value):
+    if is_one_of(kind, VIEWS) or kind is types.GeneratorType or is_iterator(value):
         ops = held_inside(tracer, value)
         return Sealed(f"{name}, a {kind.__name__}", "make a list of it", ops)
     sealing = sealed(tracer, value, name)
@@ -442,13 +442,13 @@ def held_inside(tracer: Tracer, value: Any) -> list[Op]:
 def captured_inside(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
     """What a function that the run has made captures, as it is now."""
     kind = type(value)
-    if kind in BOXES:
+    if is_one_of(kind, BOXES):
         if not is_differentiable(value.value) or type(value.value) is int:
             return FIXED
         op = current_op(value)
         tracer.dependence.want([op])
         return Leaf(op, value.value)
-    if id(value) in memo or kind in PLAIN_KINDS:
+    if id(value) in memo or is_one_of(kind, PLAIN_KINDS):
         return FIXED
     memo.add(id(value))
     parts: dict[Any, Any] = {}
@@ -572,7 +572,7 @@ class Variables:
             if value is copy:
                 return original
         kind = type(value)
-        if not self.containers or kind not in (list, tuple, dict):
+        if not self.containers or not is_one_of(kind, (list, tuple, dict)):
             return value
         memo[id(value)] = value
         held = {key: self.stood_for(x, memo) for key, x in items_of(value, kind)}
@@ -604,7 +604,7 @@ def same(a: list[Any], b: list[Any]) -> bool:
 def as_object_variables(tracer: Tracer, value: Any, seen: Variables, name: str) -> tuple[Any, Tree]:
     """The same for the attributes of an object."""
     if (
-        type(value) in ATOMS
+        is_one_of(type(value), ATOMS)
         or callable_only(value)
         or isinstance(value, (type, types.ModuleType))
         or id(value) in seen.objects

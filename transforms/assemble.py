@@ -27,7 +27,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.numpy_reductions import ties
-from ..tracer.kinds import attribute, isinstance
+from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import AS_IMPORTED, BUILTINS, INFIX, Text
 from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
 from .kernels import (
@@ -135,7 +135,7 @@ class Assembly(Text):
     def argument(self, tree: Any) -> str:
         if isinstance(tree, Op):
             return self.names[tree]
-        if type(tree) not in PLAIN_TREES and isinstance(tree, (tuple, list, dict)):
+        if not is_one_of(type(tree), PLAIN_TREES) and isinstance(tree, (tuple, list, dict)):
             if any(True for _ in ops_in(tree)) and not hasattr(tree, "_make"):
                 raise TypeError(f"a {type(tree).__name__} of variables cannot be written as source")
             if hasattr(tree, "_make"):
@@ -284,7 +284,7 @@ class Assembly(Text):
             return f"{name} is not None"
         if type(value) is float and value == 0:
             return f"{name} != 0.0 or math.copysign(1.0, {name}) != {math.copysign(1.0, value)}"
-        if type(value) in (int, float, str, bytes):
+        if is_one_of(type(value), (int, float, str, bytes)):
             return f"{name} != {self.constant(value, 'c')}"
         return f"not {self.function(same)}({name}, {self.constant(value, 'c')})"
 
@@ -371,7 +371,7 @@ class Assembly(Text):
         value = op.value
         if (
             type(value) is not np.ndarray
-            or type(x) not in (float, int)
+            or not is_one_of(type(x), (float, int))
             or value.dtype not in FLOATS
         ):
             return self.operand(x)

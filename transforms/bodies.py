@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.loops import Carry, carry, drawn
 from ..tracer.tape import FloatOp, Input, KeywordOp, Op, Signature, Tape
 from .columns import Column
@@ -150,7 +150,7 @@ class Builder:
                 made[i] = Input(f"c{i + 1}", op.value, TAPE)
             elif isinstance(op.fn, Carry):
                 made[i] = leaves[0]
-            elif is_constant(op.fn, leaves) and type(op.value) in (int, float, bool):
+            elif is_constant(op.fn, leaves) and is_one_of(type(op.value), (int, float, bool)):
                 made[i] = op.value
             else:
                 new = copied(op, leaves)

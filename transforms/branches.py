@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.reads import Place, Reads
 from ..tracer.tape import External, Guard, Input, Op
@@ -113,7 +113,7 @@ def alike(a: Any, b: Any, twins: dict[Op, Op]) -> bool:
         return True
     if isinstance(a, (bool, int, float, complex, str, bytes, range, np.generic)):
         return same(a, b)
-    return type(a) in BOUND and a == b  # made anew each time it is asked for
+    return is_one_of(type(a), BOUND) and a == b  # made anew each time it is asked for
 
 
 BOUND: tuple[type, ...] = (
@@ -388,6 +388,6 @@ def success(assembly: Assembly, guard: Op) -> str:
     failure, value = assembly.failure(guard), guard.value
     if value is True:
         return failure.removeprefix("not ")
-    if value is None or type(value) in (int, str, bytes):
+    if value is None or is_one_of(type(value), (int, str, bytes)):
         return failure.replace(" != ", " == ", 1).replace(" is not ", " is ", 1)
     return f"not ({failure})" if value is not False else f"not {failure}"

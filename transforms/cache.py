@@ -24,7 +24,7 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic, intrinsic
-from ..tracer.kinds import HEAP_TYPE, attribute, flags_of, isinstance
+from ..tracer.kinds import HEAP_TYPE, attribute, flags_of, is_compared_by_identity, isinstance
 from ..tracer.reads import static
 from .branches import joined
 from .budget import Budget
@@ -264,12 +264,9 @@ class One:
 def one(value: Any) -> Hashable:
     """What stands in a key for this very object."""
     kind = type(value)
-    if not flags_of(kind) & HEAP_TYPE or all(static(kind, x) is vars(object)[x] for x in COMPARED):
+    if not flags_of(kind) & HEAP_TYPE or is_compared_by_identity(kind):
         return value  # type: ignore[no-any-return]
     return One(value)
-
-
-COMPARED = ("__hash__", "__eq__")
 
 
 def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..tracer import frames
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.run import argument_names
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.tracebacks import entrance
@@ -289,7 +289,7 @@ def is_number(x: Any) -> bool:
     """Whether ``x`` is a floating-point or complex number, or an array of them."""
     if isinstance(x, (np.ndarray, np.generic)):
         return x.dtype.kind in "fc"
-    return type(x) in (float, complex)
+    return is_one_of(type(x), (float, complex))
 
 
 def spots(x: Any, path: str = "", steps: Steps = (), above: tuple[int, ...] = ()) -> Iterator[Spot]:

@@ -27,7 +27,7 @@ from ..tracer import calls, places
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
-from ..tracer.kinds import attribute, has, isinstance
+from ..tracer.kinds import attribute, has, is_one_of, isinstance
 from ..tracer.loops import Carry
 from ..tracer.pairs import Pair
 from ..tracer.session import Tracer, active, intrinsic
@@ -152,7 +152,7 @@ class Stretch:
             return op.args[0] not in self.first
         rule = lookup(fn)
         if (
-            type(fn) not in (Segment, LoopFunction)
+            not is_one_of(type(fn), (Segment, LoopFunction))
             and not isinstance(fn, Carry)
             and (rule is None or rule.recorded)
             and not is_pure(fn)
@@ -173,7 +173,7 @@ class Stretch:
                 held.append(cell.cell_contents)
             except ValueError:  # an empty cell
                 pass
-        if any(type(x) in BOXES and x.op in self.body for x in held):
+        if any(is_one_of(type(x), BOXES) and x.op in self.body for x in held):
             return True
         return any(x.op in self.body for x in boxes_in(self.given, within=True))
 
@@ -240,14 +240,14 @@ class Stretch:
 
 def is_value(x: Any) -> bool:
     """Whether a constant on the tape is what it is: no object that may change, or be used up."""
-    if type(x) in (tuple, list):
+    if is_one_of(type(x), (tuple, list)):
         return all(map(is_value, x))
     if type(x) is dict:
         return all(map(is_value, x.values()))
     if type(x) is slice:
         return is_value((x.start, x.stop, x.step))
     kinds = (Op, int, float, complex, np.generic, np.ndarray, np.dtype, types.EllipsisType)
-    return type(x) in ATOMS or isinstance(x, kinds) or x is np._NoValue
+    return is_one_of(type(x), ATOMS) or isinstance(x, kinds) or x is np._NoValue
 
 
 PACKAGE = __name__.partition(".")[0]
@@ -263,7 +263,7 @@ def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iter
     Raises Opaque for what cannot be looked into, if it is no function; ``within`` passes over it.
     """
     seen = set() if seen is None else seen
-    if type(x) in BOXES:
+    if is_one_of(type(x), BOXES):
         yield x
     elif id(x) in seen or isinstance(x, (type, types.ModuleType, np.ndarray)):
         return
@@ -284,7 +284,7 @@ def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iter
     elif isinstance(x, types.FunctionType | types.MethodType | types.GeneratorType | slice):
         if not within:
             raise Opaque
-    elif type(x) not in ATOMS:
+    elif not is_one_of(type(x), ATOMS):
         ours = type(x).__module__.startswith(f"{PACKAGE}.")  # a pullback, say
         if ours or has(type(x), "__next__") or isinstance(x, functools.partial):
             if within:

@@ -13,7 +13,7 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.session import active
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
 from ..tracer.tape import Input, Op, Tape, type_name
@@ -74,7 +74,11 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
             raise CotangentError(f"{path} must be a dict with the keys {items}, or None")
         return dy.get(key)
     like = isinstance(dy, (list, tuple, deque)) and isinstance(dy, tuple) == issubclass(kind, tuple)
-    if not like or len(dy) != len(items) or (is_namedtuple(kind) and type(dy) not in (kind, tuple)):
+    if (
+        not like
+        or len(dy) != len(items)
+        or (is_namedtuple(kind) and not is_one_of(type(dy), (kind, tuple)))
+    ):
         raise CotangentError(
             f"{path} must be a {kind.__name__} of length {len(items)}, not {type_of(dy)}"
         )
@@ -126,14 +130,14 @@ def refuse_sealed_between(
 
 
 def type_of(value: Any) -> str:
-    value = value.value if type(value) in BOXES else value
+    value = value.value if is_one_of(type(value), BOXES) else value
     length = f" of length {len(value)}" if isinstance(value, (list, tuple, dict)) else ""
     return f"{type_name(value)}{length}"
 
 
 def fitted(value: Any, dy: Any, path: str) -> Any:
     """A cotangent for a leaf with this value, in the leaf's dtype."""
-    plain = dy.value if type(dy) in BOXES else dy
+    plain = dy.value if is_one_of(type(dy), BOXES) else dy
     if not isinstance(plain, (int, float, complex, np.ndarray, np.generic)):
         raise CotangentError(f"{path} must be {article(value)}, not {type_of(dy)}")
     if np.shape(plain) != np.shape(value):
@@ -142,7 +146,7 @@ def fitted(value: Any, dy: Any, path: str) -> Any:
         )
     if np.iscomplexobj(plain) and not np.iscomplexobj(value):
         raise CotangentError(f"{path} is complex, but the value it belongs to is real")
-    if type(dy) in BOXES:
+    if is_one_of(type(dy), BOXES):
         return dy
     if isinstance(value, np.ndarray):
         return np.array(plain, dtype=value.dtype)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.zeros import product, quotient
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import (
     Op,
     Signature,
@@ -40,7 +40,7 @@ def is_factor(x: Any) -> bool:
     if isinstance(x, Op):
         value = x.value
         return is_real(value) or (type(value) is np.ndarray and value.dtype.kind in "biu")
-    return type(x) in (float, int, bool) and abs(x) < 2**53
+    return is_one_of(type(x), (float, int, bool)) and abs(x) < 2**53
 
 
 def float_key(fn: Any, x: Any, y: Any) -> Hashable:

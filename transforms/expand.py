@@ -32,7 +32,7 @@ from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
-from ..tracer.kinds import has_dict, isinstance
+from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.missing import no_rule
 from ..tracer.reads import MISSING, Reads
@@ -448,7 +448,11 @@ def expand(
             and out.args[0] is op_of(cotangent)
             and len(out.args) == 3
         ):
-            form = "zeroed" if type(out.args[2]) in (int, float) and out.args[2] == 0 else None
+            form = (
+                "zeroed"
+                if is_one_of(type(out.args[2]), (int, float)) and out.args[2] == 0
+                else None
+            )
         forms.append(form)
     momentary = stage.close(
         [out.args if form else out for (_, out), form in zip(cotangents, forms, strict=True)]
@@ -504,7 +508,7 @@ SIGNATURE = frozenset(("constant", "defaults", "default", "kwdefaults", "kwdefau
 def is_object(value: Any) -> bool:
     """Whether an argument is an object of somebody's class, whose attributes a rule may read: a method's ``self``."""
     kind = type(value)
-    return kind not in BOXES and has_dict(value) and not isinstance(value, FIXED_TYPES)
+    return not is_one_of(kind, BOXES) and has_dict(value) and not isinstance(value, FIXED_TYPES)
 
 
 FIXED_TYPES: tuple[Any, ...] = (type, np.generic, type(np._NoValue), *ATOMS)
@@ -515,7 +519,7 @@ MODULES = {id(module): dict(vars(module)) for module in (math, cmath, operator, 
 
 
 def op_of(value: Any) -> Any:
-    return value.op if type(value) in BOXES else None
+    return value.op if is_one_of(type(value), BOXES) else None
 
 
 def box_of(tracer: Tracer, name: str, value: Any) -> Any:
@@ -609,7 +613,7 @@ def collect(
             for i, part in enumerate(tree):
                 if type(d) is unknown:
                     walk(part, d, dynamic)
-                elif type(d) in BOXES:
+                elif is_one_of(type(d), BOXES):
                     walk(part, protocols.operate_index(d, i), dynamic)
                 else:
                     walk(part, None if d is None or i >= len(d) else d[i], dynamic)

@@ -19,7 +19,7 @@ import numpy as np
 from ..rules import registry
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.loops import Carry, Pick, Put
 from ..tracer.seals import Unfollowed
@@ -103,7 +103,7 @@ class Pusher:
         if op.fn is element:
             whole = self.tangents.get(op.args[0])
             return None if whole is None else whole[op.args[1]]
-        if type(op.fn) in OWN:
+        if is_one_of(type(op.fn), OWN):
             return OWN[type(op.fn)](self, op)
         if self.gaps:
             for x in op.operands():

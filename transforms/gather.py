@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.arrays import append_saved
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import Op, Site, Tape, element, primal
 from .columns import Column, add_columns, fill_column, join_columns, make_column, take_column
 from .loops import LoopFunction
@@ -36,7 +36,7 @@ def gathered(tape: Tape, stay: Sequence[Op] = ()) -> Tape:
     known: dict[Any, Any] = {}
     changed = False
     for op in tape.ops:
-        if op.kind == "call" and any(type(x) in (tuple, list) for x in op.args):
+        if op.kind == "call" and any(is_one_of(type(x), (tuple, list)) for x in op.args):
             tuples = op.fn is make_column or type(op.fn) is LoopFunction
             args = tuple([row(x, tuples, op, out, known) for x in op.args])
             if any(x is not y for x, y in zip(args, op.args, strict=True)):

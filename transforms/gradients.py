@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.errors import CotangentError, TraceError
-from ..tracer.kinds import attribute, isinstance
+from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
@@ -161,7 +161,7 @@ def name_of(f: Any) -> str:
 
 def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
     kind = type(plain_of(value))
-    other = issubclass(kind, np.ndarray) and kind not in (np.ndarray, np.memmap)
+    other = issubclass(kind, np.ndarray) and not is_one_of(kind, (np.ndarray, np.memmap))
     if other or not any(True for _ in leaves(tree)):
         what = type_name(plain_of(value)) if kind is np.ndarray else kind.__name__
         advice = f"{tree.advice}, or " if isinstance(tree, Sealed) else ""

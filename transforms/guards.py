@@ -115,20 +115,20 @@ class GuardWriter:
 
     def distinct(self) -> Iterator[tuple[str, str]]:
         """Conditions under which an object among the arguments is one with another object that was another one."""
-        kinds: dict[type, dict[int, Place]] = {}
+        kinds: dict[int, dict[int, Place]] = {}  # a class may have a hash of its own
         for place in self.reads.all():
             kind = type(place.value)
             if place.check == "type" and place in self.names and kind.__flags__ & HEAP_TYPE:
-                kinds.setdefault(kind, {}).setdefault(id(place.value), place)
+                kinds.setdefault(id(kind), {}).setdefault(id(place.value), place)
         given = {*self.reads.arguments, *self.reads.keywords.values(), self.reads.function}
-        for kind, found in kinds.items():
+        for found in kinds.values():
             places = list(found.values())
             if len(places) > 1 and any(root_of(place) in given for place in places):
                 ids = ", ".join(f"id({self.names[place]})" for place in places)
                 text = f"len({{{ids}}}) != {len(places)}"
                 if len(places) == 2:
                     text = " is ".join(self.names[place] for place in places)
-                yield text, f"two objects of {kind.__name__} are one"
+                yield text, f"two objects of {type(places[0].value).__name__} are one"
 
     def visit_constant(self, place: Place) -> None:
         """Guard what is read from an object that stands for itself, unless it is the engine's own."""
@@ -233,7 +233,7 @@ class GuardWriter:
             or isinstance(
                 place.value, (dict, set, frozenset)
             )  # a dict's keys are looked up as fast
-            or type(place.value) not in NATIVE
+            or not is_one_of(type(place.value), NATIVE)
         ):
             return False
         names = [self.fresh(name_hint(child)) for child in children]
@@ -250,7 +250,7 @@ class GuardWriter:
             yield f"{v} is not {value if plain else self.constant(value, 'k')}"
         elif check == "value" and type(value) is tuple and not value:  # of which there is one
             yield f"{v} is not {self.constant(value, 'k')}"
-        elif check == "value" and type(value) not in (int, str, bytes):
+        elif check == "value" and not is_one_of(type(value), (int, str, bytes)):
             yield f"not {self.constant(is_exactly, 'is_exactly')}({v}, {self.literal(value)})"
         elif check == "value":
             yield f"type({v}) is not {self.type_name(value)} or {v} != {self.literal(value)}"
@@ -419,11 +419,7 @@ class GuardWriter:
 
     def type_name(self, value: Any) -> str:
         kind = type(value)
-        return (
-            kind.__name__
-            if type(kind) is type and kind in BUILTIN
-            else self.constant(kind, kind.__name__)
-        )
+        return kind.__name__ if is_one_of(kind, BUILTIN) else self.constant(kind, kind.__name__)
 
 
 def is_of_rules(value: Any) -> bool:
@@ -499,15 +495,15 @@ def is_exactly(a: Any, b: Any) -> bool:
         return True
     if kind is not type(b):
         return False
-    if kind in (list, tuple):
+    if is_one_of(kind, (list, tuple)):
         return len(a) == len(b) and all(map(is_exactly, a, b))
-    if kind in (range, slice):
+    if is_one_of(kind, (range, slice)):
         return is_exactly((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if kind in (float, complex):
+    if is_one_of(kind, (float, complex)):
         return bool(a == b) and repr(a) == repr(b)
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-    return kind in (int, str, bytes) and bool(a == b)
+    return is_one_of(kind, (int, str, bytes)) and bool(a == b)
 
 
 def is_empty(cell: Any) -> bool:

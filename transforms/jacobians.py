@@ -19,7 +19,7 @@ from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.arrays import append_saved
 from ..tracer.errors import TraceError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run
 from ..tracer.session import Tracer, active, intrinsic
@@ -267,7 +267,7 @@ def count(parts: list[Leaf]) -> int:
 
 def number(value: Any) -> bool:
     """Whether a value is a number of Python's own."""
-    return type(value) in (int, float, complex)
+    return is_one_of(type(value), (int, float, complex))
 
 
 def type_of(*parts: Leaf) -> type:

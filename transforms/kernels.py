@@ -24,7 +24,7 @@ import numpy as np
 from ..rules import broadcasting, mutation, operators, zeros
 from ..rules.linear import variable
 from ..rules.registry import lookup
-from ..tracer.kinds import attribute, isinstance
+from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op, element, ops_in
 
@@ -132,7 +132,7 @@ def is_steady(op: Op) -> bool:
         return True
     if fn is operator.pow:
         # A negative number to a fractional power is complex, an integer to a negative one a float.
-        if type(value) not in (float, int) or (
+        if not is_one_of(type(value), (float, int)) or (
             type(value) is float and type(value_of(args[1])) is int
         ):
             return True
@@ -375,7 +375,7 @@ def finite_power(to: Assembly, op: Op) -> str | None:
         or not isinstance(x, Op)
     ):
         return None
-    if type(y) not in (int, float):
+    if not is_one_of(type(y), (int, float)):
         return None
     power = f"{to.argument(x)} ** {to.operand(y)}"
     return power if y >= 0 else f"0.0 if {to.argument(x)} == 0 else {power}"

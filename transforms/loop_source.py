@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX, Text, Writer
 from ..tracer.tape import Op, Tape, element, ops_in, primal
 from .assemble import WRITES, Assembly, Storage
@@ -194,7 +194,7 @@ class LoopWriter(Writer):
         def text(x: Any, hint: str) -> str:
             """What stands for an argument, however often."""
             found = outer.argument(x)
-            number = type(x) in (int, float) and not found.startswith("-")
+            number = is_one_of(type(x), (int, float)) and not found.startswith("-")
             if not found.isidentifier() and (careful is not None or not number):
                 lines.append(f"    {self.fresh(hint)} = {found}")
                 return lines[-1].split()[0]
@@ -500,20 +500,24 @@ def same(x: Any, y: Any) -> bool:
 
 def is_idle(op: Op) -> bool:
     """Whether an operation does nothing but give its value, so that it may be left out where that is not used."""
-    return op.fn is element or (op.fn in SAFE and type(op.value) in (float, int))
+    return op.fn is element or (op.fn in SAFE and is_one_of(type(op.value), (float, int)))
 
 
 def is_arithmetic(op: Op) -> bool:
     """Whether an operation takes plain numbers to a plain number."""
     known = op.fn in INFIX or op.fn in PREFIX or isinstance(op.fn, BuiltinFunctionType)
-    return known and not op.kwargs and all(type(x) in PLAIN for x in (op.value, *primal(op.args)))
+    return (
+        known
+        and not op.kwargs
+        and all(is_one_of(type(x), PLAIN) for x in (op.value, *primal(op.args)))
+    )
 
 
 PLAIN = (float, int, bool)
 
 
 def is_cheap(op: Op) -> bool:
-    return op.fn in CHEAP and type(op.value) in (float, int)
+    return op.fn in CHEAP and is_one_of(type(op.value), (float, int))
 
 
 def write_loop(self: Any, op: Op, pad: str, lines: list[str], dying: Sequence[Op] = ()) -> None:

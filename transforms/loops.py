@@ -33,7 +33,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import NOWHERE, Op, Site
 from .columns import Column
 from .kernels import is_steady
@@ -270,7 +270,7 @@ def is_smooth(value: Any) -> bool:
     """Whether a value can have a cotangent of its own kind."""
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "fc"
-    if type(value) in (Column, tuple):
+    if is_one_of(type(value), (Column, tuple)):
         return True
     return isinstance(value, (float, complex, np.inexact))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.session import intrinsic
 from ..tracer.tape import fn_name, type_name
 from ..tracer.tracebacks import entrance
@@ -90,7 +90,7 @@ def is_real(x: Any) -> bool:
         return x.dtype.kind == "f"
     if isinstance(x, (complex, list, tuple, dict)):
         raise TypeError(f"numeric_rule has no derivative by an argument of type {type_name(x)}")
-    return type(x) in (int, float)
+    return is_one_of(type(x), (int, float))
 
 
 class Slopes:

@@ -28,7 +28,7 @@ from ..tracer.box import BOXES, ArrayBox
 from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
 from ..tracer.foreign import is_pure
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
@@ -71,7 +71,7 @@ def settled(done: Run) -> None:
         found: Any = None
         if op.fn is severed:
             found = substitute(op.args[0], now)
-        elif type(op.fn) in (Pair, Linear):
+        elif is_one_of(type(op.fn), (Pair, Linear)):
             found = now(op.args[-1])
         elif op.fn is element and op.args[0] in plain:
             found = plain[op.args[0]][op.args[1]]
@@ -175,7 +175,7 @@ class Traced(Plain):
         return calls.call(self.tracer, self.op.site, broadcast_like, (x, like), {})
 
     def item(self, d: Any, i: int) -> Any:
-        return protocols.operate_index(d, i) if type(d) in BOXES else d[i]
+        return protocols.operate_index(d, i) if is_one_of(type(d), BOXES) else d[i]
 
     def found(self, d: Any) -> Any:
         arrays: list[ArrayBox] = []
@@ -300,7 +300,7 @@ def matched(setting: Plain, tree: Any, d: Any, name: str, rule: Rule) -> Iterato
         yield tree, found
         return
     items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    plain = d.value if type(d) in BOXES else d
+    plain = d.value if is_one_of(type(d), BOXES) else d
     kinds = dict if isinstance(tree, dict) else (list, tuple, np.ndarray)
     if not isinstance(plain, kinds):
         raise misfit(rule, f"a {type_name(plain)} for {name}, which is a {type(tree).__name__}")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.box import Box
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.loops import Carry, Pick, Put, item
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op
@@ -85,7 +85,7 @@ class Step:
         self.op = op
         self.spots = spots
         self.kind = kind
-        self.picks = {r: op.fn} if type(op.fn) in (Pick, Put) else {}  # by passage
+        self.picks = {r: op.fn} if is_one_of(type(op.fn), (Pick, Put)) else {}  # by passage
 
 
 class Pattern:
@@ -270,9 +270,9 @@ def alike(x: Any, y: Any) -> bool:
         return True
     if type(x) is not type(y) or isinstance(x, Op):
         return False
-    if type(x) in (int, bool, str, bytes, range):
+    if is_one_of(type(x), (int, bool, str, bytes, range)):
         return bool(x == y)
-    if type(x) in (float, complex):
+    if is_one_of(type(x), (float, complex)):
         return repr(x) == repr(y)
     if isinstance(x, np.dtype):
         return bool(x == y)

@@ -35,7 +35,7 @@ from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native
-from ..tracer.kinds import attribute, has, isinstance
+from ..tracer.kinds import attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
@@ -249,7 +249,7 @@ class Builder:
 
     def constant_of(self, value: Any, site: Any) -> None:
         """A constant on the tape must be the same thing at every call."""
-        if type(value) in ATOMS or isinstance(value, CONSTANTS):
+        if is_one_of(type(value), ATOMS) or isinstance(value, CONSTANTS):
             owner = attribute(value, "__self__")
             if owner is not None and not isinstance(owner, (types.ModuleType, type)):
                 self.reads.pin(owner)
@@ -264,7 +264,9 @@ class Builder:
         kind = type(value)
         if kind is types.BuiltinFunctionType:
             return isinstance(value.__self__, (types.ModuleType, type, type(None)))
-        if kind in PLAIN_VALUES or (isinstance(value, CONSTANTS) and not isinstance(value, type)):
+        if is_one_of(kind, PLAIN_VALUES) or (
+            isinstance(value, CONSTANTS) and not isinstance(value, type)
+        ):
             return True
         if isinstance(value, type) and not value.__flags__ & HEAP_TYPE:
             return True
@@ -321,7 +323,7 @@ class Builder:
         return f"{new}({name}, ({''.join(x + ', ' for x in parts)}))"
 
     def key(self, key: Any) -> str:
-        return repr(key) if type(key) in (str, int, bool) else self.constant(key, "key")
+        return repr(key) if is_one_of(type(key), (str, int, bool)) else self.constant(key, "key")
 
     def mention(self, tree: Any) -> None:
         """Note the places that a template needs."""
@@ -388,7 +390,7 @@ class Builder:
                 return text
             if plain.shape == value.shape and plain.dtype == value.dtype:
                 return text if self.is_own(d) else f"{text}.copy()"
-        elif type(value) in (int, float) and type(plain) is float:
+        elif is_one_of(type(value), (int, float)) and type(plain) is float:
             return text
         blank = Leaf(None, stub(value))  # only its type is needed
         return f"{self.constant(shaped, 'shaped')}({self.constant(blank, 'leaf')}, {text})"
@@ -554,7 +556,7 @@ class Builder:
         self.in_parts(split)
         if len(results) == 1 and results[0] is done.result:
             kind = type(results[0].value)
-            program.leaf = kind if kind in (float, np.float64) else None
+            program.leaf = kind if is_one_of(kind, (float, np.float64)) else None
         return program
 
     def seeded(self, values: list[tuple[Any, Any]]) -> list[tuple[Op, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..rules import equivalents
 from ..tracer.box import BOXES
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import active, intrinsic
@@ -156,7 +156,7 @@ class Kept(Pullback):
         except BaseException as error:
             fold(error)
             raise
-        if any(type(d) in BOXES for _, d in seeds) or len(seeds) != program.seeds:
+        if any(is_one_of(type(d), BOXES) for _, d in seeds) or len(seeds) != program.seeds:
             return super().__call__(dy)
         return self.pulled(dy, *[d for _, d in seeds])
 

@@ -23,7 +23,7 @@ from ..rules.broadcasting import broadcast_like, cast
 from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.missing import no_rule
 from ..tracer.record import operand
 from ..tracer.tape import (
@@ -198,7 +198,7 @@ def fitted(op: Op, tracer: Any, tangent: Any, value: Any) -> Any:
         return tuple([fitted(op, tracer, t, v) for t, v in zip(tangent, value, strict=True)])
     if isinstance(tangent, registry.Missing):
         return tangent
-    have = tangent.value if type(tangent) in BOXES else tangent
+    have = tangent.value if is_one_of(type(tangent), BOXES) else tangent
     if np.shape(have) != np.shape(value):
         raise ValueError(f"its tangent is {type_name(have)}, but the value is {type_name(value)}")
     return calls.call(tracer, NOWHERE, broadcast_like, (tangent, value), {})

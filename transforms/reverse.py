@@ -20,7 +20,7 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.places import blame
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
@@ -61,7 +61,7 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
             if isinstance(x, Op):
                 if x in active:
                     break
-            elif type(x) in NESTED and not active.isdisjoint(ops_in(x)):
+            elif is_one_of(type(x), NESTED) and not active.isdisjoint(ops_in(x)):
                 break
         else:
             if not op.kwargs or active.isdisjoint(ops_in(op.kwargs)):
@@ -105,13 +105,14 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
     for op in reversed(steps):
         dz = cotangents.pop(op, None)
         if dz is not None:
+            kind = type(op.fn)
             if op.fn is element:
                 machine.owned.discard(op)
                 if isinstance(dz, Parts) and type(op.value) is Column:
                     dz = machine.column(op, dz)
                 machine.accumulate_part(op.args[0], op.args[1], dz)
-            elif type(op) is not FloatOp and type(op.fn) in OWN:
-                OWN[type(op.fn)](machine, op, dz, active)
+            elif type(op) is not FloatOp and type(kind) is type and kind in OWN:
+                OWN[kind](machine, op, dz, active)
             else:
                 machine.pull(op, dz, active)
 

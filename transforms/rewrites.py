@@ -18,7 +18,7 @@ from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import Op, Tape, ops_in, substitute
 from .algebra import SPANS, TERMS, Algebra, Pile, Sum, rule, unlifted
 from .equal import axes_of, dropped, is_factor, is_real, key_of, ones_at, plain, sum_key
@@ -469,7 +469,7 @@ def power(a: Algebra, op: Op) -> Sum | None:
         op.kwargs
         or not isinstance(x, Op)
         or type(x.value) is not float
-        or type(y) not in (int, float)
+        or not is_one_of(type(y), (int, float))
         or y >= -1
     ):
         return None

@@ -25,7 +25,7 @@ import numpy as np
 from ..rules.registry import lookup
 from ..tracer.cycles import Loop
 from ..tracer.errors import TraceError, WengertError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.loops import Carry, Passage, Pick, Put, carry, drawn, item
 from ..tracer.tape import (
     FloatOp,
@@ -289,7 +289,7 @@ class Roller:
                 if op.kind == "guard" and not isinstance(args[0], Op):
                     continue
                 if (
-                    type(op.value) in (int, float, bool)
+                    is_one_of(type(op.value), (int, float, bool))
                     and is_constant(op.fn, args)
                     and op not in self.keep
                 ):
@@ -686,7 +686,7 @@ class Group:
         """Compare an op with a step."""
         proto = step.op
         same = op.fn is proto.fn
-        if type(op.fn) is type(proto.fn) and type(op.fn) in (Pick, Put):
+        if type(op.fn) is type(proto.fn) and is_one_of(type(op.fn), (Pick, Put)):
             same = step.picks.setdefault(r, op.fn) is op.fn
         if not same or type(op) is not type(proto):
             raise Unrolled(f"its iterations record different operations ({proto.site}, {op.site})")

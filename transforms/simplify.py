@@ -16,7 +16,7 @@ from ..rules import registry
 from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add
 from ..rules.zeros import product
-from ..tracer.kinds import attribute, isinstance
+from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.tape import Op, Tape, append, element, ops_in, substitute
 
 NUMBERS = (int, float)
@@ -135,7 +135,7 @@ def part_key(x: Any) -> Hashable:
 
 def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     """What an op in a reverse sweep comes down to, or None."""
-    if type(op.value) in NUMBERS and not any(True for _ in ops_in(args)):
+    if is_one_of(type(op.value), NUMBERS) and not any(True for _ in ops_in(args)):
         return (op.value,)
     if fn is np.conjugate and len(args) == 1 and isinstance(args[0], Op):
         if not np.iscomplexobj(args[0].value) and same_type(args[0], op):
@@ -147,26 +147,30 @@ def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
     if len(args) != 2:
         return None
     x, y = args
-    if type(x) in NUMBERS and type(y) in NUMBERS and type(op.value) in NUMBERS:
+    if (
+        is_one_of(type(x), NUMBERS)
+        and is_one_of(type(y), NUMBERS)
+        and is_one_of(type(op.value), NUMBERS)
+    ):
         return (op.value,)
     if fn is operator.mul or fn is np.multiply or fn is product:
-        if type(y) in NUMBERS and y == 1 and same_type(x, op):
+        if is_one_of(type(y), NUMBERS) and y == 1 and same_type(x, op):
             return (x,)
-        if type(x) in NUMBERS and x == 1 and same_type(y, op):
+        if is_one_of(type(x), NUMBERS) and x == 1 and same_type(y, op):
             return (y,)
     if (
         (fn is operator.truediv or fn is operator.pow)
-        and type(y) in NUMBERS
+        and is_one_of(type(y), NUMBERS)
         and y == 1
         and same_type(x, op)
     ):
         return (x,)
     if fn is operator.add or fn is np.add:
-        if type(y) in NUMBERS and y == 0 and same_type(x, op):
+        if is_one_of(type(y), NUMBERS) and y == 0 and same_type(x, op):
             return (x,)
-        if type(x) in NUMBERS and x == 0 and same_type(y, op):
+        if is_one_of(type(x), NUMBERS) and x == 0 and same_type(y, op):
             return (y,)
-    if fn is operator.sub and type(y) in NUMBERS and y == 0 and same_type(x, op):
+    if fn is operator.sub and is_one_of(type(y), NUMBERS) and y == 0 and same_type(x, op):
         return (x,)
     return None
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..rules.registry import nondiff
 from ..tracer import calls, frames, places
 from ..tracer.box import BOXES
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.text import TEXTS, bare
@@ -49,9 +49,9 @@ def stop_gradient(x: Any) -> Any:
     """
     if active.tracer is None:
         return stopped(x)
-    if type(x) in TEXTS:
+    if is_one_of(type(x), TEXTS):
         return x.value
-    fn = held if type(x) in BOXES else stopped
+    fn = held if is_one_of(type(x), BOXES) else stopped
     return calls.call(active.tracer, places.user_site(), fn, (x,), {})
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..tracer.arrays import owner_of
 from ..tracer.errors import WengertError
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.loops import Carry, Loops, Passage, carry
 from ..tracer.tape import GONE, NOWHERE, FloatOp, Guard, Op
 from .bodies import Builder
@@ -207,7 +207,9 @@ class Watcher:
 
 def is_flat(args: tuple[Any, ...]) -> bool:
     """Whether the arguments of an op are ops and plain numbers, not nested."""
-    return len(args) > 0 and all(isinstance(x, Op) or type(x) in (int, float, bool) for x in args)
+    return len(args) > 0 and all(
+        isinstance(x, Op) or is_one_of(type(x), (int, float, bool)) for x in args
+    )
 
 
 class Matcher:

@@ -17,7 +17,7 @@ from ..tracer import calls, places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
 from ..tracer.intrinsic import Intrinsic
-from ..tracer.kinds import isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run
@@ -220,7 +220,7 @@ def tangent_seeds(
 
 def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
     """A tangent as the tape holds it, of the kind and the dtype of the value."""
-    if type(t) in BOXES:
+    if is_one_of(type(t), BOXES):
         like = 0.0 if type(value) is int else value
         t = calls.call(tracer, places.user_site(), broadcast_like, (t, like), {})
     return operand(t, [])
