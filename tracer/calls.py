@@ -346,7 +346,7 @@ def as_it_lies(value: Any) -> Any:
 
 def reads_text(fn: Any, kind: str) -> bool:
     """Whether a primitive may make numbers of text; of a user's own function its rule says what they depend on."""
-    if is_one_of(kind, (registry.QUERY, registry.CALLER)):
+    if kind in (registry.QUERY, registry.CALLER):
         return False
     return type(fn) is not FunctionType or is_library(code_of(fn).co_filename)
 

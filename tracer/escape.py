@@ -25,7 +25,7 @@ import re
 import threading
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -285,7 +285,7 @@ def type_name(kind: type) -> str:
 # --------------------------------------------------------------------------------- what may be called
 
 
-def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Iterable[Any]:
+def reach(fn: Callable[..., Any], args: Any, kwargs: Any) -> Collection[Any]:
     """What a C function may call special methods of: a container that only keeps its elements is not looked into."""
     owner = attribute(fn, "__self__")
     rest = args

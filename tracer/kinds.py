@@ -61,7 +61,7 @@ def is_one_of(kind: type, kinds: Container[Any]) -> bool:
     return type(kind) is type and kind in kinds
 
 
-def are_one_of(values: Collection[Any], kinds: frozenset[type]) -> bool:
+def are_one_of(values: Collection[Any], kinds: frozenset[Any]) -> bool:
     """Whether the classes of all values are among these."""
     usual = all(map(operator.is_, map(type, map(type, values)), itertools.repeat(type)))
     return usual and kinds.issuperset(map(type, values))

@@ -493,17 +493,17 @@ def is_exactly(a: Any, b: Any) -> bool:
     kind = type(a)
     if a is b:
         return True
-    if kind is not type(b):
+    if kind is not type(b) or type(kind) is not type:
         return False
-    if is_one_of(kind, (list, tuple)):
+    if kind in (list, tuple):
         return len(a) == len(b) and all(map(is_exactly, a, b))
-    if is_one_of(kind, (range, slice)):
+    if kind in (range, slice):
         return is_exactly((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if is_one_of(kind, (float, complex)):
+    if kind in (float, complex):
         return bool(a == b) and repr(a) == repr(b)
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-    return is_one_of(kind, (int, str, bytes)) and bool(a == b)
+    return kind in (int, str, bytes) and bool(a == b)
 
 
 def is_empty(cell: Any) -> bool:
