@@ -28,11 +28,17 @@ class Unhashable(type):
 
 
 class Raising(type):
+    ready = False  # until all classes are made, for the standard library may look at them
+
     def __hash__(cls):
-        raise ZeroDivisionError
+        if Raising.ready:
+            raise ZeroDivisionError
+        return 7
 
     def __eq__(cls, other):
-        raise ZeroDivisionError
+        if Raising.ready:
+            raise ZeroDivisionError
+        return cls is other
 
 
 class World:
@@ -247,7 +253,9 @@ GIVEN = {
 
 def history(meta, f, args):
     """What six calls give, or raise, and how often they ask the classes."""
+    Raising.ready = False
     world = World(meta)
+    Raising.ready = True
     given = [args(world, 0.7 + 0.1 * i) for i in range(6)]
     found = []
     for each in given:
