@@ -28,6 +28,7 @@ import numpy as np
 from . import frames, places, rewrite, seals, tracebacks
 from .arrays import current, is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
+from .depth import room
 from .errors import TraceError
 from .frames import Own
 from .intrinsic import Intrinsic
@@ -116,6 +117,8 @@ def enter(
             return shadow[1]
         if id(value) in tracer.originals:
             return value
+        with room:
+            return admit(tracer, value, name, "outside", place, seal)[0]
     return admit(tracer, value, name, "outside", place, seal)[0]
 
 
@@ -128,7 +131,8 @@ def enter_from(
         return enter(tracer, value, name, place, holder)
     known = tracer.captured.get((id(owner), key))
     if known is None or known[1] is not value:
-        traced, tree = admit(tracer, value, name, "captured", place)
+        with room:
+            traced, tree = admit(tracer, value, name, "captured", place)
         hang(holder, key, tree)
         known = tracer.captured[id(owner), key] = owner, value, traced
     return known[2]
@@ -242,17 +246,20 @@ def note_captured(tracer: Tracer, fn: Any, name: str, shadow: Any) -> None:
 def hang(holder: Branch, key: Any, tree: Tree) -> None:
     """Let what was captured be a part of its holder's tree, once; on a cycle it stands once."""
     if key not in holder.parts:
-        holder.parts[key] = FIXED if reaches(tree, holder, set()) else tree
+        holder.parts[key] = FIXED if reaches(tree, holder) else tree
 
 
-def reaches(tree: Tree, other: Tree, seen: set[int]) -> bool:
+def reaches(tree: Tree, other: Tree) -> bool:
     """Whether a tree is in another one, or is it."""
-    if tree is other:
-        return True
-    if not isinstance(tree, Branch) or id(tree) in seen:
-        return False
-    seen.add(id(tree))
-    return any(reaches(part, other, seen) for part in tree.parts.values())
+    todo, seen = [tree], set()
+    while todo:
+        tree = todo.pop()
+        if tree is other:
+            return True
+        if isinstance(tree, Branch) and id(tree) not in seen:
+            seen.add(id(tree))
+            todo += tree.parts.values()
+    return False
 
 
 def tree_of(tracer: Tracer, traced: Any) -> Tree:
@@ -662,7 +669,9 @@ def lower(
         return value
     if is_one_of(kind, TEXTS):
         return value.value
-    memo = {} if memo is None else memo
+    if memo is None:
+        with room:
+            return lower(tracer, value, {}, final)
     if id(value) in memo:
         return memo[id(value)][1]
     if is_one_of(kind, STAND_INS):
@@ -1173,6 +1182,7 @@ def part(tracer: Tracer, container: Any, copy: Any) -> None:
         tracer.names.pop(id(copy), None)
 
 
+@room
 def settle(tracer: Tracer) -> None:
     """Carry what the run did to shadows over to their originals."""
     memo: dict[int, Any] = {}
@@ -1225,6 +1235,7 @@ def settle(tracer: Tracer) -> None:
         scope.settle(tracer, memo)
 
 
+@room
 def strip_exception(
     tracer: Tracer, error: BaseException, memo: dict[int, Any] | None = None
 ) -> None:
@@ -1348,28 +1359,30 @@ def seal_of_result(tracer: Tracer, value: Any, memo: set[int], *others: Any) -> 
 
 def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
     """The boxes that can be reached from something that is no structure: a function, a set, a slice."""
-    kind = type(value)
-    if is_one_of(kind, BOXES):
-        yield value
-        return
-    if id(value) in seen or isinstance(value, PLAIN_KINDS):
-        return
-    seen.add(id(value))
     held: list[Any]
-    if isinstance(value, type):
-        held = [x for x in own_dict(value).values() if is_one_of(type(x), BOXES)]
-    elif isinstance(value, BaseException):
-        held = [value.args, own_dict(value)]
-    elif kind is types.FunctionType:
-        held = [value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__]
-    elif kind is types.CellType or not is_structure(value):
-        held = frames.referents(value)
-    elif frames.native(kind) is not None:
-        held = [y for x in frames.parts_of(value).items() for y in x]
-    else:
-        held = [seen_attribute(tracer, value, k, x) for k, x in attributes(value).items()]
-    for x in held:
-        yield from boxes_behind(tracer, x, seen)
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        kind = type(value)
+        if is_one_of(kind, BOXES):
+            yield value
+            continue
+        if id(value) in seen or isinstance(value, PLAIN_KINDS):
+            continue
+        seen.add(id(value))
+        if isinstance(value, type):
+            held = [x for x in own_dict(value).values() if is_one_of(type(x), BOXES)]
+        elif isinstance(value, BaseException):
+            held = [value.args, own_dict(value)]
+        elif kind is types.FunctionType:
+            held = [value.__defaults__, value.__kwdefaults__, value.__closure__, value.__dict__]
+        elif kind is types.CellType or not is_structure(value):
+            held = frames.referents(value)
+        elif frames.native(kind) is not None:
+            held = [y for x in frames.parts_of(value).items() for y in x]
+        else:
+            held = [seen_attribute(tracer, value, k, x) for k, x in attributes(value).items()]
+        todo += reversed(held)
 
 
 PLAIN_KINDS = (

@@ -34,7 +34,7 @@ from . import (
     stand_ins,
 )
 from .arrays import is_traced_array, move_out, window
-from .border import is_constant, lower
+from .border import STAND_INS, is_constant, lower
 from .box import BOXES, ArrayBox
 from .calls import call, handles
 from .depth import depth, recursion_limit
@@ -140,7 +140,9 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 @handles(type)
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
-        return type(stand_ins.own(plain_of(args[0])))
+        value = plain_of(args[0])
+        shown = STAND_INS.get(type(value))
+        return type(value if shown is None else shown(value))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = type(bare(args[0]), *args[1:], **kwargs)

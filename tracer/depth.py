@@ -4,6 +4,7 @@ Words
 -----
 limit     what ``sys.getrecursionlimit()`` gives outside; while functions are traced CPython's own is a multiple of it.
 user's    a frame that plain Python would have as well.
+room      the frames that walks of ours may have beside the limit: they go as deep as values are nested.
 
 CPython counts our frames with the others, four to nine for one of the user's; where a generator steps another there
 are none, and the limit would come too late.
@@ -11,6 +12,7 @@ are none, and the limit would come too late.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
@@ -19,6 +21,7 @@ from .places import is_ours
 
 FRAMES = 6 if sys.version_info >= (3, 12) else 6.2  # CPython 3.11 counts some of the frames twice
 LARGEST = int(2**31 / FRAMES)  # the limit is an int of C
+ROOM = 100_000  # of which a walk takes some five for a level; calls from Python to Python take no C stack
 EVERY = 16  # so many generators may be begun before the frames are looked at again
 
 
@@ -28,28 +31,31 @@ class Depth:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.runs = 0
+        self.rooms = 0
         self.limit = 0
         self.steps = 0
 
-    def enter(self) -> None:
+    def enter(self, room: bool = False) -> None:
         with self.lock:
-            if self.runs == 0:
+            if not self.runs and not self.rooms:
                 self.limit = sys.getrecursionlimit()
-                self.scale()
-            self.runs += 1
+            self.rooms += room
+            self.runs += not room
+            self.scale()
 
     def scale(self) -> None:
-        sys.setrecursionlimit(int(min(self.limit, LARGEST - 1) * FRAMES))
+        limit = min(self.limit, LARGEST - 1) * FRAMES if self.runs else self.limit
+        sys.setrecursionlimit(int(min(limit + ROOM, 2**31 - 1) if self.rooms else limit))
 
-    def leave(self) -> None:
+    def leave(self, room: bool = False) -> None:
         with self.lock:
-            self.runs -= 1
-            if self.runs == 0:
-                sys.setrecursionlimit(self.limit)
+            self.rooms -= room
+            self.runs -= not room
+            self.scale()
 
     def get(self) -> int:
         """The limit as the user knows it."""
-        return self.limit if self.runs else sys.getrecursionlimit()
+        return self.limit if self.runs or self.rooms else sys.getrecursionlimit()
 
     def set(self, limit: int) -> None:
         """Set the limit from inside a traced function."""
@@ -77,6 +83,19 @@ class Depth:
 
 
 depth = Depth()
+
+
+class Room(contextlib.ContextDecorator):
+    """The context of a walk through values, in which no code of the user's is run."""
+
+    def __enter__(self) -> None:
+        depth.enter(True)
+
+    def __exit__(self, *error: object) -> None:
+        depth.leave(True)
+
+
+room = Room()
 
 
 def recursion_limit() -> int:

@@ -230,7 +230,10 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
                 if type(x) is int and fn is not hash:
                     note_digits(tracer, site, x)
         if known and (name in COMPARING or (hashable(fn) and fn in HASHING)):
-            compared(tracer, *([] if owner is None else [owner]), *args)
+            if isinstance(owner, dict) and name in LOOKUPS:  # whose values are not
+                compared(tracer, *dict.keys(owner), *args)
+            else:
+                compared(tracer, *([] if owner is None else [owner]), *args)
     if args and isinstance(owner, dict) and is_one_of(type(args[0]), BOXES) and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
     if known and (owner is None or is_home(owner) or is_shared(tracer, owner)):

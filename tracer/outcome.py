@@ -174,7 +174,7 @@ class Reader:
             if any(is_one_of(type(key), BOXES) for key in value):
                 self.problem("the result is a dict with traced keys")
             return {bare(key): self.template(x) for key, x in value.items()}
-        return kind(self.template(x) for x in value)
+        return kind([self.template(x) for x in value])
 
     def made(self, value: Any, kind: type, base: Any) -> Made:
         """What is put together from its parts."""

@@ -94,6 +94,12 @@ def is_unseen(value: Any) -> bool:
     return False
 
 
+WRITTEN = frozenset(
+    "item attribute method static own".split()
+)  # steps that stand behind what they begin at
+SHOWN = 100  # of these steps; what lies deeper is not named from its root
+
+
 class Place:
     """A value outside and the way to it; ``check`` is None where the steps that follow say all."""
 
@@ -126,22 +132,22 @@ class Place:
 
     def __str__(self) -> str:
         """How a person would write it."""
-        above = "" if self.parent is None else str(self.parent)
-        if self.step == "root":
-            return str(self.key)
-        if self.step in ("global", "cell"):
+        place, way = self, ""
+        for _ in range(SHOWN):
+            if place.parent is None or place.step not in WRITTEN:
+                return f"{place.name()}{way}"
+            way = (f"[{place.key!r}]" if place.step == "item" else f".{place.key}") + way
+            place = place.parent
+        return f"…{way}"
+
+    def name(self) -> str:
+        """The same, of what is not written behind something else."""
+        if self.step in ("root", "global", "cell"):
             return str(self.key)
         if self.step == "constant":
             return getattr(self.value, "__name__", type(self.value).__name__)
-        if self.step in ("attribute", "method", "static", "own"):
-            return f"{above}.{self.key}"
-        if self.step == "item":
-            return f"{above}[{self.key!r}]"
-        return (
-            f"the {self.step} {self.key} of {above}"
-            if self.key is not None
-            else f"the {self.step} of {above}"
-        )
+        of = "" if self.parent is None else f" of {self.parent}"
+        return f"the {self.step}{of}" if self.key is None else f"the {self.step} {self.key}{of}"
 
     @property
     def path(self) -> tuple[Any, ...]:

@@ -84,28 +84,27 @@ def itself() -> str:
 NESTED = (tuple, list, dict, deque)
 
 
-def has_box(value: Any, seen: set[int] | None = None) -> bool:
-    """Whether a box is in a nested argument; ``seen`` are the lists and dicts that are being looked into."""
-    kind = type(value)
-    if kind is Box or kind is ArrayBox:
-        return True
-    if kind is list or kind is dict:
-        seen = set() if seen is None else seen
-        if id(value) in seen:
-            return False
-        seen.add(id(value))
-        return any(has_box(x, seen) for x in (value if kind is list else value.values()))
-    if kind is slice:
-        return has_box((value.start, value.stop, value.step))
-    if kind is tuple:
-        return any(has_box(x, seen) for x in value)
-    if not isinstance(value, NESTED):
-        return False
-    seen = set() if seen is None else seen
-    if id(value) in seen:
-        return False
-    seen.add(id(value))
-    return any(has_box(x, seen) for _, x in items_of(value, native(kind)))
+def has_box(value: Any) -> bool:
+    """Whether a box is in a nested argument."""
+    todo, seen = [value], set()
+    while todo:
+        value = todo.pop()
+        kind = type(value)
+        if kind is Box or kind is ArrayBox:
+            return True
+        if kind is slice:
+            todo += (value.start, value.stop, value.step)
+        elif kind is tuple:
+            todo += value
+        elif isinstance(value, NESTED) and id(value) not in seen:
+            seen.add(id(value))
+            if kind is list:
+                todo += value
+            elif kind is dict:
+                todo += value.values()
+            else:
+                todo += [x for _, x in items_of(value, native(kind))]
+    return False
 
 
 def record(

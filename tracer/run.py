@@ -16,7 +16,7 @@ import numpy as np
 from . import calls, places, record
 from .arrays import kept_copy, owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
-from .depth import depth, recursion_limit
+from .depth import depth, recursion_limit, room
 from .errors import TraceError
 from .escape import detours
 from .intrinsic import Intrinsic
@@ -112,31 +112,32 @@ def run(
     boxed = []
     if reads is not None:
         reads.function = reads.root(tape.name, f)
-    if wrt_self:
-        done.self_tree = admit_self(tracer, f)
-    else:
-        owner = attribute(f, "__self__", f)
-        while isinstance(owner, Intrinsic):  # the object that is called in the end
-            owner = getattr(owner.f, "__self__", owner.f)
-        enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
     keywords = {}
-    try:
-        for name, value in zip(names, args, strict=True):
-            place = None
-            if reads is not None:
-                place = reads.root(name, value)
-                reads.arguments.append(place)
-            traced, tree = admit(tracer, value, name, "argument", place)
-            boxed.append(traced)
-            done.args.append(tree)
-        for name, value in kwargs.items():
-            place = None
-            if reads is not None:
-                place = reads.keywords[name] = reads.root(name, value)
-            keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
-    except BaseException:
-        settle(tracer)  # what is a list of a class of its own holds boxes already
-        raise
+    with room:
+        if wrt_self:
+            done.self_tree = admit_self(tracer, f)
+        else:
+            owner = attribute(f, "__self__", f)
+            while isinstance(owner, Intrinsic):  # the object that is called in the end
+                owner = getattr(owner.f, "__self__", owner.f)
+            enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
+        try:
+            for name, value in zip(names, args, strict=True):
+                place = None
+                if reads is not None:
+                    place = reads.root(name, value)
+                    reads.arguments.append(place)
+                traced, tree = admit(tracer, value, name, "argument", place)
+                boxed.append(traced)
+                done.args.append(tree)
+            for name, value in kwargs.items():
+                place = None
+                if reads is not None:
+                    place = reads.keywords[name] = reads.root(name, value)
+                keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
+        except BaseException:
+            settle(tracer)  # what is a list of a class of its own holds boxes already
+            raise
     before = active.tracer
     active.tracer = tracer
     surroundings.enter()
@@ -145,10 +146,12 @@ def run(
         result = calls.call(tracer, NOWHERE, f, tuple(boxed), keywords)
         if tracer.refusal is not None:  # whatever the program has made of it
             raise tracer.refusal
-        done.result = result_tree(tracer, result)
+        with room:
+            done.result = result_tree(tracer, result)
         if then is not None:
             result = then(tracer, done, result)
-            done.result = result_tree(tracer, result)
+            with room:
+                done.result = result_tree(tracer, result)
             done.whole = True
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
@@ -158,18 +161,19 @@ def run(
                 reads.note(reads.constant(sys), "limit", None, recursion_limit()).check = "setting"
             if reads.importing:
                 reads.problem("an import failed")
-            done.outcome = outcome(tracer, result)
+            with room:
+                done.outcome = outcome(tracer, result)
         must_be_whole(tape)
         settled = True
         if rehearsal:
-            done.value = kept(lower(tracer, result, {}, final=True))
+            done.value = kept(lower(tracer, result, final=True))
             for op in ops_in(tape.result):
                 op.value = kept(op.value)
             take_back(tracer)
         else:
             settle(tracer)
             check_effects(tracer)
-            done.value = lower(tracer, result, {}, final=True)
+            done.value = lower(tracer, result, final=True)
         if protect:
             keep_values(tracer)
         if tracer.pairs:

@@ -12,7 +12,8 @@ from typing import Any
 
 from .border import STAND_INS
 from .box import BOXES
-from .kinds import is_one_of, isinstance
+from .depth import room
+from .kinds import isinstance, is_one_of
 from .loops import Items
 from .reads import MISSING
 from .session import Tracer, active, intrinsic
@@ -259,7 +260,8 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
 def own(value: Any) -> Any:
     """A value as the user's program has it: with its own functions, in tuples as well."""
     if type(value) is tuple:
-        parts = tuple(map(own, value))
+        with room:
+            parts = tuple([own(x) for x in value])
         return value if all(map(operator.is_, parts, value)) else parts
     kind = type(value)
     return STAND_INS[kind](value) if type(kind) is type and kind in STAND_INS else value

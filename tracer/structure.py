@@ -90,11 +90,13 @@ def is_differentiable(value: Any) -> bool:
 
 def positions(tree: Tree) -> Iterator[Leaf | Sealed]:
     """The leaves and the sealed positions of a tree, in order."""
-    if isinstance(tree, (Leaf, Sealed)):
-        yield tree
-    elif isinstance(tree, Branch):
-        for part in tree.parts.values():
-            yield from positions(part)
+    todo = [tree]
+    while todo:
+        tree = todo.pop()
+        if isinstance(tree, (Leaf, Sealed)):
+            yield tree
+        elif isinstance(tree, Branch):
+            todo += reversed(tree.parts.values())
 
 
 def leaves(tree: Tree) -> Iterator[Leaf]:
@@ -123,25 +125,65 @@ def mapped(
     kind: Callable[[type], type] = lambda kind: kind,
 ) -> Tree:
     """A copy of a tree with other leaves, other ops behind seals, and other classes."""
-    if isinstance(tree, Leaf):
-        return leaf(tree)
-    if isinstance(tree, Branch):
-        parts = {key: mapped(part, leaf, op, kind) for key, part in tree.parts.items()}
-        return Branch(kind(tree.kind), parts)
-    if isinstance(tree, Sealed):
-        found = [op(x) for x in tree.ops]
-        whole = None if tree.leaf is None else leaf(tree.leaf)
-        return Sealed(tree.name, tree.advice, [x for x in found if x is not None], whole)
-    return tree
+
+    def other(part: Tree) -> Tree:
+        if isinstance(part, Leaf):
+            return leaf(part)
+        if isinstance(part, Sealed):
+            found = [op(x) for x in part.ops]
+            whole = None if part.leaf is None else leaf(part.leaf)
+            return Sealed(part.name, part.advice, [x for x in found if x is not None], whole)
+        return part
+
+    return folded(tree, other, lambda branch, parts: Branch(kind(branch.kind), parts))
 
 
 def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
     """The structure that ``tree`` describes, with ``leaf(x)`` for each leaf and None for what has no derivative."""
-    if isinstance(tree, Sealed) and tree.leaf is not None:
-        tree = tree.leaf
-    if isinstance(tree, Leaf):
-        return leaf(tree)
+    moving: set[int] = set()  # the branches with a leaf
+
+    def one(part: Tree) -> Any:
+        whole = leaf_of(part)
+        return None if whole is None else leaf(whole)
+
+    def made(branch: Branch, parts: dict[Any, Any]) -> Any:
+        def differentiable(key: Any) -> bool:
+            part = branch.parts[key]
+            return id(part) in moving or leaf_of(part) is not None
+
+        if any(map(differentiable, parts)):
+            moving.add(id(branch))
+        return frames.gradient(branch.kind, parts, differentiable)
+
+    return folded(tree, one, made)
+
+
+def leaf_of(part: Tree) -> Leaf | None:
+    """The leaf that stands for all of a part that is no branch."""
+    return part if isinstance(part, Leaf) else part.leaf if isinstance(part, Sealed) else None
+
+
+def folded(
+    tree: Tree, other: Callable[[Tree], Any], branch: Callable[[Branch, dict[Any, Any]], Any]
+) -> Any:
+    """What ``branch`` makes of a tree and of what was made of its parts; ``other`` does of what is no branch."""
     if not isinstance(tree, Branch):
-        return None
-    parts = {key: rebuild(part, leaf) for key, part in tree.parts.items()}
-    return frames.gradient(tree.kind, parts, lambda key: has_leaf(tree.parts[key]))
+        return other(tree)
+    way: list[tuple[Any, Branch, Iterator[Any], dict[Any, Any]]] = []
+    key: Any = None
+    parts: dict[Any, Any] = {}
+    rest = iter(tree.parts.items())
+    while True:
+        for name, part in rest:
+            if isinstance(part, Branch):
+                way.append((key, tree, rest, parts))
+                key, tree, rest, parts = name, part, iter(part.parts.items()), {}
+                break
+            parts[name] = other(part)
+        else:
+            done = branch(tree, parts)
+            if not way:
+                return done
+            name = key
+            key, tree, rest, parts = way.pop()
+            parts[name] = done

@@ -340,19 +340,25 @@ def copy_of(op: Op, tape: Tape, copies: dict[Op, Op]) -> Op:
     return (Guard if isinstance(op, Guard) else Op)(op.fn, args, None, op.site, tape)
 
 
+REVERSED = slice(None, None, -1)
+
+
 def ops_in(tree: Any) -> Iterator[Op]:
     """Each op in a nested argument."""
-    kind = type(tree)
-    if issubclass(kind, Op):
-        yield tree
-    elif issubclass(kind, tuple) or kind is list:
-        for branch in tuple.__iter__(tree) if kind is not list else tree:
-            yield from ops_in(branch)
-    elif issubclass(kind, dict):
-        for branch in tree.values():
-            yield from ops_in(branch)
-    elif kind is slice:
-        yield from ops_in((tree.start, tree.stop, tree.step))
+    todo = [tree]
+    while todo:
+        tree = todo.pop()
+        kind = type(tree)
+        if issubclass(kind, Op):
+            yield tree
+        elif kind is list:
+            todo += reversed(tree)
+        elif issubclass(kind, tuple):
+            todo += tuple.__getitem__(tree, REVERSED)
+        elif issubclass(kind, dict):
+            todo += reversed(tree.values())
+        elif kind is slice:
+            todo += (tree.step, tree.stop, tree.start)
 
 
 def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:

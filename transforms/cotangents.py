@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.session import active
-from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, positions
+from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, leaf_of, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from ..tracer.text import bare
 from .reverse import dependents
@@ -23,25 +23,36 @@ from .reverse import dependents
 
 def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op, Any]]:
     """Pair each differentiable leaf of a result with its cotangent; raises CotangentError where they do not fit."""
-    if dy is None:
-        return []
-    if isinstance(tree, Sealed) and tree.leaf is not None:
-        tree = tree.leaf
-    if isinstance(tree, Leaf):
-        seed = fitted(tree.value, dy, path)
-        return [] if tree.op is None else [(tree.op, seed)]
-    if isinstance(tree, Sealed):
-        raise CotangentError(
-            f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads; {tree.advice}"
-        )
-    if not isinstance(tree, Branch):
-        raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
     found: list[tuple[Op, Any]] = []
-    if native(tree.kind) is None and tree.kind is not types.MappingProxyType:
-        must_fit(tree, dy, path)
-    for key, part in tree.parts.items():
-        found += seeds_of(part, piece(tree, dy, key, path), f"{path}[{key!r}]")
+    todo: list[Iterator[tuple[Tree, Any, str]]] = [iter([(tree, dy, path)])]
+    while todo:
+        tree, dy, path = next(todo[-1], (None, None, ""))  # type: ignore[assignment]
+        if tree is None:
+            todo.pop()
+            continue
+        if dy is None:
+            continue
+        if (whole := leaf_of(tree)) is not None:
+            seed = fitted(whole.value, dy, path)
+            if whole.op is not None:
+                found.append((whole.op, seed))
+        elif isinstance(tree, Sealed):
+            raise CotangentError(
+                f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads; {tree.advice}"
+            )
+        elif not isinstance(tree, Branch):
+            raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
+        else:
+            if native(tree.kind) is None and tree.kind is not types.MappingProxyType:
+                must_fit(tree, dy, path)
+            todo.append(pieces(tree, dy, path))
     return found
+
+
+def pieces(tree: Branch, dy: Any, path: str) -> Iterator[tuple[Tree, Any, str]]:
+    """The parts of a result's structure, each with that of the cotangent."""
+    for key, part in tree.parts.items():
+        yield part, piece(tree, dy, key, path), f"{path}[{key!r}]"
 
 
 def must_fit(tree: Branch, dy: Any, path: str) -> None:

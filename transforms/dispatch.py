@@ -190,6 +190,10 @@ class Caller:
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
             entry.whole |= isinstance(why, Late) and not long
+        except (RecursionError, MemoryError):  # of the parser
+            entry.unfit = (
+                "what it is given, or gives, is nested too deep for the source of a program"
+            )
         except Exception as error:
             if settings.strict:
                 raise

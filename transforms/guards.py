@@ -462,12 +462,19 @@ BUILTIN = frozenset(
 
 def name_hint(place: Place) -> str:
     """What to call the value of a place in a program."""
+    keys = ""
+    for _ in range(HINTED):
+        if place.step != "item" or place.parent is None:
+            break
+        place, keys = place.parent, f"_{place.key}{keys}"
     if place.step == "constant":
         value = place.value
-        return attribute(value, "__name__") or ("globals_" if isinstance(value, dict) else "k")
-    if place.step == "item":
-        return f"{name_hint(place.parent)}_{place.key}" if place.parent is not None else "item"
-    return str(place.key) if isinstance(place.key, str) else place.step
+        name = attribute(value, "__name__") or ("globals_" if isinstance(value, dict) else "k")
+        return f"{name}{keys}"
+    return f"{place.key if isinstance(place.key, str) else place.step}{keys}"
+
+
+HINTED = 8  # items within items, after which the name of a variable says no more of them
 
 
 def has_own_way(cls: type) -> bool:
