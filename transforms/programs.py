@@ -968,7 +968,12 @@ class Builder:
         """The code of a function; tracebacks show its source as long as the program lives."""
         program = self.program
         filename = f"<wengert {program.name} {next(numbers)}>"
-        module = compile(source, filename, "exec")
+        try:
+            module = compile(source, filename, "exec")
+        except SyntaxError as error:
+            if "too many nested" not in error.msg:
+                raise
+            raise Unfit("its result is nested too deep for the source of a program") from None
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
         weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
         self.used.update(program.namespace)
