@@ -11,6 +11,8 @@ protocol     a Python-level special method, which CPython would run behind our b
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import enum
 import functools
 import importlib
@@ -41,7 +43,7 @@ from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_de
 from .marks import found
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
-from .places import LIBRARY, OURS, blame, is_library, user_frame
+from .places import LIBRARY, OURS, blame, is_library, module_of, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record
@@ -69,8 +71,15 @@ ABOUT_STRUCTURE = frozenset(
 
 KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
 
-CREATORS = frozenset(
-    ("namedtuple", "dataclass", "_process_class", "total_ordering", "make_dataclass")
+# What makes classes, or adds to them.
+CREATORS: frozenset[Any] = frozenset(
+    (
+        collections.namedtuple,
+        dataclasses.dataclass,
+        dataclasses._process_class,  # type: ignore[attr-defined]
+        dataclasses.make_dataclass,
+        functools.total_ordering,
+    )
 )
 
 # What has functions run in another thread or process, where no tracer follows them.
@@ -86,6 +95,8 @@ ELSEWHERE = frozenset(
 
 # What makes functions out of text, for an object of its own: run as it is.
 AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
+
+DISPATCHER: Any = type(np.sum)  # what NumPy's functions of arrays are
 
 C_STACK = sys.version_info < (3, 12)
 
@@ -158,7 +169,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return call_partial(tracer, site, fn, args, kwargs)
     if kind is functools._lru_cache_wrapper:
         return cached.call_cached(tracer, site, fn, args, kwargs)
-    body = getattr(fn, "_implementation", None) if kind.__module__.startswith("numpy") else None
+    body = fn._implementation if kind is DISPATCHER else None
     if type(body) is FunctionType:
         if has_box(args) or has_box(kwargs):
             result = overrides.of_function(tracer, site, fn, args, kwargs)
@@ -224,11 +235,7 @@ def primitive(
     looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
     if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
-    if (
-        kwargs
-        and any(map(PERMISSIONS.__contains__, kwargs))
-        and registry.package_of(fn).partition(".")[0] in ("scipy", "numpy")
-    ):
+    if kwargs and any(map(PERMISSIONS.__contains__, kwargs)) and takes_its_own(fn):
         # The leave to destroy an argument; a gradient may still ask for it.
         kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
     if fn is pow:
@@ -307,6 +314,13 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+def takes_its_own(fn: Any) -> bool:
+    """Whether a function's keyword arguments mean what they do in NumPy and SciPy."""
+    if type(fn) is FunctionType and not is_library(code_of(fn).co_filename):
+        return False
+    return registry.package_of(fn).partition(".")[0] in ("scipy", "numpy")
 
 
 def has_parts(value: Any) -> bool:
@@ -513,9 +527,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     known = tracer.twins.get(id(fn))
     if known is not None:
         twin = known[1]
-    elif (fn.__module__, fn.__qualname__) in ELSEWHERE:
+    elif (module_of(fn), fn.__qualname__) in ELSEWHERE:
         raise elsewhere(site, fn.__qualname__)
-    elif (fn.__module__, fn.__qualname__) in AS_IS:
+    elif (module_of(fn), fn.__qualname__) in AS_IS:
         return fn(*args, **kwargs)
     elif is_untraced(fn):
         return call_untraced(tracer, site, fn, args, kwargs)
@@ -550,7 +564,7 @@ def is_untraced(fn: Any) -> bool:
             return False
     if root == "copyreg" and fn.__name__ in MAKERS:
         return False
-    return root in UNTRACED or fn.__name__ in CREATORS
+    return root in UNTRACED or fn in CREATORS
 
 
 MAKERS = frozenset(("__newobj__", "__newobj_ex__", "_reconstructor"))  # of copies, from parts
@@ -563,24 +577,24 @@ MEMBERS = frozenset(
 
 def root_of(fn: Any) -> str:
     """The package that a function comes from."""
-    return (fn.__module__ or "").partition(".")[0]
+    return module_of(fn).partition(".")[0]
 
 
 def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a Python function as it is."""
     if (
-        fn.__name__ in ("namedtuple", "make_dataclass")
+        fn in (collections.namedtuple, dataclasses.make_dataclass)
         and "module" in inspect.signature(fn).parameters
     ):
         kwargs = {"module": user_frame().f_globals.get("__name__"), **kwargs}
-    if (fn.__module__, fn.__qualname__) in debugger.ENTRIES:
+    if (module_of(fn), fn.__qualname__) in debugger.ENTRIES:
         return debugger.stop(tracer, site, fn, args, kwargs)
     if root_of(fn) in KEEPERS:
         if tracer.reads is not None:
             for x in args:
                 tracer.reads.looked_into(x, site)
         return as_caller(fn, args, kwargs)
-    if root_of(fn) in ABOUT_STRUCTURE or fn.__name__ in CREATORS:
+    if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
         args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
         if tracer.reads is None:
             return as_caller(fn, args, kwargs)

@@ -51,7 +51,7 @@ from .marks import (
 from .missing import no_rule
 from .operators import is_integer
 from .origins import Origin, joined
-from .places import blame
+from .places import blame, module_of
 from .protocols import (
     can_be_iterated,
     compared,
@@ -170,7 +170,7 @@ def is_structural(fn: Any) -> bool:
         return True
     if not hashable(fn):
         return type(fn).__module__ in STRUCTURAL_OWNERS or type(fn).__module__ == "functools"
-    return fn in STRUCTURAL_FUNCTIONS or attribute(fn, "__module__") in STRUCTURAL_OWNERS
+    return fn in STRUCTURAL_FUNCTIONS or module_of(fn) in STRUCTURAL_OWNERS
 
 
 # What compares the items of a container with one another, or with an argument; or hashes them.
@@ -539,8 +539,8 @@ def looks_only(fn: Any) -> bool:
     if is_pure(fn):
         return True
     owner = getattr(fn, "__self__", None)
-    module = getattr(fn, "__module__", None) or type(owner if owner is not None else fn).__module__
-    return str(module).partition(".")[0] in LOOKING and getattr(fn, "__name__", "") != "shuffle"
+    module = module_of(fn) or type(owner if owner is not None else fn).__module__
+    return str(module).partition(".")[0] in LOOKING and attribute(fn, "__name__") != "shuffle"
 
 
 def holds_mutable(value: Any) -> bool:
@@ -580,7 +580,7 @@ NUMPY_IMPURE = frozenset(
 
 def is_pure(fn: Any) -> bool:
     """Whether an unknown callable is known at least to give equal results for equal arguments."""
-    if isinstance(fn, np.ufunc) or attribute(fn, "__module__") in PURE_MODULES:
+    if isinstance(fn, np.ufunc) or module_of(fn) in PURE_MODULES:
         return True
     if isinstance(fn, type):
         return is_one_of(fn, PURE_TYPES)
@@ -598,7 +598,7 @@ def is_pure(fn: Any) -> bool:
 def is_draw(fn: Any) -> bool:
     """Whether an impure function looks at nothing but a clock or the state of a random generator."""
     owner = attribute(fn, "__self__")
-    module = str(attribute(fn, "__module__") or type(owner).__module__)
+    module = str(module_of(fn) or type(owner).__module__)
     return module.partition(".")[0] in ("time", "random", "_random") or module.startswith(
         "numpy.random"
     )

@@ -29,7 +29,7 @@ from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
 from .kinds import attribute, is_one_of, isinstance
-from .places import blame
+from .places import blame, module_of
 from .record import append, has_box
 from .seals import Held
 from .session import Tracer
@@ -51,8 +51,10 @@ PICKLERS = frozenset(("_pickle", "pickle", "marshal"))
 BLAS_WRITERS = ("axpy", "swap", "scal", "copy", "rot", "rotm")
 
 
-def module_of(fn: Any) -> str:
+def home_of(fn: Any) -> str:
     """The module that a callable, or the class of what it is a method of, comes from."""
+    if type(fn) is types.FunctionType:
+        return module_of(fn)
     owner = attribute(fn, "__self__")
     if isinstance(owner, types.ModuleType):
         return owner.__name__
@@ -63,7 +65,7 @@ def module_of(fn: Any) -> str:
 
 def is_known(fn: Any) -> bool:
     """Whether a callable is known to keep nothing that it is handed, and not to look into objects for numbers."""
-    root = module_of(fn).partition(".")[0]
+    root = home_of(fn).partition(".")[0]
     name = attribute(fn, "__name__", "")
     if name in BUFFER_WRITERS and isinstance(attribute(fn, "__self__"), BUFFERS):
         return False
@@ -78,7 +80,7 @@ def is_known(fn: Any) -> bool:
 
 def may_write(fn: Any, kwargs: dict[str, Any]) -> bool:
     """Whether a callable may write to the arrays that it is handed."""
-    if is_known(fn) or module_of(fn) in PICKLERS:
+    if is_known(fn) or home_of(fn) in PICKLERS:
         return False
     if type(fn).__name__ == "fortran":  # of BLAS and LAPACK, which are asked to
         asked = any(value for key, value in kwargs.items() if key.startswith("overwrite"))

@@ -27,6 +27,7 @@ from ..rules import registry
 from .dependence import kind_of_rule
 from .kinds import attribute, is_one_of, isinstance
 from .origins import Origin, Texts, joined
+from .places import module_of
 from .structure import is_container
 from .text import PRIVATE
 
@@ -113,9 +114,9 @@ def may_hold(value: Any) -> bool:
 
 def is_known(fn: Any) -> bool:
     if type(fn) is types.FunctionType:
-        from .calls import UNTRACED
+        from .calls import UNTRACED, root_of
 
-        return (fn.__module__ or "").partition(".")[0] in UNTRACED - READING
+        return root_of(fn) in UNTRACED - READING
     name = attribute(fn, "__name__", "")
     owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, (type, types.ModuleType)):
@@ -126,7 +127,7 @@ def is_known(fn: Any) -> bool:
 
 
 def is_naming(fn: Any) -> bool:
-    if attribute(fn, "__module__") in NAMING:
+    if module_of(fn) in NAMING:
         return fn.__name__ != "fspath" and not fn.__name__.startswith("_")
     return isinstance(fn, (types.BuiltinFunctionType, type)) and fn in OPENING
 

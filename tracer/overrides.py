@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import operator
+import types
 from collections import deque
 from types import BuiltinFunctionType
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
 from .kinds import attribute, flags_of, has, is_one_of, isinstance
-from .places import blame
+from .places import blame, is_library
 from .reads import HEAP_TYPE, MISSING
 from .session import Tracer
 from .slots import (
@@ -277,6 +278,8 @@ def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> 
 
 def takes_arrays(fn: Any) -> bool:
     """Whether a function makes arrays of its operands."""
+    if type(fn) is types.FunctionType and not is_library(fn.__code__.co_filename):
+        return False  # the user's own, whatever it is called
     return type(fn) is np.ufunc or (attribute(fn, "__module__") or "").startswith(
         ("numpy", "scipy")
     )

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from types import FunctionType
 from typing import Any
 
 from ..rules.registry import (
     OURS as OURS,
 )  # where our own code lies: its frames are never the user's
+from .kinds import attribute, own_dict
 from .tape import NOWHERE, Site
 
 # Programs, and other code of ours that lies in no file.
@@ -48,6 +50,24 @@ LIBRARY = tuple(
 def is_library(filename: str) -> bool:
     """Whether a file belongs to the standard library or to an installed package."""
     return filename.startswith((*LIBRARY, "<")) or filename == ""
+
+
+def module_of(fn: Any) -> str:
+    """The module that a callable comes from.
+
+    A function may bear any name, and that of a module as well: ``functools.wraps`` gives it both. But it has the
+    globals of the module that it was written in.
+    """
+    name = attribute(fn, "__module__")
+    if type(name) is not str:
+        return ""
+    if type(fn) is FunctionType:
+        if own_dict(sys.modules.get(name)) is not fn.__globals__:
+            return ""
+        standard = name.partition(".")[0] in sys.stdlib_module_names
+        if standard and not is_library(fn.__code__.co_filename):  # the user has one of that name
+            return ""
+    return name
 
 
 def user_site() -> Site:

@@ -23,7 +23,8 @@ from ..rules.numpy_products import cross3, einsum_plan, kept_start, part_of
 from ..rules.numpy_shapes import on_diagonal
 from ..rules.numpy_ufuncs import methods
 from ..tracer.arrays import append_saved, save_value
-from ..tracer.kinds import attribute, isinstance
+from ..tracer.kinds import isinstance
+from ..tracer.places import module_of
 from ..tracer.tape import Op, Site, Tape, element, ops_in, primal, substitute
 
 Rule = Callable[["Batch", Op], Any]
@@ -169,7 +170,7 @@ def rule_of(fn: Any) -> Rule | None:
 
 def scalar_only(fn: Any) -> bool:
     """Whether a function is for Python's numbers alone."""
-    return attribute(fn, "__module__") in ("math", "cmath", "builtins")
+    return module_of(fn) in ("math", "cmath", "builtins")
 
 
 def ndim(x: Any) -> int:
