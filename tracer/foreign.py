@@ -219,7 +219,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             and can_be_iterated(args[-1])
             and not (isinstance(args[-1], HASHED) and fn is not sorted and name != "join")
         ):  # whose items are to be seen before they are compared
-            args = (*args[:-1], list(args[-1]))
+            given = args[-1]
+            args = (*args[:-1], list(given) if fn is sorted or name == "join" else [*iter(given)])
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
         if args and hasattr(fn, "__objclass__"):

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import io
 import types
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +26,7 @@ from . import escape
 from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
-from .frames import referents
+from .frames import items_of, native, referents
 from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
 from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
 from .origins import Origin, Texts, dependent, dependents, joined
@@ -109,8 +108,10 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
     """What to look for text in, one step behind a value."""
     if isinstance(value, dict):
         return (*dict.keys(value), *dict.values(value))
-    if isinstance(value, (list, tuple, set, frozenset, deque, *VIEWS)):
+    if isinstance(value, VIEWS):
         return value
+    if (base := native(kind)) is not None:  # a derived class may have an ``__iter__`` of its own
+        return [x for _, x in items_of(value, base)]
     if is_one_of(kind, BOUND):
         return () if isinstance(value.__self__, (types.ModuleType, type)) else (value.__self__,)
     if kind is functools.partial:

@@ -126,7 +126,9 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
             return number
         return calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
-        return base([*base.__iter__(value)]) if has_length(tracer, site, value) else value
+        if python_special(value, "__array__") is not MISSING:
+            return value
+        return elements(tracer, site, value) if has_length(tracer, site, value) else value
     if base is deque:
         return [*iter(protocols.iterate_object(tracer, site, value))]
     return base.__str__(value) if base is str else value
@@ -280,9 +282,9 @@ def takes_arrays(fn: Any) -> bool:
     """Whether a function makes arrays of its operands."""
     if type(fn) is types.FunctionType and not is_library(fn.__code__.co_filename):
         return False  # the user's own, whatever it is called
-    return type(fn) is np.ufunc or (attribute(fn, "__module__") or "").startswith(
-        ("numpy", "scipy")
-    )
+    if type(fn) is np.ufunc or type(attribute(fn, "__self__")) is np.ufunc:
+        return True
+    return (attribute(fn, "__module__") or "").startswith(("numpy", "scipy"))
 
 
 def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -297,13 +299,21 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
     if inner is not value:
         return inner
     if is_sequence(value) and id(value) not in tracer.single and has_length(tracer, site, value):
-        try:
-            items = list(protocols.iterable(tracer, site, value))
-        except KeyError:  # it is more like a dict
-            tracer.single[id(value)] = value
-        else:
-            return calls.call(tracer, site, np.array, (items,), {})
+        items = elements(tracer, site, value)
+        return items if items is value else calls.call(tracer, site, np.array, (items,), {})
     return value
+
+
+def elements(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A list of the elements of a sequence as NumPy takes them, by iteration; a single object as it is."""
+    try:
+        iterator = protocols.iterator_of(tracer, site, value)
+        return [
+            *protocols.iterate_object(tracer, site, iterator)
+        ]  # which asks the iterator for one
+    except KeyError:  # it is more like a dict
+        tracer.single[id(value)] = value
+        return value
 
 
 MOST_NESTED = 64  # lists in one another; NumPy has no more dimensions than that
@@ -361,7 +371,35 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
     if type(fn) is np.ufunc:  # of a list it makes an array
         return tuple([as_element(tracer, site, x, None) for x in args])
     how = as_operands if attribute(fn, "_implementation") else as_operand
+    place = JOINING.get(fn)
+    if place is not None and len(args) > place and is_object(args[place]):
+        args = (*args[:place], joined(tracer, site, fn, args[place]), *args[place + 1 :])
+    if fn in TWICE:
+        [how(tracer, site, x) for x in args]
     return tuple([how(tracer, site, x) for x in args])
+
+
+TWICE = frozenset((np.dot, np.inner, np.vdot, np.correlate, np.ptp))  # these ask for a type first
+
+# Where the functions that are given a sequence of arrays have it; and how the arrays are taken out of it.
+JOINING = {np.stack: 0, np.vstack: 0, np.hstack: 0, np.concatenate: 0, np.choose: 1}
+BY_NUMBER = frozenset((np.concatenate, np.choose))
+
+
+def joined(tracer: Tracer, site: Site, fn: Any, value: Any) -> list[Any]:
+    """The arrays in an object that stands for a sequence of them, which is asked for those with overrides first."""
+    if fn not in BY_NUMBER and special(value, "__getitem__") is MISSING:
+        fn(slots.blank(value))  # raises what NumPy raises
+    if fn is np.choose:
+        deque(protocols.iterate_object(tracer, site, value), 0)
+    else:
+        tuple(protocols.iterable(tracer, site, value))
+    if fn in BY_NUMBER:
+        numbers = range(protocols.length(tracer, site, value))
+        return [protocols.get_item(tracer, site, value, i) for i in numbers]
+    if fn is np.stack:  # a loop, which does not ask how many there will be
+        return list(deque(protocols.iterate_object(tracer, site, value)))
+    return list(protocols.iterable(tracer, site, value))
 
 
 def has_length(tracer: Tracer, site: Site, value: Any) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
 from . import escape, marks, seals
 from .arrays import is_traced_array, owner_of, refusing, save
@@ -377,8 +378,13 @@ OF_ITEMS = frozenset((math.fsum, math.dist)) | MULTIPLYING
 
 def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
     """An argument of a function of the module ``math``, with the numbers that objects stand for."""
-    if fn in OF_ITEMS and (is_iterable(value) or holds_objects(value)):
-        items = [*iter(iterate_object(tracer, site, value))]
+    if fn in OF_ITEMS and (is_iterable(value) or is_object(value) or holds_objects(value)):
+        if fn is not math.dist:
+            items = [*iter(iterate_object(tracer, site, value))]
+        elif isinstance(value, tuple):  # which it reads by itself
+            items = [*tuple.__iter__(value)]
+        else:
+            items = list(iterable(tracer, site, value))
         return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
     if not is_object(value):
         return value
@@ -496,11 +502,19 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
     if is_read(tracer, value):
         return [*iterate_object(tracer, site, value)]
-    if is_asked(value):
+    if is_asked(value) or is_counted(value):
         return stand_ins.iterable(tracer, site, value)
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
+
+
+def is_counted(value: Any) -> bool:
+    """Whether a container has a length in Python: it is asked for that, even where C code iterates over it."""
+    return python_special(value, "__len__") is not MISSING and not isinstance(value, SETS)
+
+
+SETS = (set, frozenset)  # whose elements C code takes without a question
 
 
 def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
@@ -525,7 +539,7 @@ def reverse(tracer: Tracer, site: Site, value: Any) -> Any:
     if is_read(tracer, value):
         reversed(value)  # raises what plain Python raises
         return reversed(iterable(tracer, site, value))
-    if (
+    if special(value, "__reversed__") is not MISSING or (
         python_special(value, "__getitem__") is MISSING
         and python_special(value, "__len__") is MISSING
     ):
@@ -752,6 +766,14 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         given = operand(value, [])
         if tracer.flats and id(container) in tracer.flats:
             judge_flat(container, index, given)
+            if np.ndim(primal(given)) and not is_single(primal(index), 1):
+                if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
+                    return
+                place = get_item(tracer, site, container, key)
+                many = calls.call(tracer, site, as_many, (value, place), {})
+                if np.size(plain_of(many)) > 1:
+                    many = calls.call(tracer, site, np.reshape, (many, plain_of(place).shape), {})
+                given = operand(many, [])
         write_array_item(container, index, given, site)
         return
     if is_traced_array(container):

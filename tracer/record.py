@@ -28,7 +28,7 @@ from .arrays import (
 from .box import ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native
-from .kinds import attribute, has_dict, is_one_of, isinstance
+from .kinds import attribute, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .session import Tracer, active
@@ -63,14 +63,30 @@ def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> A
         return [operand(x, arrays, path) for x in value]
     if kind is dict:
         return {key: operand(x, arrays, path) for key, x in value.items()}
+    base = native(kind)
+    if any(static(kind, name) is not static(base, name) for name in READING):
+        raise not_read(kind, base)
     # Of another class, which C code reads as its base
-    items = [(key, operand(x, arrays, path)) for key, x in items_of(value, native(kind))]
+    items = [(key, operand(x, arrays, path)) for key, x in items_of(value, base)]
     if isinstance(value, dict):
         return dict(items)
     parts = [x for _, x in items]
     if hasattr(value, "_make"):
         return value._make(parts)
     return tuple(parts) if isinstance(value, tuple) else parts
+
+
+READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a container for its items
+
+
+def not_read(kind: type, base: type) -> TraceError:
+    """The error for a container that may not give C code the items that it has."""
+    from .places import blame, user_site
+
+    return TraceError(
+        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here; "
+        f"pass a {base.__name__} of them"
+    )
 
 
 def itself() -> str:

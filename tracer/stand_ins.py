@@ -93,7 +93,7 @@ class Iterable(StandIn):
 
     @intrinsic
     def __iter__(self) -> Any:
-        return protocols.iterate_object(self.tracer, self.site, self.value)
+        return iter(protocols.iterate_object(self.tracer, self.site, self.value))
 
 
 class Sized(Iterable):

@@ -35,3 +35,58 @@ def test_uses(name, on):
             value, slope = value_and_grad(f)(X)
             assert value == f(X)
             np.testing.assert_allclose(slope, expected, rtol=1e-8, atol=1e-8)
+
+
+WRITES = {
+    "too few": (slice(4), lambda x: [x[0], x[1] * x[0]]),
+    "too many": (slice(2), lambda x: x * x),
+    "none": (slice(2), lambda x: x[:0]),
+    "nowhere": (slice(2, 2), lambda x: x),
+    "as many": (slice(None, None, 2), lambda x: x),
+    "all over": (Ellipsis, lambda x: x),
+    "of two axes": (slice(None), lambda x: np.outer(x[:2], x)),
+    "one": (slice(1, 5), lambda x: x[0]),
+    "one in a list": (slice(1, 5), lambda x: [x[0]]),
+    "an element": (3, lambda x: x[0] * x[1]),
+    "by mask": (np.array([True, False, True, True, False, True]), lambda x: x[:2] * x[1]),
+    "by numbers": ([0, 2, 4, 5], lambda x: (x[0], x[1])),
+    "numbers of two axes": (np.array([[0, 1], [2, 3]]), lambda x: x),
+    "nested": (slice(4), lambda x: [[x[0], x[1]], [x[2], 1.0]]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_take_as_many_numbers_as_they_need(name):
+    index, made = WRITES[name]
+    weights = np.arange(1.0, 7.0).reshape(2, 3)
+
+    def f(x):
+        a = np.outer(x[:2], x) + 1.0
+        a.flat[index] = made(x)
+        return np.sum(a * weights * a)
+
+    for i in range(4):
+        x = np.array([1.0, 2.0, 3.0]) + 0.25 * i
+        value, slope = value_and_grad(f)(x)
+        assert value == f(x)
+        expected = np.array([(f(x + h) - f(x - h)) / 2e-6 for h in np.eye(3) * 1e-6])
+        np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_writes_by_a_mask_that_the_function_computes():
+    def f(x):
+        a = x * x
+        a.flat[x > 1.5] = x[:2]
+        return np.sum(a * np.arange(1.0, 5.0))
+
+    for x in (
+        [1.0, 2.0, 3.0, 4.0],
+        [1.0, 2.5, 3.0, 1.2],
+        [2.0, 2.5, 3.0, 1.2],
+        [3.0, 2.5, 3.0, 1.2],
+    ) * 2:
+        x = np.array(x)
+        value, slope = value_and_grad(f)(x)
+        assert value == f(x)
+        expected = np.array([(f(x + h) - f(x - h)) / 2e-6 for h in np.eye(4) * 1e-6])
+        np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)

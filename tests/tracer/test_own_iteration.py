@@ -1,0 +1,151 @@
+"""Lists, tuples and dicts with methods of their own, given to C code: some of it asks them, some does not."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from helpers import assert_close
+from wengert import jit, value_and_grad
+
+log = []
+
+
+def classes(base):
+    class Iterates(base):
+        def __iter__(self):
+            log.append("iter")
+            for x in base.__iter__(self):
+                yield x * 2.0
+
+    class Counts(base):
+        def __len__(self):
+            log.append("len")
+            return 3
+
+    class Short(base):
+        def __len__(self):
+            log.append("len")
+            return 2
+
+    class Gets(base):
+        def __getitem__(self, key):
+            log.append("get")
+            return base.__getitem__(self, key) * 3.0
+
+    class Reverses(base):
+        def __reversed__(self):
+            log.append("reversed")
+            return iter([7.0, *base.__iter__(self)])
+
+    class All(Iterates, Counts, Gets, Reverses):
+        def __bool__(self):
+            log.append("bool")
+            return False
+
+        def __contains__(self, x):
+            log.append("contains")
+            return True
+
+    return Iterates, Counts, Short, Gets, All
+
+
+def unpacked(v):
+    a, b, *c = v
+    return a * b + sum(c)
+
+
+USES = {
+    "array": lambda v: np.array(v)[1],
+    "nested": lambda v: np.asarray([v, v]).sum(),
+    "sum": lambda v: np.sum(v),
+    "max": lambda v: np.max(v),
+    "reduce": lambda v: np.multiply.reduce(v),
+    "sin": lambda v: np.sin(v)[1],
+    "times": lambda v: (np.array([1.0, 2.0, 3.0]) * v)[2],
+    "dot": lambda v: np.dot(v, v),
+    "stack": lambda v: np.stack(v)[1],
+    "hstack": lambda v: np.hstack(v)[1],
+    "concatenate": lambda v: np.concatenate([v, [1.0]]).sum(),
+    "where": lambda v: np.where([True, False, True], v, 0.0).sum(),
+    "write": lambda v: assigned(v)[2],
+    "reversed": lambda v: next(reversed(v)),
+    "str": lambda v: float(len(str(v)) > 3),
+    "star": lambda v: max([*v]),
+    "arguments": lambda v: max(*v),
+    "unpacked": unpacked,
+    "sets": lambda v: max(set(v)),
+    "sorted": lambda v: sorted(v)[0],
+    "zip": lambda v: sum(a * b for a, b in zip(v, v, strict=False)),
+    "map": lambda v: max(map(math.sin, v)),
+    "tuple": lambda v: tuple(v)[1],
+    "chain": lambda v: max(itertools.chain(v, v)),
+    "folded": lambda v: functools.reduce(lambda a, b: a * b, v),
+    "fsum": lambda v: math.fsum(v),
+    "prod": lambda v: math.prod(v),
+    "dist": lambda v: math.dist(v, [1.0, 1.0, 1.0]),
+    "truth": lambda v: 1.0 if v else 2.0,
+    "contains": lambda v: float(3.0 in v),
+    "slice": lambda v: v[0:1][0] if type(v).__name__ not in ("Gets", "All") else 1.0,
+}
+
+
+def assigned(v):
+    a = np.zeros(3)
+    a[:] = v
+    return a
+
+
+def outcome(f, x):
+    log.clear()
+    result = f(x)
+    return result, list(log)
+
+
+@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize(
+    "kind", [*classes(list)[2:], *classes(tuple)[::4]], ids=lambda x: x.__name__
+)
+def test_what_c_code_asks(kind, name):
+    def f(x):
+        return USES[name](kind((x, x * x, x + 2.0))) * x
+
+    with jit(True):
+        answer = value_and_grad(f)
+        for i in range(4):
+            x = 1.3 + 0.1 * i
+            expected = outcome(f, x)
+            slope = float((f(x + 1e-6) - f(x - 1e-6)) / 2e-6)
+            (value, found), asked = outcome(answer, x)
+            assert (float(value), asked) == (float(expected[0]), expected[1])
+            assert_close(found, slope, tol=1e-4)
+
+
+def test_the_number_of_elements_is_asked_for_by_a_program_too():
+    kind = classes(list)[1]
+
+    def f(x):
+        return sum([*kind([x, x * x])]) + max(list(kind([x])))
+
+    for x in (1.0, 2.0, 3.0, 4.0, 5.0):
+        log.clear()
+        assert value_and_grad(f)(x) == (2 * x + x * x, 2.0 + 2 * x)
+        assert log == ["len", "len"]
+
+
+def test_arrays_in_a_sequence_with_a_way_of_its_own():
+    class Twice(list):
+        def __iter__(self):
+            return iter([2.0 * x for x in list.__iter__(self)])
+
+    def f(x):
+        v = Twice([x, x * x])
+        return np.concatenate(Twice([x, x])).sum() + np.stack(v).sum() + np.choose([0, 1], v).sum()
+
+    x = np.array([1.5, 2.5])
+    for _ in range(4):
+        value, slope = value_and_grad(f)(x)
+        assert value == f(x)
+        assert_close(slope, np.array([4.0, 4.0]) + 4 * x + np.array([1.0, 2 * 2.5]))
