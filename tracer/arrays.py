@@ -99,11 +99,14 @@ def is_traced_array(value: Any) -> bool:
     return (kind is np.ndarray or kind is np.memmap) and value.dtype.kind in "fibuc"
 
 
+dtype_of = vars(np.ndarray)["dtype"].__get__  # whatever the class of an array has to say
+
+
 def is_followed(value: Any) -> bool:
     """Whether an array can travel in a box. One of another class does as an argument, if the class means the same."""
     return (
         isinstance(value, np.ndarray)
-        and value.dtype.kind in "fibuc"
+        and dtype_of(value).kind in "fibuc"
         and means_the_same(type(value))
     )
 

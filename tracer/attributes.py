@@ -342,7 +342,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if (
         name == "__dict__"
         and lies_outside(tracer, obj)
-        and (issubclass(kind, (type, types.ModuleType)) or has_plain_dict(tracer, kind))
+        and (kind in (type, types.ModuleType) or has_plain_dict(tracer, kind))
     ):
         return namespace(tracer, obj)
     if type(kind) is type and kind in PRIVATE:
@@ -679,7 +679,7 @@ def leaf(
         return entry[2]
     if outside or tracer.holder_of(obj) is not None:
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
-        owner = obj.__name__ if named else type(obj).__name__
+        owner = attribute(obj, "__name__") if named else type(obj).__name__
         traced = enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced

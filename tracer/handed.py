@@ -57,7 +57,7 @@ def home_of(fn: Any) -> str:
         return module_of(fn)
     owner = attribute(fn, "__self__")
     if isinstance(owner, types.ModuleType):
-        return owner.__name__
+        return str(attribute(owner, "__name__", ""))
     home = attribute(fn, "__objclass__") or (type(owner) if owner is not None else None)
     found = attribute(fn, "__module__") or getattr(home or type(fn), "__module__", None)
     return found if isinstance(found, str) else ""

@@ -23,7 +23,7 @@ from .depth import depth
 from .effects import effect
 from .escape import watched
 from .frames import MUTABLE
-from .kinds import are_one_of, has, is_one_of, isinstance, own_dict
+from .kinds import are_one_of, has, has_own, is_one_of, isinstance, own_dict
 from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
@@ -562,6 +562,9 @@ def import_from(site: Site, name: str, last: list[Any]) -> Hook:
             return value
         if isinstance(value, ModuleType):
             note_submodule(tracer, site, last, name, value)
+            return value
+        if not has_own(last[0], name):  # its ``__getattr__`` has run, and need not run again
+            tracer.reads.problem(f"{name} is imported, which a module makes when it is asked", site)
             return value
         return attributes.load(tracer, site, last[0], name)
 

@@ -28,6 +28,7 @@ else:
 HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
 IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
+dict_of = vars(type)["__dict__"].__get__
 GetSet, Member = types.GetSetDescriptorType, types.MemberDescriptorType
 HELD = frozenset((GetSet, Member))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
@@ -36,7 +37,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
 def static(cls: type, name: str) -> Any:
     """What a class holds under a name, or MISSING."""
     for base in cls.__mro__ or ():  # a class whose own ``mro`` runs has none yet
-        found = base.__dict__.get(name, MISSING)
+        found = dict_of(base).get(name, MISSING)
         if found is not MISSING:
             return found
     return MISSING
@@ -107,11 +108,11 @@ def own_dict(value: Any) -> Any:
         kind is functools.partial
     ):  # which would get one by being asked, and be taken for another partial then
         return functools.partial.__reduce__(value)[2][3]  # type: ignore[index]
-    found: Any = kind.__dict__.get("__dict__")
+    found: Any = dict_of(kind).get("__dict__")
     if type(found) is GetSet or type(found) is Member:
         return found.__get__(value)
     for base in kind.__mro__:
-        found = base.__dict__.get("__dict__")
+        found = dict_of(base).get("__dict__")
         if type(found) is GetSet or type(found) is Member:
             return found.__get__(value)
     return None

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from . import escape
-from .arrays import current
+from .arrays import current, dtype_of
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native, referents
@@ -228,7 +228,7 @@ def is_text(value: Any, within: tuple[int, ...] = ()) -> bool:
         inside = (*within, id(value))
         parts = dict.values(value) if isinstance(value, dict) else value
         return len(value) > 0 and all(x is None or is_text(x, inside) for x in parts)
-    return isinstance(value, np.ndarray) and value.dtype.kind in "SU"
+    return isinstance(value, np.ndarray) and dtype_of(value).kind in "SU"
 
 
 def is_number(value: Any) -> bool:

@@ -25,7 +25,7 @@ from ..rules.registry import lookup
 from .frames import items_of, native
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
-from .kinds import IMMUTABLE, PROXIES, flags_of, is_one_of, isinstance
+from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, is_one_of, isinstance
 from .kinds import MISSING as MISSING
 from .kinds import static as static
 from .structure import CONTAINERS, is_container
@@ -145,7 +145,7 @@ class Place:
         if self.step in ("root", "global", "cell"):
             return str(self.key)
         if self.step == "constant":
-            return getattr(self.value, "__name__", type(self.value).__name__)
+            return attribute(self.value, "__name__", type(self.value).__name__)
         of = "" if self.parent is None else f" of {self.parent}"
         return f"the {self.step}{of}" if self.key is None else f"the {self.step} {self.key}{of}"
 
@@ -264,7 +264,7 @@ class Reads:
             place.check = "array"
             self.places[id(value)] = place
             if not arrays.is_followed(value):
-                self.problem(f"{place} is a {kind.__name__} of dtype {value.dtype}")
+                self.problem(f"{place} is a {kind.__name__} of dtype {arrays.dtype_of(value)}")
         elif is_one_of(kind, (float, complex)) or isinstance(value, np.generic):
             place.check = "type"
         elif is_frozen(value):

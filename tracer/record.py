@@ -21,6 +21,7 @@ from .arrays import (
     Memory,
     box_array,
     current,
+    dtype_of,
     is_followed,
     is_traced_array,
     save,
@@ -266,7 +267,7 @@ def known(tracer: Tracer, value: Any, site: Site) -> Any:
 
 def describe(value: Any) -> str:
     return (
-        f"{type(value).__name__} of dtype {value.dtype}"
+        f"{type(value).__name__} of dtype {dtype_of(value)}"
         if isinstance(value, np.ndarray)
         else type(value).__name__
     )

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..rules.python_builtins import tied
 from . import frames, places
-from .arrays import is_followed, is_traced_array
+from .arrays import dtype_of, is_followed, is_traced_array
 from .box import BOXES, ArrayBox, Box
 from .holders import hold as keep_text
 from .intrinsic import Intrinsic
@@ -159,12 +159,12 @@ def is_number(value: Any) -> bool:
 
 def holds_numbers(value: Any) -> bool:
     """Whether an array of another class or dtype holds numbers that may have a derivative."""
-    if value.dtype.kind == "O":
+    dtype = dtype_of(value)
+    if dtype.kind == "O":
         return not all(isinstance(x, (str, bytes, int, type(None))) for x in value.flat)
-    names = value.dtype.names
-    if names is not None:
-        return any(value.dtype[name].base.kind in "fcOV" for name in names)
-    return value.dtype.kind in "fc"
+    if dtype.names is not None:
+        return any(dtype[name].base.kind in "fcOV" for name in dtype.names)
+    return dtype.kind in "fc"
 
 
 # ---------------------------------------------------------------------------------- reading behind a seal

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Memory, byte_bounds, current, is_traced_array
+from .arrays import Memory, byte_bounds, current, dtype_of, is_traced_array
 from .box import ArrayBox
 from .kinds import isinstance
 from .seals import Held, hold
@@ -49,7 +49,7 @@ def written(tracer: Tracer, memories: Iterable[Memory]) -> list[Op]:
 
 def enters(tracer: Tracer, value: Any) -> None:
     """A buffer comes in: it may show arrays that are known, and others that come in later."""
-    plain = isinstance(value, np.ndarray) and (value.base is None or value.dtype.kind == "O")
+    plain = isinstance(value, np.ndarray) and (value.base is None or dtype_of(value).kind == "O")
     if plain or id(value) in tracer.readable or id(value) in tracer.holders:
         return
     low, high = bounds(value)

@@ -649,9 +649,9 @@ def seen(check: str | None, value: Any) -> str:
     if check == "value" or value is None or isinstance(value, (bool, int, float, complex)):
         return short(value)
     if isinstance(value, types.ModuleType):
-        return f"the module {value.__name__}"
+        return f"the module {attribute(value, '__name__')}"
     if isinstance(value, type):
-        return f"the class {value.__name__}"
+        return f"the class {attribute(value, '__name__')}"
     if isinstance(value, types.FunctionType):
         code = value.__code__
         return f"the function {value.__name__} ({code.co_filename}:{code.co_firstlineno})"

@@ -1,0 +1,121 @@
+"""What a module, a class or an array is asked for runs code of the user's as often as in plain Python."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from wengert import value_and_grad
+
+log = []
+
+
+class Sub(np.ndarray):
+    @property
+    def shape(self):
+        log.append("shape")
+        return np.ndarray.shape.__get__(self)
+
+    @property
+    def dtype(self):
+        log.append("dtype")
+        return np.ndarray.dtype.__get__(self)
+
+
+class Module(types.ModuleType):
+    def __getattribute__(self, name):
+        log.append(name)
+        return super().__getattribute__(name)
+
+
+class Shown(types.ModuleType):
+    @property
+    def __dict__(self):
+        log.append("dict")
+        return {"a": 4.0}
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        log.append(name)
+        return super().__getattribute__(name)
+
+
+class Asked(metaclass=Meta):
+    a = 2.0
+
+
+array = np.arange(3.0).view(Sub)
+module, shown = Module("module"), Shown("shown")
+module.a = shown.a = 2.0
+lazy = types.ModuleType("lazy_module_of_the_test")
+
+
+def made(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    log.append(name)
+    return 3.0
+
+
+lazy.__getattr__ = made
+
+
+def imported(x):
+    from lazy_module_of_the_test import rate
+
+    return rate * x
+
+
+ASKING = {
+    "shape": lambda x: array.shape[0] * x,
+    "dtype": lambda x: array.dtype.itemsize * x,
+    "size": lambda x: array.size * x,
+    "length": lambda x: len(array) * x,
+    "handed on": lambda x: (lambda a: a.shape[0] * x)(array),
+    "made inside": lambda x: np.arange(3.0).view(Sub).shape[0] * x,
+    "converted": lambda x: np.asarray(array)[1] * x,
+    "an attribute": lambda x: lazy.rate * x,
+    "an import": imported,
+    "of a module": lambda x: module.a * x,
+    "vars of a module": lambda x: vars(module)["a"] * x,
+    "another dict of a module": lambda x: vars(shown)["a"] * x,
+    "vars of a class": lambda x: vars(Asked)["a"] * x,
+    "dict of a class": lambda x: Asked.__dict__["a"] * x,
+}
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_asked_as_often(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lazy_module_of_the_test", lazy)
+    f = ASKING[name]
+    answer = value_and_grad(f)
+    for x in (1.0, 2.0, 3.0, 4.0, 5.0):
+        log.clear()
+        expected, asked = f(x), list(log)
+        log.clear()
+        assert answer(x) == (expected, expected / x)
+        assert log == asked
+
+
+def test_an_argument_is_asked_for_what_the_function_asks():
+    answer = value_and_grad(lambda x, a: x * a.shape[0])
+    for x in (1.0, 2.0, 3.0, 4.0):
+        log.clear()
+        assert answer(x, array)[0] == 3 * x
+        assert log == ["shape"]
+
+
+def test_a_class_whose_class_has_another_dict():
+    class Other(type):
+        @property
+        def __dict__(cls):
+            return {"a": 4.0}
+
+    class Has(metaclass=Other):
+        a = 2.0
+
+    for x in (1.0, 2.0, 3.0, 4.0):
+        f = lambda x: vars(Has)["a"] * x + Has.__dict__["a"]  # noqa: E731
+        assert value_and_grad(f)(x) == (4 * x + 4, 4.0)
