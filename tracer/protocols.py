@@ -378,7 +378,8 @@ OF_ITEMS = frozenset((math.fsum, math.dist)) | MULTIPLYING
 
 def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
     """An argument of a function of the module ``math``, with the numbers that objects stand for."""
-    if fn in OF_ITEMS and (is_iterable(value) or is_object(value) or holds_objects(value)):
+    derived = is_object(value) and isinstance(value, (list, tuple))
+    if fn in OF_ITEMS and (derived or is_iterable(value) or holds_objects(value)):
         if fn is not math.dist:
             items = [*iter(iterate_object(tracer, site, value))]
         elif isinstance(value, tuple):  # which it reads by itself

@@ -40,7 +40,7 @@ def classes(base):
             log.append("reversed")
             return iter([7.0, *base.__iter__(self)])
 
-    class All(Iterates, Counts, Gets, Reverses):
+    class Truth(base):
         def __bool__(self):
             log.append("bool")
             return False
@@ -49,6 +49,13 @@ def classes(base):
             log.append("contains")
             return True
 
+    methods = {
+        name: found
+        for cls in (Iterates, Counts, Gets, Reverses, Truth)
+        for name, found in vars(cls).items()
+        if callable(found)
+    }
+    All = type("All", (base,), methods)  # noqa: N806
     return Iterates, Counts, Short, Gets, All
 
 
