@@ -5,6 +5,7 @@ import math
 import operator
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -309,8 +310,11 @@ class TestNothingToEscape:
         def difference(first, second):
             return look(first - second)
 
-        difference.__module__ = "unittest.case"  # which is not traced
-        look.__module__ = "unittest.case"
+        def as_of_pytest(fn):  # whose functions are not traced
+            scope = vars(sys.modules["_pytest.python"])
+            return types.FunctionType(fn.__code__, scope, fn.__name__, None, fn.__closure__)
+
+        look, difference = as_of_pytest(look), as_of_pytest(difference)
 
         def f(x, s):
             scale[0] = s
