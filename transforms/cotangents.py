@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer import calls, places
+from ..tracer.arrays import is_followed
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
@@ -143,13 +144,13 @@ def refuse_sealed_between(
 def type_of(value: Any) -> str:
     value = value.value if is_one_of(type(value), BOXES) else value
     length = f" of length {len(value)}" if isinstance(value, (list, tuple, dict)) else ""
-    return f"{type_name(value)}{length}"
+    return f"{type(value).__name__ if length else type_name(value)}{length}"
 
 
 def fitted(value: Any, dy: Any, path: str) -> Any:
     """A cotangent for a leaf with this value, in the leaf's dtype."""
     plain = dy.value if is_one_of(type(dy), BOXES) else dy
-    if not isinstance(plain, (int, float, complex, np.ndarray, np.generic)):
+    if not is_followed(plain) and not is_number(plain):
         raise CotangentError(f"{path} must be {article(value)}, not {type_of(dy)}")
     if np.shape(plain) != np.shape(value):
         raise CotangentError(
@@ -164,6 +165,12 @@ def fitted(value: Any, dy: Any, path: str) -> Any:
     if isinstance(value, np.generic):
         return value.dtype.type(plain)
     return complex(plain) if isinstance(value, complex) else float(plain)  # type: ignore[arg-type]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex, np.number, np.bool_)) and not isinstance(
+        value, np.timedelta64
+    )
 
 
 def article(value: Any) -> str:

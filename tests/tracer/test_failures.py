@@ -253,6 +253,10 @@ Z = np.zeros
         (lambda x: (x, [x, {"a": V * x}]), [1.0, (1.0,), (1.0, [1.0]), (1.0, [1.0, {"b": V}])]),
         (lambda x: (x, [x, {"a": V * x}]), [[1.0, [1.0, {"a": V}]], (1.0, (1.0, {"a": V}))]),
         (lambda x: {"a": x, "b": x}, [{"a": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}, [1.0, 1.0]]),
+        (
+            lambda x: V * x,
+            [V.astype(object), V.astype(str), V.astype("m8[s]"), np.ma.array(V)],
+        ),
         (lambda x: [x, "text", None], [[1.0, 2.0, None], [1.0, None, 3.0]]),
     ],
 )
