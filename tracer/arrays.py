@@ -506,6 +506,14 @@ def refusing(array: Any) -> Any:
     return copy
 
 
+def phantom(array: np.ndarray) -> np.ndarray:
+    """What takes a write as an array does, and raises what it raises, whatever its size: all of it is one element."""
+    room = np.zeros(1, array.dtype)
+    found: np.ndarray = np.ndarray(array.shape, array.dtype, room, strides=(0,) * array.ndim)
+    found.flags.writeable = array.flags.writeable
+    return found
+
+
 def window_of(box: ArrayBox) -> tuple[ArrayBox, Any] | None:
     """For a window, or a view of one: the array that it is a window of, and the numbers of its elements there."""
     steps: list[Any] = []

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots, through
-from .arrays import refusing, write_all
+from .arrays import phantom, refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, note_captured, remember
 from .box import ArrayBox, Box
@@ -508,12 +508,12 @@ def first_name(fn: Any) -> str:
 
 
 def judge(fn: Any, target: ArrayBox, args: Any, kwargs: Any) -> None:
-    """Raise what NumPy raises about a write, which it makes to a copy. A mutator's equivalent may allow more."""
+    """Raise what NumPy raises about a write, which is made to nothing. A mutator's equivalent may allow more."""
     if type(attribute(fn, "__self__")) is np.ufunc and target.value.flags.writeable:
         return  # add.at and its like, which are as strict and stand in loops
 
     def given(x: Any) -> Any:
-        return refusing(target.value) if x is target else primal(operand(x, []))
+        return phantom(target.value) if x is target else primal(operand(x, []))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the write itself will warn

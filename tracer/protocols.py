@@ -26,7 +26,7 @@ import numpy as np
 from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
 from . import escape, marks, seals
-from .arrays import is_traced_array, owner_of, refusing, save
+from .arrays import is_traced_array, owner_of, phantom, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
 from .box import BOXES, ArrayBox, Box, lost
@@ -749,7 +749,7 @@ def judge_flat(box: ArrayBox, index: Any, value: Any) -> None:
     """Raise what NumPy raises about ``array.flat[index] = value``: it is other than what it raises for an array."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the write itself will warn
-        refusing(box.value).flat[primal(index)] = primal(value)
+        phantom(box.value).flat[primal(index)] = primal(value)
 
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:

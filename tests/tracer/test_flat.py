@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from wengert import jit, value_and_grad
+from wengert.tracer.arrays import phantom
 
 X = np.array([[2.0, 1.0], [1.0, 3.0]])
 USES = {
@@ -90,3 +91,79 @@ def test_writes_by_a_mask_that_the_function_computes():
         assert value == f(x)
         expected = np.array([(f(x + h) - f(x - h)) / 2e-6 for h in np.eye(4) * 1e-6])
         np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
+
+
+# -------------------------------------------------------------------------------- what judges a write
+
+
+def read_only():
+    array = np.zeros(6)
+    array.flags.writeable = False
+    return array
+
+
+TARGETS = {
+    "row": np.zeros(6),
+    "complex": np.zeros((2, 3), complex),
+    "columns": np.zeros((3, 2), order="F"),
+    "steps": np.zeros(12)[::2],
+    "integers": np.zeros(6, int),
+    "number": np.zeros(()),
+    "empty": np.zeros((0, 3)),
+    "read-only": read_only(),
+}
+PLACES = [
+    0,
+    -1,
+    5,
+    100,
+    1.0,
+    "x",
+    ...,
+    slice(0, 2),
+    [0, 1],
+    [100],
+    [True] * 6,
+    (0, 1),
+    [[0, 1], [1, 0]],
+]
+VALUES = [1.0, 1j, [1.0, 2.0], np.ones((2, 3)), np.ones(7), [], "a", None, [[1], [2, 3]]]
+
+
+def put_flat(array, place, value):
+    array.flat[place] = value
+
+
+JUDGED = {
+    "flat": put_flat,
+    "put": lambda a, place, value: np.put(a, place, value),
+    "clip": lambda a, place, value: np.put(a, place, value, mode="clip"),
+    "place": lambda a, place, value: np.place(a, place, value),
+    "putmask": lambda a, place, value: np.putmask(a, place, value),
+    "copyto": lambda a, place, value: np.copyto(a, value, where=place),
+    "fill": lambda a, place, value: a.fill(value),
+    "diagonal": lambda a, place, value: np.fill_diagonal(a, value),
+    "sort": lambda a, place, value: a.sort(axis=place),
+    "partition": lambda a, place, value: a.partition(place),
+}
+
+
+def raised(write, array, place, value):
+    try:
+        write(array, place, value)
+    except Exception as error:
+        return type(error), str(error)
+    return None
+
+
+@pytest.mark.parametrize("write", JUDGED.values(), ids=JUDGED)
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.filterwarnings("ignore")
+def test_what_judges_a_write_raises_what_the_array_does(target, write):
+    judge = phantom(target)
+    assert judge.base.nbytes == target.itemsize
+    for place in PLACES:
+        for value in VALUES:
+            array = target.copy()
+            array.flags.writeable = target.flags.writeable
+            assert raised(write, judge, place, value) == raised(write, array, place, value)
