@@ -358,6 +358,8 @@ def admit(
             sights.watch(tracer, value, name)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
         return found
+    if role == "outside" and isinstance(value, shown.SHOWING):
+        shown.enters(tracer, value)
     if (
         is_one_of(kind, ATOMS)
         or isinstance(value, (type, BaseException, np.generic))
@@ -366,8 +368,6 @@ def admit(
         return value, FIXED
     if role == "outside":
         stay_outside(tracer, value)
-        if isinstance(value, SHOWING):
-            shown.enters(tracer, value)
         return value, FIXED
     if isinstance(value, COLLECTIONS) and not isinstance(value, set):
         return admit_collection(tracer, value, name, role, place)
@@ -390,7 +390,6 @@ def factory_of(tracer: Tracer, value: Any) -> Any:
 
 
 OUTSIDE = frozenset(("outside", "captured"))
-SHOWING = (memoryview, np.ndarray)
 
 
 def stay_outside(tracer: Tracer, value: Any) -> None:

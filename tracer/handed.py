@@ -33,11 +33,11 @@ from .places import blame, module_of
 from .record import append, has_box
 from .seals import Held
 from .session import Tracer
+from .shown import C_DATA
 from .structure import is_container
 from .tape import Op, Site, fn_name, ops_in
 
 FOREIGN_FUNCTION: type = ctypes.CFUNCTYPE(None).__mro__[1]
-C_DATA: type = ctypes.c_int.__mro__[2]
 
 NUMPY_WRITERS = frozenset(
     "shuffle setfield byteswap resize itemset fill sort partition put copyto place putmask fill_diagonal at "

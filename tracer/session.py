@@ -189,6 +189,10 @@ class Tracer:
 
             self.tape.lent.append(memory)
             lent_by(self, box)
+        elif (
+            getattr(owner, "base", None) is not None
+        ):  # a capsule, behind which another array may lie
+            self.tape.lent.append(memory)
         if op.role == "outside":
             self.arrays[id(value)] = box
         return box

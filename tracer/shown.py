@@ -7,6 +7,7 @@ shows   of a thing: arrays lie in memory that can be read through it, and perhap
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -19,6 +20,10 @@ from .kinds import isinstance
 from .seals import Held, hold
 from .session import Tracer
 from .tape import Op
+
+# The class of all data of ctypes, and what shows memory that may be that of arrays.
+C_DATA: type = ctypes.c_int.__mro__[2]
+SHOWING = (memoryview, np.ndarray, np.void, C_DATA)
 
 
 def holders(arrays: Iterable[ArrayBox]) -> list[int]:

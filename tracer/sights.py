@@ -14,13 +14,13 @@ import itertools
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from . import seals, through
-from .arrays import current, is_traced_array
+from .arrays import byte_bounds
 from .box import BOXES
 from .kinds import attribute, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
@@ -30,11 +30,10 @@ from .structure import is_container
 from .tape import Op, Site, ops_in
 
 SIGHTS = frozenset((*seals.VIEWS, types.MappingProxyType, types.CellType))
-BUFFERS = (memoryview, np.flatiter)
+BUFFERS = (memoryview, np.flatiter, np.nditer)
 # Weak proxies, which pass on what they are asked for.
 PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
-MOST = 1000  # objects to look at behind a window
-FEW = 100  # items of a container there
+MOST = 20_000  # things to look at behind a window
 
 
 def entered(tracer: Tracer, value: Any, name: str, seal: Any) -> Any:
@@ -129,104 +128,196 @@ class Shown:
 
     def __init__(self, tracer: Tracer, window: Any) -> None:
         self.tracer, self.window = tracer, window
-        self.at = 0  # how much of the tape has been looked through
+        self.at = self.written = (
+            0  # how much of the tape has been looked through, and of its writes to arrays
+        )
         self.known: list[Op] = []
 
     def __call__(self) -> list[Op]:
-        start, self.at = self.at, len(self.tracer.tape.ops)
+        tape = self.tracer.tape
+        start, self.at = self.at, len(tape.ops)
+        before, self.written = self.written, tape.written
         # An array that an iterator gives is known to the run, but what shows the items of one gives plain numbers.
-        if is_one_of(type(self.window), WINDOWS) or self.has_effects(start):
-            self.known = [x for y in behind(self.window) for x in put_there(self.tracer, y)]
+        if (
+            is_one_of(type(self.window), WINDOWS)
+            or tape.written != before
+            or any(op.kind == "effect" for op in itertools.islice(tape.ops, start, None))
+        ):
+            self.known = shown(self.tracer, self.window)
         return self.known
 
-    def has_effects(self, start: int) -> bool:
-        return any(
-            op.kind == "effect" for op in itertools.islice(self.tracer.tape.ops, start, None)
-        )
+
+def shown(tracer: Tracer, window: Any) -> list[Op]:
+    """The ops of what the run has put into what can be reached from a window; all, where that is more than a few."""
+    put = Put(tracer)
+    if not put.ops:
+        return []
+    found: list[Op] = []
+    seen = 0
+    for x in behind(window):
+        found += put.into(x)
+        seen += 1
+        if seen > MOST:
+            return put.ops
+    return found
+
+
+class Put:
+    """What the run has put outside by now, as far as it may have a derivative."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        def moving(value: Any) -> list[Op]:
+            return [op for op in ops_in([operand(value, [])]) if tracer.dependence.has(op)]
+
+        self.named: dict[int, dict[Any, list[Op]]] = {}  # by owner and name
+        for (owner, name), entry in tracer.overlay.items():
+            if ops := moving(entry[2]):
+                self.named.setdefault(owner, {})[name] = ops
+        self.items: dict[int, list[Op]] = {}  # by container
+        for key, (_, shadow) in tracer.shadows.items():
+            if ops := moving(border.items_of(shadow)):
+                self.items[key] = ops
+        self.memories: list[tuple[int, int, list[Op]]] = []  # by addresses
+        for memory in {id(x): x for x in tracer.memories.values()}.values():
+            if ops := memories.written(tracer, [memory]):
+                for box in memory.boxes:
+                    self.memories.append((*byte_bounds(box.value), ops))
+        by_name = [ops for names in self.named.values() for ops in names.values()]
+        in_memory = [ops for *_, ops in self.memories]
+        self.ops = [
+            *dict.fromkeys(x for ops in (*by_name, *self.items.values(), *in_memory) for x in ops)
+        ]
+
+    def into(self, x: Any) -> list[Op]:
+        """What was put into one thing."""
+        found: list[Op] = []
+        if isinstance(x, Scope):
+            names = self.named.get(id(x.names), {})
+            for name in x.wanted if names else ():
+                found += names.get(name, ())
+            return found
+        for ops in self.named.get(id(x), {}).values():
+            found += ops
+        found += self.items.get(id(x), ())
+        if self.memories and not is_container(x):
+            low, high = addresses(x)
+            for start, end, ops in self.memories:
+                found += ops if start < high and low < end else ()
+        return found
+
+
+class Scope:
+    """The names of a module that some code asks for."""
+
+    __slots__ = ("names", "wanted")
+
+    def __init__(self, names: dict[str, Any], wanted: tuple[str, ...]) -> None:
+        self.names, self.wanted = names, wanted
+
+
+def addresses(value: Any) -> tuple[int, int]:
+    """Where the memory of an array, or of something else that has a buffer, begins and ends."""
+    if not isinstance(value, np.ndarray):
+        try:
+            value = memoryview(value)
+        except (TypeError, ValueError, BufferError):
+            return 0, 0
+    return memories.bounds(value)
 
 
 def is_changeable(value: Any) -> bool:
-    return is_container(value) or is_traced_array(value) or isinstance(value, CODED)
-
-
-def put_there(tracer: Tracer, shown: Any) -> list[Op]:
-    """What the run has put into a container or an array outside."""
-    if (box := tracer.arrays.get(id(shown))) is not None:
-        return [current(box)]
-    known = tracer.shadows.get(id(shown))
-    if known is not None:
-        return list(ops_in([operand(border.items_of(known[1]), [])]))
-    if isinstance(shown, CODED):
-        code, scope = code_of(shown)
-        names: Any = code.co_names
-        owner = id(scope)
-    else:
-        names, owner = own_dict(shown) or (), id(shown)
-    entries = [tracer.overlay.get((owner, name)) for name in names]
-    return list(ops_in([operand([x[2] for x in entries if x is not None], [])]))
-
-
-CODED = (types.GeneratorType, types.FunctionType)
-
-
-def code_of(value: Any) -> tuple[types.CodeType, dict[str, Any]]:
-    """The code of a function or a generator, and its globals."""
-    if isinstance(value, types.FunctionType):
-        return value.__code__, value.__globals__
-    frame = value.gi_frame
-    return value.gi_code, {} if frame is None else frame.f_globals
+    return (
+        is_container(value) or isinstance(value, (np.ndarray, Scope)) or addresses(value) != (0, 0)
+    )
 
 
 def behind(window: Any) -> Iterator[Any]:
     """What can be reached from a window."""
     todo, seen = [window], {id(window): window}
-    while todo and len(seen) < MOST:
+    while todo:
         x = todo.pop()
         yield x
         for y in within(x):
-            if (
-                id(y) not in seen
-                and not is_one_of(type(y), PLAIN)
-                and not is_one_of(type(y), BOXES)
-            ):
+            if not (id(y) in seen or is_one_of(type(y), PLAIN) or is_flat(y)):
                 seen[id(y)] = y
                 todo.append(y)
 
 
-PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), type, types.ModuleType))
+PLAIN = frozenset((int, float, complex, str, bytes, bool, type(None), types.CodeType, *BOXES))
+CODED = (types.GeneratorType, types.FunctionType)
 
 
-def within(x: Any) -> Any:
+def is_flat(x: Any) -> bool:
+    """Whether something is a tuple of numbers and the like, which the collector of garbage has noticed."""
+    return type(x) is tuple and not gc.is_tracked(x)
+
+
+def within(x: Any) -> Iterable[Any]:
     """What can be reached from something in one step."""
-    if is_one_of(type(x), PROXIES):
+    kind = type(x)
+    if is_one_of(kind, PROXIES) or isinstance(x, weakref.ref):
         try:
-            return (meant(x),)
+            return (x(),) if isinstance(x, weakref.ref) else (meant(x),)
         except ReferenceError:  # it is gone
             return ()
+    if isinstance(x, CODED):
+        from .remembered import names_in
+
+        code, scope = code_of(x)
+        wanted = names_in(code)
+        return (Scope(scope, wanted), *variables(x))
+    if isinstance(x, Scope):
+        values = [x.names[name] for name in x.wanted if name in x.names]
+        modules = [y for y in values if isinstance(y, types.ModuleType)]
+        return (
+            *[Scope(own_dict(y), x.wanted) for y in modules if not is_library(y.__name__)],
+            *[y for y in values if not isinstance(y, types.ModuleType)],
+        )
+    if isinstance(x, types.ModuleType):
+        return () if is_library(x.__name__) else (Scope(own_dict(x), tuple(own_dict(x))),)
+    if isinstance(x, type):
+        own = not is_library(x.__module__) and x.__flags__ & HEAP_TYPE
+        return (*x.__mro__, *own_dict(x).values()) if own else ()
     if isinstance(x, memoryview):
         return (x.obj,)
     if isinstance(x, np.flatiter):
         return (x.base,)
-    if is_container(x):  # what an iterator gives of a long one is let in as it comes
-        if len(x) > FEW:
-            return ()
-        return tuple(x.values()) if isinstance(x, dict) else tuple(x)
-    if isinstance(x, CODED):
-        code, scope = code_of(x)
-        return (*variables(x), *[scope[name] for name in code.co_names if name in scope])
-    if isinstance(x, (types.MethodType, types.BuiltinFunctionType)):
-        return (x.__self__, attribute(x, "__func__"))
-    if seals.is_iterator(x) or is_one_of(type(x), seals.VIEWS):
-        return gc.get_referents(x)
-    return tuple((own_dict(x) or {}).values()) if type(x).__flags__ & HEAP_TYPE else ()
+    if isinstance(x, np.nditer):
+        return x.operands
+    if isinstance(x, np.ndarray) and x.dtype.kind == "O":
+        return x.ravel().tolist()
+    return gc.get_referents(x)
+
+
+def is_library(module: Any) -> bool:
+    """Whether a module is known to hold nothing that a run writes to."""
+    root = str(module).partition(".")[0]
+    return root in sys.stdlib_module_names or root in LIBRARIES
+
+
+LIBRARIES = frozenset(("numpy", "scipy", "wengert"))
+
+
+def code_of(value: Any) -> tuple[types.CodeType, dict[str, Any]]:
+    """The code of a function or a generator, and its globals."""
+    if isinstance(value, types.FunctionType):
+        from .remembered import own_code
+
+        return own_code(value), value.__globals__
+    frame = value.gi_frame
+    return value.gi_code, {} if frame is None else frame.f_globals
 
 
 def variables(value: Any) -> tuple[Any, ...]:
     """What the variables of a function or a generator hold."""
+    if is_library(getattr(value, "__module__", "")):
+        return ()
     if isinstance(value, types.FunctionType):
-        return (*map(through.contents, value.__closure__ or ()), *(value.__defaults__ or ()))
+        cells = map(through.contents, value.__closure__ or ())
+        return (*cells, value.__defaults__, value.__kwdefaults__, own_dict(value))
     frame = value.gi_frame
     return () if frame is None else (*frame.f_locals.values(), value.gi_yieldfrom)
 
 
 from . import attributes, border, calls  # noqa: E402  (these and this module need each other)
+from . import shown as memories  # noqa: E402

@@ -76,6 +76,10 @@ L = [1.] * 100; P = map(abs, L) -> return sum(itertools.islice(P, 3)) * x
 L = [1.]; P = (v for v in [1., 2., 3.] * 9) -> L[0] = x * 2; return next(P) * x * L[0]
 A = np.ones(3); P = memoryview(A) -> return P[1] * x
 A = np.ones(3); P = A.flat -> return P[1] * x
+L = [Thing(1.) for _ in range(500)]; Q = []; P = (v.v for v in L) -> Q.append(x); return next(P) * x
+A = np.ones(3); Q = np.from_dlpack(A) -> A[1] = x * 2; return Q[1] * x
+A = np.ones(3); Q = np.from_dlpack(A) -> Q[0]; A[1] = x * 2; return Q[1] * x
+A = np.ones(3); Q = np.from_dlpack(A) -> Q[1] = x * 2; return A[1] * x
 """
 
 # Where it cannot be.
@@ -98,16 +102,57 @@ A = np.zeros(3); P = proxy(A) -> A[1] = x * 2; return P[1] * x
 S = {1.}; P = proxy(S) -> S.clear(); S.add(x); return sum(P) * x
 s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P[0] * x
 s = Thing(1.); P = proxy(s) -> s.v = x * 2; return next(iter(P)) * x
+L = [Thing(1.) for _ in range(500)]; P = (L[400].v for _ in range(9)) -> L[400].v = x * 2; return next(P) * x
+L = [[Thing(1.)] * 90 for _ in range(90)]; P = map(lambda i: L[i][7].v, range(9)) -> L[3][7].v = x; return sum(P) * x
+L = [Thing(1.) for _ in range(50_000)]; P = (L[9].v for _ in range(9)) -> L[9].v = x * 2; return next(P) * x
+D = dict(enumerate(map(Thing, [1.] * 500))); P = map(lambda i: D[i].v, [9]) -> D[9].v = x; return next(P) * x
+s = Slotted(Slotted(1.)); P = (s.v.v for _ in range(9)) -> s.v.v = x * 2; return next(P) * x
+P = (Thing.w for _ in range(9)) -> Thing.w = x * 2; return next(P) * x
+s = Thing(1.); P = (s.w for _ in range(9)) -> Thing.w = x * 2; return next(P) * x
+s = Thing(1.); P = (v.last for v in [s] * 9) -> s.v = x * 2; return next(P) * x
+s = Thing(1.); P = map(lambda v: v, s.forever()) -> s.v = x * 2; return next(P) * x
+M.w = 1.; P = (M.w for _ in range(9)) -> M.w = x * 2; return next(P) * x
+M.a = np.zeros(3); P = (M.a[1] for _ in range(9)) -> M.a[1] = x * 2; return next(P) * x
+s = Thing(1.); P = (f() for f in [lambda: (lambda: s.v)()] * 9) -> s.v = x * 2; return next(P) * x
+g = lambda: g.w; g.w = 1.; P = (g() for _ in range(9)) -> g.w = x * 2; return next(P) * x
+s = Thing(1.); r = weakref.ref(s); P = (r().v for _ in range(9)) -> s.v = x * 2; return next(P) * x
+s = Thing(1.); O = np.array([s, s]); P = (O[1].v for _ in range(9)) -> s.v = x * 2; return next(P) * x
+A = np.zeros(3); Q = A[1:]; P = memoryview(Q) -> A[1] = x * 2; return P[0] * x
+A = np.zeros(3); Q = A[1:]; P = Q.flat -> A[1] = x * 2; return P[0] * x
+A = np.zeros(3); Q = A[1:]; P = iter(Q) -> A[1] = x * 2; return next(P) * x
+A = np.zeros(3); Q = A[1:]; P = map(float, Q) -> A[1] = x * 2; return next(P) * x
+A = np.zeros(3); Q = A[1:]; P = np.nditer(Q) -> A[1] = x * 2; return float(next(P)) * x
+A = np.zeros(3); Q = [A[i:] for i in range(500)]; P = (Q[1][0] for _ in range(9)) -> A[1] = x * 2; return next(P) * x
+A = np.zeros(3); Q = memoryview(A); P = map(lambda i: Q[i], [1]) -> A[1] = x * 2; return next(P) * x
+A = np.zeros(3); Q = np.from_dlpack(A); P = (Q[1] for _ in range(9)) -> A[1] = x * 2; return next(P) * x
+Q = array.array("d", [1.] * 3); A = np.frombuffer(Q); P = (Q[1] for _ in range(9)) -> A[1] = x * 2; return next(P) * x
+A = np.zeros(1); Q = ctypes.c_double.from_buffer(A); P = (Q.value for _ in range(9)) -> A[0] = x; return next(P) * x
+R = np.zeros(3, "f8,f8"); A = R["f0"]; P = (R[1][0] for _ in range(9)) -> A[1] = x * 2; return next(P) * x
+"""
+
+# Where the message names what was read by its class.
+BUFFERS = """
+A = np.zeros(3); P = (ctypes.c_double * 3).from_buffer(A) -> A[1] = x * 2; return P[1] * x
+R = np.zeros(3, "f8,f8"); A = R["f0"]; P = R[1] -> A[1] = x * 2; return P["f0"] * x
 """
 
 WORLD = """
-import collections, functools, itertools, types
+import array, collections, ctypes, functools, itertools, types, weakref
 import numpy as np
 from weakref import proxy
 class Thing:
+    w = 1.
     def __init__(self, v): self.v = v
+    @property
+    def last(self): return self.v
+    def forever(self):
+        while True: yield self.v
     def __getitem__(self, key): return self.v
     def __iter__(self): return iter([self.v])
+class Slotted:
+    __slots__ = ("v",)
+    def __init__(self, v): self.v = v
+M = types.ModuleType("other")
 """
 
 
@@ -165,6 +210,13 @@ def test_views_kept_outside_show_what_the_run_has(row):
 def test_what_cannot_be_followed_through_a_window_is_refused(row):
     for _ in range(4):
         with pytest.raises(WengertError, match="in (f|<listcomp>) .*what P, a"):
+            value_and_grad(world(row)["f"])(1.3)
+
+
+@pytest.mark.parametrize("row", rows(BUFFERS))
+def test_what_cannot_be_followed_through_a_buffer_is_refused(row):
+    for _ in range(4):
+        with pytest.raises(WengertError, match="in f .*what a "):
             value_and_grad(world(row)["f"])(1.3)
 
 
