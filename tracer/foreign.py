@@ -39,6 +39,7 @@ from .marks import (
     failed,
     follow,
     found,
+    in_file,
     is_bearer,
     is_text,
     keep,
@@ -350,6 +351,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     asked = (fn, given, kwargs)
     texts = len(tracer.texts.drawn)
     origin = found(tracer, asked) if texts else None
+    if tracer.texts.files and fn is np.fromfile:
+        origin = in_file(tracer, args) or origin
     passing: list[Origin] = []  # of text that the function is, or will be, given one by one
     if type(fn) is not calls.FunctionType and any(map(is_generator, args)):
         args = tuple([passed(x, passing) if is_generator(x) else x for x in args])

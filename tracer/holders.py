@@ -45,7 +45,7 @@ NAMING = frozenset(("posix", "nt", "_socket", "_imp", "_posixsubprocess", "fcntl
 OPENING = frozenset((open, io.open_code, io.FileIO))
 LOOKING = (re.Pattern, re.Match, struct.Struct)
 # Python functions that are run as they are, and make numbers of text.
-READING = frozenset("re ast tokenize locale pickle codecs pprint encodings".split())
+READING = frozenset("re ast tokenize locale pickle codecs pprint encodings traceback".split())
 
 # What holds no text, whatever it is.
 SILENT = frozenset(
@@ -73,7 +73,12 @@ def hold(texts: Texts, value: Any, origin: Origin) -> None:
 
 def path_of(value: Any) -> str | None:
     """The name of the file that a file object writes to or reads, if it has one."""
-    name = getattr(value, "name", None) if isinstance(value, io.IOBase) else None
+    return path_named(getattr(value, "name", None)) if isinstance(value, io.IOBase) else None
+
+
+def path_named(name: Any) -> str | None:
+    """The whole name of the file that a string, or what stands for one, names."""
+    name = name.value if type(name) in PRIVATE else name
     if not isinstance(name, (str, bytes, os.PathLike)):
         return None
     return os.path.realpath(os.fsdecode(name))

@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import functools
 import io
+import logging
+import pathlib
+import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -27,13 +30,23 @@ from .arrays import current, dtype_of
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native, referents
-from .holders import SILENT, gives_nothing, held, hold, hold_all, is_known, is_naming, may_hold
+from .holders import (
+    SILENT,
+    gives_nothing,
+    held,
+    hold,
+    hold_all,
+    is_known,
+    is_naming,
+    may_hold,
+    path_named,
+)
 from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
 from .origins import Origin, Texts, dependent, dependents, joined
 from .places import blame
 from .structure import attributes, is_container, is_namedtuple
 from .tape import Site, append, fn_name
-from .text import PRIVATE, TEXTS, bare, wrapped
+from .text import PRIVATE, STRINGS, TEXTS, bare, wrapped
 
 QUIET = SILENT | BOXES
 BOUND = frozenset((types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType))
@@ -62,6 +75,17 @@ def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
         origins += [Origin(current(x) if type(x) is ArrayBox else x.op, place) for x in boxes]
         tracer.texts.drawn.append(origins[-1])
     return joined(origins) if origins else None
+
+
+def in_file(tracer: Any, args: Any) -> Origin | None:
+    """The origin of the text in a file that a function in C is given the name of, to read it."""
+    origins = [tracer.texts.files[x] for x in paths(args) if x in tracer.texts.files]
+    return joined(origins) if origins else None
+
+
+def paths(values: Any) -> list[str]:
+    """The names of files among values."""
+    return [path_named(x) or "" for x in values if isinstance(x, (*STRINGS, pathlib.PurePath))]
 
 
 def is_bearer(tracer: Any, value: Any) -> bool:
@@ -122,8 +146,9 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
         return referents(value)
     if not deep or isinstance(value, (type, np.ndarray, np.generic)):
         return ()
-    parts = [value.args] if isinstance(value, BaseException) else []
-    for name, x in attributes(value).items():
+    parts: list[Any] = []
+    members = {"args": value.args} if isinstance(value, BaseException) else {}
+    for name, x in {**attributes(value), **members}.items():
         entry = tracer.overlay.get((id(value), name))
         parts.append(x if entry is None or entry[1] is not x else entry[2])
     return parts
@@ -307,6 +332,8 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
     owner = attribute(fn, "__self__")
     if owner is None and args and hasattr(fn, "__objclass__"):
         owner, args = args[0], args[1:]
+    if type(owner) in BOXES:  # an array, which writes itself to a file of this name
+        tracer.texts.files |= dict.fromkeys(paths(args), origin)
     if not (gives_nothing(fn, value) or value is owner):
         return
     given = (owner, *args, *kwargs.values())
@@ -318,15 +345,24 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
 
 def files(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> list[Any]:
     """What a Python function that is not traced may write to: files behind its arguments, such as a logger's."""
-    reached = {id(given): given, 0: fn.__globals__.get("root")}  # the logger of ``logging`` itself
+    return [x for x in reachable(tracer, fn, given) if isinstance(x, io.IOBase)]
+
+
+def reachable(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> Iterator[Any]:
+    """What is behind the arguments of a function; one of ``logging`` also finds what its globals hold."""
+    loggers = [fn.__globals__.get(name) for name in ("root", "lastResort", "_logRecordFactory")]
+    reached = {id(x): x for x in (given, *loggers, sys.stderr)}
     todo = list(reached.values())
     while todo and len(reached) < MOST_REACHED:
         x = todo.pop(0)
-        if not is_one_of(type(x), SILENT) and not is_one_of(type(x), PRIVATE):
+        kind = type(x)
+        if not (
+            is_one_of(kind, SILENT) or is_one_of(kind, PRIVATE) or isinstance(x, logging.Manager)
+        ):
             new = [y for y in inside(tracer, x, type(x), True) if id(y) not in reached]
             reached |= {id(y): y for y in new}
             todo += new
-    return [x for x in reached.values() if isinstance(x, io.IOBase)]
+    yield from reached.values()
 
 
 def failed(tracer: Any, site: Site, fn: Any, asked: Any, error: BaseException) -> None:

@@ -46,6 +46,7 @@ import sys
 import tempfile
 import textwrap
 import time
+import traceback
 import types
 import unicodedata
 import urllib.parse
@@ -1195,3 +1196,55 @@ def test_an_integer_that_is_an_argument_may_be_a_seed(name, on):
 def test_a_number_with_a_derivative_is_no_seed(seed):
     with pytest.raises(TraceError, match="in seed"):
         grad(lambda x: random.Random(seed(x)).random() * x)(1.5)
+
+
+def by_name(x, path):
+    np.array([x, x]).tofile(path)
+    return np.fromfile(path)[1] * x
+
+
+def by_path(x, path):
+    np.array([x, x]).tofile(pathlib.Path(path))
+    return np.fromfile(pathlib.Path(path))[1] * x
+
+
+def dumped(x, path):
+    np.array([x]).dump(path)
+    with open(path, "rb") as file:
+        return pickle.load(file)[0] * x
+
+
+def printed(x, path):
+    with open(path, "w") as file:
+        file.write(str(x))
+    return np.fromfile(path, sep=" ")[0] * x
+
+
+@pytest.mark.parametrize("f", [by_name, by_path, dumped, printed])
+def test_a_file_is_followed_by_its_name_alone(f, tmp_path):
+    path = str(tmp_path / "numbers")
+    for x in (1.5, 2.5, 3.5, 1.5):
+        with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+            grad(f)(x, path)
+    np.array([2.0, 4.0]).tofile(path)
+    for x in (1.5, 2.5, 3.5, 1.5):
+        assert grad(lambda x: np.fromfile(path)[1] * x)(x) == 4.0
+
+
+SAID = {
+    "format_exception_only": lambda e: "".join(traceback.format_exception_only(e)),
+    "format_exception": lambda e: traceback.format_exception(e)[-1],
+    "format_exc": lambda e: traceback.format_exc(),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_text_in_an_exception_that_traceback_shows_is_followed(name):
+    def f(x):
+        try:
+            raise ValueError(str(x))
+        except ValueError as error:
+            return float(SAID[name](error).split(": ")[-1]) * x
+
+    with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+        grad(f)(1.5)
