@@ -479,6 +479,10 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     sep, end = kwargs.get("sep"), kwargs.get("end")
     if not all(x is None or isinstance(x, str) for x in (sep, end)):
         return print(sep=sep, end=end)  # type: ignore[call-overload]  # raises
+    file = kwargs.get("file")
+    file = sys.stdout if file is None else file
+    if is_object(file) and calls.is_users(file) and PRINTING.issuperset(kwargs):
+        return print_to(tracer, site, file, args, **{"flush": False, **kwargs})
     if len(args) > 1:
         sep = " " if sep is None else sep
         before = {**kwargs, "end": sep, "flush": False}
@@ -503,10 +507,35 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
     effect(tracer, site, print, args, kwargs)
     origin = behind(tracer, site, args)
     if origin is not None:
-        file = kwargs.get("file")
-        file = sys.stdout if file is None else file
         if may_hold(file):
             hold_all(tracer.texts, file, origin)
+
+
+PRINTING = frozenset(("sep", "end", "file", "flush"))
+
+
+def print_to(
+    tracer: Tracer,
+    site: Site,
+    stream: Any,
+    args: Any,
+    flush: Any,
+    sep: str | None = None,
+    end: str | None = None,
+    file: Any = None,
+) -> None:
+    """Print to an object of the user's, whose methods are called like any others."""
+
+    def write(text: Any) -> None:
+        call(tracer, site, calls.special[getattr](tracer, site, (stream, "write"), {}), (text,), {})
+
+    for i, x in enumerate(args):
+        if i:
+            write(" " if sep is None else sep)
+        write(call(tracer, site, str, (x,), {}))
+    write("\n" if end is None else end)
+    if protocols.truth(tracer, site, flush):
+        call(tracer, site, calls.special[getattr](tracer, site, (stream, "flush"), {}), (), {})
 
 
 @handles(builtins.__build_class__)

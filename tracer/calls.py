@@ -17,6 +17,7 @@ import enum
 import functools
 import importlib
 import inspect
+import logging
 import math
 import operator
 import sys
@@ -40,7 +41,7 @@ from .escape import classes_in, code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural, unknown
 from .intrinsic import Intrinsic
 from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
-from .marks import found
+from .marks import found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .places import LIBRARY, OURS, blame, is_library, module_of, user_frame
@@ -531,7 +532,7 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         raise elsewhere(site, fn.__qualname__)
     elif (module_of(fn), fn.__qualname__) in AS_IS:
         return fn(*args, **kwargs)
-    elif is_untraced(fn):
+    elif is_untraced(fn) or (fn is logging.Logger._log and logs_alone(tracer, site, fn, args)):
         return call_untraced(tracer, site, fn, args, kwargs)
     else:
         twin = twin_of(tracer, fn, args[0] if args else None)
@@ -564,7 +565,24 @@ def is_untraced(fn: Any) -> bool:
             return False
     if root == "copyreg" and fn.__name__ in MAKERS:
         return False
+    if root == "logging":  # whose handlers, filters, formatters and streams may be the user's
+        return False
     return root in UNTRACED or fn in CREATORS
+
+
+def logs_alone(tracer: Tracer, site: Site, fn: Any, args: Any) -> bool:
+    """Whether a record is logged without any code of the user's; the record itself tells of the line."""
+    if tracer.reads is not None:
+        tracer.reads.problem("a record is logged", site)
+    return not any(map(is_users, reachable(tracer, fn, args[:1])))
+
+
+def is_users(value: Any) -> bool:
+    """Whether a value is a function of the user's, or has methods that are."""
+    if type(value) is not FunctionType:
+        members = [y for base in type(value).__mro__ for y in vars(base).values()]
+        return any(type(y) is FunctionType and is_users(y) for y in members)
+    return not code_of(value).co_filename.startswith((*LIBRARY, *OURS, "<string>", "<frozen "))
 
 
 MAKERS = frozenset(("__newobj__", "__newobj_ex__", "_reconstructor"))  # of copies, from parts

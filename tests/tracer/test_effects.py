@@ -13,7 +13,7 @@ import pytest
 
 import wengert
 from helpers import assert_plain, assert_same, check_raises
-from wengert import grad, pullback, trace, value_and_grad
+from wengert import TraceError, grad, pullback, trace, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -446,3 +446,119 @@ def test_warnings_of_c_code_are_given_at_each_call(f):
             wengert.value_and_grad(f)(0.5)
         for _ in range(4):
             assert given(lambda: wengert.value_and_grad(f)(1.5)) == expected
+
+
+class Keeping(logging.Handler):
+    """A handler of the user's, which shows what is logged to the program itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.records = []
+
+    def emit(self, record):
+        self.records.append(record.args[0])
+
+
+def logger_with(handler):
+    logger = logging.Logger("apart")
+    logger.addHandler(handler)
+    return logger
+
+
+def test_code_of_the_users_that_logging_runs_is_traced():
+    def program():
+        handler = Keeping()
+        logger = logger_with(handler)
+        logger.addFilter(lambda record: record.args[0] != 3.0)
+
+        def f(x):
+            logger.warning("%r", x)
+            return handler.records[-1] * x * len(handler.records)
+
+        return f
+
+    f, traced = program(), value_and_grad(program())
+    xs = [1.5, 2.5, 0.5, 3.0, 1.25, 2.0]
+    last, count = 0.0, 0
+    for x in xs:
+        kept = x == 3.0  # by the filter: the factor is what was logged before
+        last, count = (last, count) if kept else (x, count + 1)
+        value, slope = traced(x)
+        assert value == f(x) == last * x * count
+        assert slope == (last if kept else 2 * x) * count
+
+
+def test_text_that_is_logged_to_a_handler_of_the_users_is_followed():
+    class Showing(Keeping):
+        def emit(self, record):
+            self.records.append(record.getMessage())
+
+    handler = Showing()
+    logger = logger_with(handler)
+
+    def f(x):
+        logger.warning("%r", x)
+        return float(handler.records[-1]) * x
+
+    for _ in range(4):
+        with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+            grad(f)(1.5)
+
+
+def test_what_is_logged_tells_of_its_line_in_every_call():
+    lines = []
+    for derive in (lambda f: f, lambda f: lambda x: value_and_grad(f)(x)[0]):
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(logging.Formatter("%(lineno)d %(funcName)s %(message)s"))
+        logger = logging.getLogger(f"wengert.lines.{len(lines)}")
+        logger.propagate = False
+        logger.addHandler(handler)
+
+        def f(x, logger=logger):
+            logger.debug("a detail of %s", x)
+            logger.info("x is %s", x)
+            return x * x
+
+        g = derive(f)
+        for x, level in zip((1.0, 2.0, 3.0, 4.0, 5.0, 6.0), (30, 30, 30, 30, 20, 10), strict=True):
+            logger.setLevel(level)
+            assert g(x) == x * x
+        for x in (7.0, 8.0, 9.0, 10.0):
+            g(x)
+        lines.append(stream.getvalue())
+    assert lines[0] == lines[1]
+    assert lines[0].count(" f ") == 11
+
+
+def test_print_to_an_object_of_the_users_happens_at_its_place():
+    class Stream:
+        def __init__(self):
+            self.written, self.flushed = [], 0
+
+        def write(self, text):
+            self.written.append(text)
+
+        def flush(self):
+            self.flushed += 1
+
+    def program(stream):
+        def f(x):
+            print("x", x, [x], sep="|", file=stream, flush=x > 1)
+            with contextlib.redirect_stdout(stream):
+                print(x * 2)
+            return x * len(stream.written)
+
+        return f
+
+    plain, followed = Stream(), Stream()
+    f, traced = program(plain), value_and_grad(program(followed))
+    for x in (0.5, 1.5, 2.5, 0.25, 3.5):
+        value, slope = traced(x)
+        assert value == f(x)
+        assert slope == len(plain.written)
+        assert followed.written == plain.written
+        assert followed.flushed == plain.flushed
+    assert_plain(followed.written)
+    with pytest.raises(TraceError, match="text that was drawn from a traced value"):
+        grad(lambda x: (print(x, file=followed), float(followed.written[-2]) * x)[1])(1.5)
