@@ -33,8 +33,8 @@ from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots, through
 from .arrays import phantom, refusing, write_all
 from .arrays import write_item as write_array_item
-from .border import enter, enter_from, note_captured, remember
-from .box import ArrayBox, Box
+from .border import enter, enter_from, lower, note_captured, remember
+from .box import BOXES, ArrayBox, Box
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly
@@ -617,6 +617,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if tracer.reads is None:
             return as_caller(fn, args, kwargs)
         return note_untraced(tracer, site, fn, args, kwargs)
+    for x in args:
+        if is_object(x) and isinstance(x, logging.LogRecord):
+            lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
 
 

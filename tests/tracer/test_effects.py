@@ -562,3 +562,18 @@ def test_print_to_an_object_of_the_users_happens_at_its_place():
     assert_plain(followed.written)
     with pytest.raises(TraceError, match="text that was drawn from a traced value"):
         grad(lambda x: (print(x, file=followed), float(followed.written[-2]) * x)[1])(1.5)
+
+
+def test_a_record_is_plain_to_a_handler_that_is_not_traced(caplog):
+    handler = Keeping()
+    logger = logger_with(handler)
+    logger.addHandler(caplog.handler)  # of pytest, which is run as it is
+
+    def f(x):
+        logger.warning("%s %.2f", x, x * 2)
+        return handler.records[-1] * x
+
+    for x in (1.5, 2.5, 0.5, 1.5):
+        assert value_and_grad(f)(x) == (x * x, 2 * x)
+    assert caplog.messages == ["1.5 3.00", "2.5 5.00", "0.5 1.00", "1.5 3.00"]
+    assert_plain([record.args for record in caplog.records])
