@@ -19,7 +19,7 @@ from typing import Any
 
 from . import rewrite
 from .box import BOXES
-from .calls import handles
+from .calls import call, handles
 from .foreign import opaque
 from .kinds import is_one_of, isinstance
 from .places import is_ours, outer, user_frame
@@ -36,8 +36,10 @@ ENTRIES = frozenset({("pdb", "set_trace"), ("pdb", "Pdb.set_trace"), ("bdb", "Bd
 @handles(breakpoint)
 def _breakpoint(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     hook = sys.breakpointhook
-    if hook is not sys.__breakpointhook__:
-        return opaque(tracer, site, hook, args, kwargs)
+    if hook is not sys.__breakpointhook__:  # called like any function, for it may look at who calls it
+        if tracer.reads is not None:
+            tracer.reads.problem("sys.breakpointhook is called", site)
+        return call(tracer, site, hook, args, kwargs)
     name = os.environ.get("PYTHONBREAKPOINT") or "pdb.set_trace"
     if sys.flags.ignore_environment:
         name = "pdb.set_trace"

@@ -142,6 +142,30 @@ def test_a_hook_of_the_users(monkeypatch):
     assert asked == [(("a",), {"k": 1})] * 6
 
 
+def test_a_hook_of_the_users_stands_in_the_function(monkeypatch):
+    seen = []
+
+    def hook():
+        frame = sys._getframe(1)
+        seen.append((frame.f_code.co_name, frame.f_lineno, dict(frame.f_locals)))
+
+    def f(x):
+        y = x * 2.0
+        breakpoint()
+        return y * x
+
+    monkeypatch.setattr(sys, "breakpointhook", hook)
+    f(3.0)
+    for on in (True, False):
+        with jit(on):
+            for _ in range(4):
+                assert value_and_grad(f)(3.0) == (18.0, 12.0)
+    assert seen == [seen[0]] * 9
+    monkeypatch.setattr(sys, "breakpointhook", lambda: seen.clear())
+    assert grad(f)(3.0) == 12.0
+    assert not seen
+
+
 # ------------------------------------------------------------------------------------------------- stacks
 
 
