@@ -129,7 +129,7 @@ def current(box: ArrayBox) -> Op:
     memory = box.memory
     if box.seen == memory.writes:
         return box.op
-    if box.view is None:
+    if box.derivation is None:
         from .places import blame, user_site
 
         if is_constant(box):  # what it holds now is as good
@@ -140,7 +140,7 @@ def current(box: ArrayBox) -> Op:
             f"{blame(user_site())}: an array shares its memory with another array that was written to, and neither was "
             "made from the other inside the traced function; pass a copy of one of them"
         )
-    parent, fn, args, kwargs = box.view
+    parent, fn, args, kwargs = box.derivation
     source = current(parent)
     box.op = append(box.op.tape, fn, (source, *args), kwargs, box.value, box.op.site)
     box.seen = memory.writes
@@ -155,13 +155,13 @@ def lay_out(box: ArrayBox, reads: Any) -> bool:
     op = current(box)
     if not box.memory.writes:
         return False
-    if box.view is None:
+    if box.derivation is None:
         if op.fn is not setitem and not box.value.flags.c_contiguous:
             reads.problem(
                 "an array that was written to lies in memory in another way than a new one"
             )
         return False
-    parent, fn, args, kwargs = box.view
+    parent, fn, args, kwargs = box.derivation
     lay_out(parent, reads)
     if op.fn is fn and op.args and op.args[0] is parent.op:
         return False
@@ -226,8 +226,8 @@ def beside(original: ArrayBox, box: ArrayBox) -> bool:
     Says whether nothing else could lie in the memory until now but what was derived from the array.
     """
     memory, root = original.memory, original
-    while root.view is not None:
-        root = root.view[0]
+    while root.derivation is not None:
+        root = root.derivation[0]
     alone = not memory.boxes
     if not any(x is root for x in memory.boxes):
         memory.boxes.append(root)
@@ -242,7 +242,7 @@ def apart(original: ArrayBox, box: ArrayBox, fn: Any, alone: bool) -> None:
     boxes[:] = [x for x in boxes if x is not box]
     if alone and len(boxes) == 1:
         boxes.clear()
-    box.view = (original, fn, (), {})
+    box.derivation = (original, fn, (), {})
 
 
 def overlaid(box: ArrayBox) -> ArrayBox:
@@ -390,8 +390,8 @@ def commit(box: ArrayBox, op: Op) -> None:
     before = box.op
     box.op, box.seen = op, memory.writes
     root = box
-    while root.view is not None:
-        parent, fn, args, kwargs = root.view
+    while root.derivation is not None:
+        parent, fn, args, kwargs = root.derivation
         if fn is operator.getitem:
             new = append(tape, setitem, (parent.op, args[0], root.op), {}, parent.value, site)
         else:
@@ -518,8 +518,8 @@ def window_of(box: ArrayBox) -> tuple[ArrayBox, Any] | None:
     """For a window, or a view of one: the array that it is a window of, and the numbers of its elements there."""
     steps: list[Any] = []
     found = None
-    while box.view is not None:
-        parent, fn, args, kwargs = box.view
+    while box.derivation is not None:
+        parent, fn, args, kwargs = box.derivation
         steps.append((fn, args, kwargs))
         if fn in WINDOWS:
             found = parent, steps[::-1]
@@ -593,12 +593,12 @@ def turn_into(box: ArrayBox, name: str, given: Any, site: Site) -> bool:
     for op in tape.ops:
         if op.value is array:
             op.value = before
-    was = ArrayBox(before, current(box), box.memory, box.view)
+    was = ArrayBox(before, current(box), box.memory, box.derivation)
     was.seen = box.seen
     for derived in views_of(box) if box.viewed else ():
-        derived.view = (was, *derived.view[1:])
+        derived.derivation = (was, *derived.derivation[1:])
     box.op = append(tape, view[0], (was.op, *view[1]), {}, array, site)
-    box.view, was.viewed = (was, *view, {}), True
+    box.derivation, was.viewed = (was, *view, {}), True
     return True
 
 
@@ -609,5 +609,5 @@ def views_of(box: ArrayBox) -> list[ArrayBox]:
         x
         for view in views
         for x in gc.get_referrers(view)
-        if type(x) is ArrayBox and x.view is view
+        if type(x) is ArrayBox and x.derivation is view
     ]

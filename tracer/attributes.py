@@ -342,7 +342,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if (
         name == "__dict__"
         and lies_outside(tracer, obj)
-        and (kind in (type, types.ModuleType) or has_plain_dict(tracer, kind))
+        and (is_one_of(kind, (type, types.ModuleType)) or has_plain_dict(tracer, kind))
     ):
         return namespace(tracer, obj)
     if type(kind) is type and kind in PRIVATE:

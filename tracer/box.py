@@ -99,19 +99,19 @@ class Box:
 class ArrayBox(Box):
     """An array that is being traced: a reference cell to immutable versions.
 
-    ``memory`` is shared by all boxes on the same storage and counts its writes; ``view`` says how the array is
+    ``memory`` is shared by all boxes on the same storage and counts its writes; ``derivation`` says how the array is
     derived from its parent, ``(parent, fn, args, kwargs)``, or is ``None``; ``seen`` is the count of writes at
     which ``op`` was the version of this array. ``viewed`` says whether another array was derived from this one.
     """
 
-    __slots__ = ("memory", "seen", "view", "viewed")
+    __slots__ = ("derivation", "memory", "seen", "viewed")
 
     def __init__(self, value: Any, op: Op, memory: Any, view: Any = None) -> None:
         self.value = value
         self.op = op
         self.memory = memory
         self.seen = memory.writes
-        self.view = view
+        self.derivation = view
         self.viewed = False
         if view is not None:
             view[0].viewed = True

@@ -34,7 +34,7 @@ from . import natives, overrides, protocols, rewrite, slots, through
 from .arrays import phantom, refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, lower, note_captured, remember
-from .box import BOXES, ArrayBox, Box
+from .box import ArrayBox, Box
 from .closed import must_be_closed
 from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly

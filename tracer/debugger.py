@@ -36,7 +36,9 @@ ENTRIES = frozenset({("pdb", "set_trace"), ("pdb", "Pdb.set_trace"), ("bdb", "Bd
 @handles(breakpoint)
 def _breakpoint(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     hook = sys.breakpointhook
-    if hook is not sys.__breakpointhook__:  # called like any function, for it may look at who calls it
+    if (
+        hook is not sys.__breakpointhook__
+    ):  # called like any function, for it may look at who calls it
         if tracer.reads is not None:
             tracer.reads.problem("sys.breakpointhook is called", site)
         return call(tracer, site, hook, args, kwargs)

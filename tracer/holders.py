@@ -78,7 +78,7 @@ def path_of(value: Any) -> str | None:
 
 def path_named(name: Any) -> str | None:
     """The whole name of the file that a string, or what stands for one, names."""
-    name = name.value if type(name) in PRIVATE else name
+    name = name.value if is_one_of(type(name), PRIVATE) else name
     if not isinstance(name, (str, bytes, os.PathLike)):
         return None
     return os.path.realpath(os.fsdecode(name))

@@ -602,7 +602,7 @@ class Carrying:
             self.once(x)
             # An array from outside is carried only where it may be written to, with all the variables that hold it.
             outside = any(other is not x or not self.written for other in memory.boxes)
-            if x.view is not None or outside or not x.value.dtype.isnative:
+            if x.derivation is not None or outside or not x.value.dtype.isnative:
                 self.state.append(("shared array", x.value.dtype, x.value.shape))
                 return x
             op = Op(carry, (current(x),), x.value, NOWHERE, tape)

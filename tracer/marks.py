@@ -332,7 +332,7 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
     owner = attribute(fn, "__self__")
     if owner is None and args and hasattr(fn, "__objclass__"):
         owner, args = args[0], args[1:]
-    if type(owner) in BOXES:  # an array, which writes itself to a file of this name
+    if is_one_of(type(owner), BOXES):  # an array, which writes itself to a file of this name
         tracer.texts.files |= dict.fromkeys(paths(args), origin)
     if not (gives_nothing(fn, value) or value is owner):
         return

@@ -265,13 +265,13 @@ def renamed(tracer: Tracer, x: Any, op: Op, fresh: set[Op]) -> Any:
 def renamed_array(x: ArrayBox, op: Op, fresh: bool) -> ArrayBox:
     """The same for an array; one that existed before the rule has a box more, and is written to through either."""
     memory = x.memory
-    if fresh and x.view is None and not memory.boxes:
+    if fresh and x.derivation is None and not memory.boxes:
         x.op, x.seen = op, memory.writes
         memory.saved.append(op)
         return x
     root = x
-    while root.view is not None:
-        root = root.view[0]
+    while root.derivation is not None:
+        root = root.derivation[0]
     alias = ArrayBox(x.value, op, memory)
     memory.saved.append(op)
     # A part of an array is on its own: after a write to the one, a use of the other is refused.

@@ -888,7 +888,10 @@ def box_attribute(box: Box, name: str) -> Any:
     tracer = active.tracer
     if tracer is None or name.startswith("__array_"):
         raise AttributeError(name)
-    return load_box(tracer, user_site(), box, name)
+    found = load_box(tracer, user_site(), box, name)
+    if type(found) is types.MethodType:  # which takes no box by itself
+        return lambda *args, **kwargs: calls.call(tracer, user_site(), found, args, kwargs)
+    return found
 
 
 from . import calls, operators, overrides, stand_ins  # noqa: E402  (these need each other)

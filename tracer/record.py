@@ -103,7 +103,8 @@ NESTED = (tuple, list, dict, deque)
 
 def has_box(value: Any) -> bool:
     """Whether a box is in a nested argument."""
-    todo, seen = [value], set()
+    todo: list[Any] = [value]
+    seen: set[int] = set()
     while todo:
         value = todo.pop()
         kind = type(value)
@@ -115,12 +116,7 @@ def has_box(value: Any) -> bool:
             todo += value
         elif isinstance(value, NESTED) and id(value) not in seen:
             seen.add(id(value))
-            if kind is list:
-                todo += value
-            elif kind is dict:
-                todo += value.values()
-            else:
-                todo += [x for _, x in items_of(value, native(kind))]
+            todo += value if kind is list else [x for _, x in items_of(value, native(kind))]
     return False
 
 
@@ -173,7 +169,7 @@ def finish(
         return value
     op = append(tracer.tape, fn, args, kwargs, value, site)
     result = box(tracer, op, arrays)
-    if arrays and not (type(result) is ArrayBox and result.view is not None):
+    if arrays and not (type(result) is ArrayBox and result.derivation is not None):
         save(needed_values(fn, args, arrays) if is_value_free(fn) else arrays)
     return result
 

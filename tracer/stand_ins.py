@@ -13,7 +13,7 @@ from typing import Any
 from .border import STAND_INS
 from .box import BOXES
 from .depth import room
-from .kinds import isinstance, is_one_of
+from .kinds import is_one_of, isinstance
 from .loops import Items
 from .reads import MISSING
 from .session import Tracer, active, intrinsic

@@ -183,8 +183,8 @@ class Stretch:
         for x in arrays:
             others = [y for y in arrays if y is not x and y.memory is x.memory]
             root = x
-            while root.view is not None:
-                root = root.view[0]
+            while root.derivation is not None:
+                root = root.derivation[0]
             if root is not x and (others or root.op not in self.body):
                 return False
         return True
@@ -233,7 +233,7 @@ class Stretch:
         """Let a result come from the segment."""
         x.op = op
         if type(x) is ArrayBox:
-            x.view = None
+            x.derivation = None
             x.memory.saved = [old for old in x.memory.saved if old not in self.body]
             x.memory.saved.append(op)
 

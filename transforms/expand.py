@@ -54,6 +54,7 @@ from ..tracer.tape import (
     ops_in,
     substitute,
 )
+from . import lowering
 from .recent import Recent
 from .simplify import pruned, simplified
 
@@ -417,8 +418,12 @@ def pulled_back(
     cotangent = box_of(stage.tracer, "dz", dz)
     args, kwargs = stage.operands(rule, leaves)
     with stage as tracer:
-        value, pullback = calls.call(tracer, NOWHERE, rule.function, args, kwargs)
-        result = calls.call(tracer, NOWHERE, pullback, (cotangent,), {})
+        if is_own(rule):
+            value, pullback = lowering.run(rule.function, args, kwargs)
+            result = pullback(cotangent)
+        else:
+            value, pullback = calls.call(tracer, NOWHERE, rule.function, args, kwargs)
+            result = calls.call(tracer, NOWHERE, pullback, (cotangent,), {})
     stage.settle(value)
     if not isinstance(result, tuple):
         raise TraceError(

@@ -36,6 +36,7 @@ from ..tracer.tape import (
     element,
     type_name,
 )
+from . import lowering
 from .expand import (
     KEPT,
     Expansion,
@@ -153,9 +154,11 @@ def by_frule(
         return None
     primals, tangents = args[:count], tuple(directions[:count])
     with stage as tracer:
-        answer = calls.call(
-            tracer, NOWHERE, rule.forward, (primals, tangents), {**options, **kwargs}
-        )
+        named_too = {**options, **kwargs}
+        if registry.is_ours(rule.forward):
+            answer = lowering.run(rule.forward, (primals, tangents), named_too)
+        else:
+            answer = calls.call(tracer, NOWHERE, rule.forward, (primals, tangents), named_too)
         if answer is NotImplemented:
             return None
         value, tangent = answer

@@ -1,0 +1,202 @@
+"""Lowering: a rule of ours is run once on boxes, whose operators record, and lands on a tape without any bytecode.
+
+Words
+-----
+lowered   the same code with other globals, closures and defaults, in which names mean what they must for boxes.
+callee    a function as a lowered rule calls it: its calls go through the tracer.
+kind      a class of numbers or arrays as a lowered rule names it; boxes belong to the kind of their values.
+
+The operators and methods of a box record by themselves. What Python and NumPy would ask of a bare number or array
+(``math.cos(x)``, ``isinstance(x, float)``, ``type(x)``, ``np.asarray(x)``) is looked up by its name among the globals.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..rules import elementwise, registry
+from ..tracer import calls
+from ..tracer.box import BOXES
+from ..tracer.session import active
+from ..tracer.tape import NOWHERE
+
+HOME = registry.__name__.rpartition(".")[0] + "."  # of the modules whose functions are lowered
+
+
+class Callee:
+    """A function whose calls go through the tracer where they are given boxes."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(bare, args))
+        kwargs = {name: bare(x) for name, x in kwargs.items()}
+        if not has_box(args) and not has_box(kwargs.values()):
+            value = self.fn(*args, **kwargs)
+            if type(value) is not np.ndarray:  # a new array is an operation: each run makes its own
+                return named(value)
+        assert active.tracer is not None
+        return named(calls.call(active.tracer, NOWHERE, self.fn, args, kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        value = made(getattr(self.fn, name))
+        setattr(self, name, value)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.fn == bare(other))
+
+    def __hash__(self) -> int:
+        return hash(self.fn)
+
+
+class Module:
+    """A module whose functions are callees."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        value = lowered(getattr(self._module, name))
+        setattr(self, name, value)
+        return value
+
+
+class Names(dict[str, Any]):
+    """The globals of lowered functions, lowered when they are first asked for."""
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        super().__init__(__builtins__=BUILTINS, __name__=plain["__name__"])
+        self.plain = plain
+
+    def __missing__(self, name: str) -> Any:
+        value = self[name] = lowered(self.plain[name])
+        return value
+
+
+KINDS: dict[type, Callee] = {
+    kind: Callee(kind)
+    for kind in (float, int, complex, np.ndarray, np.dtype, np.generic, *np.sctypeDict.values())
+}
+known: dict[int, tuple[Any, Any]] = {}  # by the id of a value: it, and what it is lowered to
+scopes: dict[int, Names] = {}  # by the id of the globals
+
+
+def lowered(value: Any) -> Any:
+    """What stands for a value of a rule's module in a lowered rule: always the same."""
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = (value, made(value))
+    return found[1]
+
+
+def made(value: Any) -> Any:
+    kind = type(value)
+    if value is registry.lookup:
+        return rule_of
+    if kind is types.FunctionType and value.__module__.startswith(HOME):
+        return Callee(value) if registry.lookup(value) is not None else function(value)
+    if kind is types.ModuleType:
+        return Module(value)
+    if kind is tuple:
+        parts = tuple(map(lowered, value))
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+    if kind is dict:
+        items = {key: lowered(x) for key, x in value.items()}
+        return value if all(items[key] is x for key, x in value.items()) else items
+    if kind is elementwise.over:
+        return elementwise.over(lowered(value.reciprocal), lowered(value.factor))
+    if isinstance(value, type):
+        return KINDS.get(value, value)
+    if callable(value) and not kind.__module__.startswith(HOME):
+        return Callee(value)
+    return value
+
+
+def function(fn: types.FunctionType) -> types.FunctionType:
+    """A function of ours, lowered."""
+    scope = scopes.get(id(fn.__globals__))
+    if scope is None:
+        scope = scopes[id(fn.__globals__)] = Names(fn.__globals__)
+    cells = tuple([types.CellType(lowered(cell.cell_contents)) for cell in fn.__closure__ or ()])
+    new = types.FunctionType(fn.__code__, scope, fn.__name__, lowered(fn.__defaults__), cells)
+    new.__kwdefaults__ = lowered(fn.__kwdefaults__)
+    return new
+
+
+def run(fn: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function of a rule returns for boxes."""
+    given = tuple(map(called, args))
+    return lowered(fn)(*given, **{name: called(x) for name, x in kwargs.items()})
+
+
+def called(value: Any) -> Any:
+    """An operand as a lowered rule may call it: a function that was given, an object with methods."""
+    kind = type(value)
+    if kind in BOXES or kind in ATOMS:
+        return value
+    return Callee(value) if callable(value) and not isinstance(value, type) else value
+
+
+ATOMS = frozenset((float, int, bool, str, type(None), tuple, list, slice, dict))
+
+
+def rule_of(fn: Any) -> Any:
+    """`lookup` for lowered rules, which run those of others."""
+    rule = registry.lookup(bare(fn))
+    return rule and types.SimpleNamespace(function=lowered(rule.function))
+
+
+def bare(value: Any) -> Any:
+    """What a callee or a kind stands for, in tuples as well."""
+    kind = type(value)
+    if kind is Callee:
+        return value.fn
+    if kind is types.FunctionType and type(value.__globals__) is Names:
+        assert active.tracer is not None
+        active.tracer.twins[id(value)] = (value, value)  # called as it is
+    return tuple(map(bare, value)) if kind is tuple else value
+
+
+def named(value: Any) -> Any:
+    """A class as lowered rules name it; anything else as it is."""
+    return KINDS.get(value, value) if isinstance(value, type) else value
+
+
+def has_box(values: Iterable[Any]) -> bool:
+    for x in values:
+        kind = type(x)
+        if kind in BOXES:
+            return True
+        parts: Iterable[Any] = ()
+        if kind is tuple or kind is list:
+            parts = x
+        elif kind is slice:
+            parts = (x.start, x.stop, x.step)
+        elif kind is dict:
+            parts = x.values()
+        if parts and has_box(parts):
+            return True
+    return False
+
+
+def plain(x: Any) -> Any:
+    return x.value if type(x) in BOXES else x
+
+
+BUILTINS = {
+    **vars(builtins),
+    **{fn.__name__: Callee(fn) for fn in (abs, divmod, max, min, pow, round, sum)},
+    "isinstance": lambda x, kinds: isinstance(plain(x), bare(kinds)),
+    "issubclass": lambda a, b: issubclass(bare(a), bare(b)),
+    "type": lambda x: named(type(plain(x))),
+    "float": KINDS[float],
+    "int": KINDS[int],
+    "complex": KINDS[complex],
+}
