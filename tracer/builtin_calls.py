@@ -141,7 +141,8 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
         value = plain_of(args[0])
-        shown = STAND_INS.get(type(value))
+        kind = type(value)
+        shown = STAND_INS[kind] if is_one_of(kind, STAND_INS) else None
         return type(value if shown is None else shown(value))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises

@@ -648,6 +648,8 @@ def unknown(
         reads.impure[ops[start]] = None
         return
     if is_plain_value(value):
+        if reads.problems:  # no program will repeat it, and its operands need not live on
+            return
         made = next((x for x in (*args, *kwargs.values()) if is_own(reads, x)), None)
         if made is not None:  # which must not be kept alive either
             reads.problem(f"{fn_name(fn)} is given a {type(made).__name__} made by the run", site)

@@ -10,6 +10,7 @@ followed  a type of result that can carry a derivative, or that carries none for
 from __future__ import annotations
 
 import operator
+import weakref
 from collections import deque
 from typing import Any
 
@@ -311,8 +312,18 @@ def born(
     ):
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
-        tracer.outside.setdefault(id(value), value)  # it may be somebody's own
+        see_outside(tracer.outside, value)  # it may be somebody's own
     return value
+
+
+def see_outside(outside: dict[int, Any], value: Any) -> None:
+    """Note an object as one from outside, for as long as it lives: the run does not prolong that."""
+    key = id(value)
+    if key not in outside:
+        try:
+            outside[key] = weakref.ref(value, lambda _: outside.pop(key, None))
+        except TypeError:
+            outside[key] = value
 
 
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:

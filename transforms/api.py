@@ -54,6 +54,7 @@ from ..tracer.structure import (
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
+from . import lowering
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, decisions, sweep
@@ -360,7 +361,7 @@ def handed(tracer: Tracer, leaf: Leaf, d: Any, site: Site) -> Any:
         return known(tracer, plain, site) if isinstance(plain, np.ndarray) else plain
     box = box_of(tracer, d)
     if not alike(d.value, value):
-        box = calls.call(tracer, site, broadcast_like, (box, value), {})
+        box = lowering.run(broadcast_like, (box, value), {})
         kind = type(value)
         if is_one_of(kind, (float, complex)) and type(box.value) is not kind:
             box = calls.call(tracer, site, kind, (box,), {})

@@ -48,7 +48,7 @@ from ..tracer.tape import (
     substitute,
     type_name,
 )
-from . import forward
+from . import forward, lowering
 from .cotangents import alike, shaped
 from .pushforward import joined, no_options, ones, typed
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps, sweep
@@ -172,7 +172,7 @@ class Traced(Plain):
         x = box_of(self.tracer, d)
         if alike(d.value, like):
             return x
-        return calls.call(self.tracer, self.op.site, broadcast_like, (x, like), {})
+        return lowering.run(broadcast_like, (x, like), {})
 
     def item(self, d: Any, i: int) -> Any:
         return protocols.operate_index(d, i) if is_one_of(type(d), BOXES) else d[i]

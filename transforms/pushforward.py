@@ -204,7 +204,7 @@ def fitted(op: Op, tracer: Any, tangent: Any, value: Any) -> Any:
     have = tangent.value if is_one_of(type(tangent), BOXES) else tangent
     if np.shape(have) != np.shape(value):
         raise ValueError(f"its tangent is {type_name(have)}, but the value is {type_name(value)}")
-    return calls.call(tracer, NOWHERE, broadcast_like, (tangent, value), {})
+    return lowering.run(broadcast_like, (tangent, value), {})
 
 
 def transposed(

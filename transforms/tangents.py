@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..rules.broadcasting import broadcast_like
-from ..tracer import calls, places
+from ..tracer import places
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
 from ..tracer.intrinsic import Intrinsic
@@ -25,6 +25,7 @@ from ..tracer.session import Tracer, active, intrinsic
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Op
 from ..tracer.tracebacks import fold
+from . import lowering
 from .api import handed, inner_run, note_decisions
 from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
@@ -222,7 +223,7 @@ def tangent_op(tracer: Tracer, value: Any, t: Any) -> Any:
     """A tangent as the tape holds it, of the kind and the dtype of the value."""
     if is_one_of(type(t), BOXES):
         like = 0.0 if type(value) is int else value
-        t = calls.call(tracer, places.user_site(), broadcast_like, (t, like), {})
+        t = lowering.run(broadcast_like, (t, like), {})
     return operand(t, [])
 
 

@@ -476,3 +476,53 @@ def test_the_pullback_of_the_call_that_is_kept_has_its_own_values():
         expected = 3.0 * w * w if w[0] > 0.5 else np.ones(50)
         assert np.allclose(back(1.0)[0], expected, rtol=1e-12)
         assert "mul" in str(back.tape) or w[0] < 0.5
+
+
+class Plain:
+    pass
+
+
+def seen_through_a_reference(x, path):
+    p = Plain()
+    p.x = x
+    seen = weakref.ref(p)
+    y = seen().x
+    del p
+    return y + (seen() is not None)
+
+
+def seen_in_a_weak_dict(x, path):
+    known = weakref.WeakValueDictionary()
+    p = known["p"] = Plain()
+    p.x = x
+    y = known["p"].x + known.get("p").x
+    del p
+    return y + len(known)
+
+
+def finalized(x, path):
+    log = []
+    p = Plain()
+    p.x = x
+    weakref.finalize(p, log.append, 1)
+    y = weakref.ref(p)().x
+    del p
+    return y * (2.0 + len(log))
+
+
+def unnamed_files(x, path):
+    open(path, "w").write("1.5")  # closed by going away, as CPython does
+    return len(open(path).read()) * x
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    "f", [seen_through_a_reference, seen_in_a_weak_dict, finalized, unnamed_files]
+)
+def test_what_was_seen_goes_away_when_it_would(f, tmp_path):
+    path = str(tmp_path / "text")
+    differentiated = value_and_grad(f)
+    for x in (1.5, 2.5, 3.5, 4.5, 5.5):
+        value, slope = differentiated(x, path)
+        assert value == f(x, path)
+        assert slope == pytest.approx((f(x + 1e-3, path) - f(x - 1e-3, path)) / 2e-3)
