@@ -528,9 +528,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     known = tracer.twins.get(id(fn))
     if known is not None:
         twin = known[1]
-    elif (module_of(fn), fn.__qualname__) in ELSEWHERE:
+    elif (named := (module_of(fn), fn.__qualname__)) in ELSEWHERE:
         raise elsewhere(site, fn.__qualname__)
-    elif (module_of(fn), fn.__qualname__) in AS_IS:
+    elif named in AS_IS:
         return fn(*args, **kwargs)
     elif is_untraced(fn) or (fn is logging.Logger._log and logs_alone(tracer, site, fn, args)):
         return call_untraced(tracer, site, fn, args, kwargs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ..rules.registry import (
@@ -62,7 +62,9 @@ def module_of(fn: Any) -> str:
     if type(name) is not str:
         return ""
     if type(fn) is FunctionType:
-        if own_dict(sys.modules.get(name)) is not fn.__globals__:
+        module = sys.modules.get(name)
+        own = module.__dict__ if type(module) is ModuleType else own_dict(module)
+        if own is not fn.__globals__:
             return ""
         standard = name.partition(".")[0] in sys.stdlib_module_names
         if standard and not is_library(fn.__code__.co_filename):  # the user has one of that name
