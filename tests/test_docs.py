@@ -17,7 +17,14 @@ PAGES = ["README.md", "CONTRIBUTING.md", "docs/conventions.md"]
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, wengert
 failed = 0
-for module in pkgutil.walk_packages(wengert.__path__, "wengert."):
+modules = [  # in a checkout other folders lie beside those of the package
+    module
+    for name in ("", ".rules", ".tracer", ".transforms")
+    for package in [importlib.import_module("wengert" + name)]
+    for module in pkgutil.iter_modules(package.__path__[:1], package.__name__ + ".")
+]
+assert len(modules) > 100
+for module in modules:
     if module.name not in ("wengert.__main__", "wengert.cli", "wengert.demo"):
         failed += doctest.testmod(importlib.import_module(module.name)).failed
 sys.exit(failed > 0)

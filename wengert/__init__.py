@@ -1,5 +1,10 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
+import os.path
+
+if not os.path.isdir(os.path.join(__path__[0], "tracer")):  # in a checkout it is a folder beside this one
+    __path__.append(os.path.dirname(__path__[0]))
+
 from .rules.registry import frule, mutates, nondiff, query, rrule
 from .tracer.errors import (
     CotangentError,
