@@ -117,7 +117,9 @@ def own_dict(value: Any) -> Any:
         kind is functools.partial
     ):  # which would get one by being asked, and be taken for another partial then
         return functools.partial.__reduce__(value)[2][3]  # type: ignore[index]
-    found: Any = dict_of(kind).get("__dict__")
+    if (own := dict_of(kind)) is None:  # a class of CPython's that is not ready
+        return None
+    found: Any = own.get("__dict__")
     if type(found) is GetSet or type(found) is Member:
         return found.__get__(value)
     for base in kind.__mro__:

@@ -13,6 +13,7 @@ The operators and methods of a box record by themselves. What Python and NumPy w
 from __future__ import annotations
 
 import builtins
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -57,15 +58,27 @@ class Callee:
 
 
 class Module:
-    """A module whose functions are callees."""
+    """A module as it was when the rules were made, whatever is put there later; its functions are callees."""
 
     def __init__(self, module: types.ModuleType) -> None:
-        self._module = module
+        self._module, self._members = module, remember(module)
 
     def __getattr__(self, name: str) -> Any:
-        value = lowered(getattr(self._module, name))
+        members = self._members
+        value = lowered(members[name] if name in members else getattr(self._module, name))
         setattr(self, name, value)
         return value
+
+
+def remember(module: types.ModuleType) -> dict[str, Any]:
+    """What a module and the public ones within it hold by now."""
+    if id(module) not in remembered:
+        own = remembered[id(module)] = dict(vars(module))
+        for name, x in own.items():
+            within = isinstance(x, types.ModuleType) and x.__name__ == f"{module.__name__}.{name}"
+            if within and not name.startswith("_"):
+                remember(x)
+    return remembered[id(module)]
 
 
 class Names(dict[str, Any]):
@@ -84,6 +97,7 @@ KINDS: dict[type, Callee] = {
     kind: Callee(kind)
     for kind in (float, int, complex, np.ndarray, np.dtype, np.generic, *np.sctypeDict.values())
 }
+remembered: dict[int, dict[str, Any]] = {}  # by the id of a module
 known: dict[int, tuple[Any, Any]] = {}  # by the id of a value: it, and what it is lowered to
 scopes: dict[int, Names] = {}  # by the id of the globals
 
@@ -200,3 +214,9 @@ BUILTINS = {
     "int": KINDS[int],
     "complex": KINDS[complex],
 }
+
+
+for home in [module for name, module in sys.modules.items() if name.startswith(HOME)]:
+    for imported in list(vars(home).values()):
+        if isinstance(imported, types.ModuleType) and not imported.__name__.startswith(HOME):
+            remember(imported)

@@ -2,7 +2,8 @@
 
 import os.path
 
-if not os.path.isdir(os.path.join(__path__[0], "tracer")):  # in a checkout it is a folder beside this one
+# In a checkout the other folders lie beside this one.
+if not os.path.isdir(os.path.join(__path__[0], "tracer")):
     __path__.append(os.path.dirname(__path__[0]))
 
 from .rules.registry import frule, mutates, nondiff, query, rrule

@@ -1,6 +1,8 @@
 """Rules of ours are lowered: they run once on boxes, without instrumented bytecode."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -61,6 +63,25 @@ def test_rules_of_the_users_are_traced_all_the_same(instrumented):
         assert "of_cube" in [name for _, name in instrumented]
     finally:
         del rules[cube]
+
+
+def test_what_is_replaced_in_a_library_is_not_replaced_in_rules():
+    """For they stand on what it was, for as long as the process lives."""
+    code = (
+        "import math, numpy as np\n"
+        "from wengert import grad\n"
+        "before = np.sin, math.log\n"
+        "np.sin, math.log = np.tan, None\n"
+        "found = grad(np.cos)(0.7), grad(np.exp2)(1.5)\n"
+        "np.sin, math.log = before\n"
+        "again = grad(np.cos)(0.7), grad(np.exp2)(1.5)\n"
+        "expected = -math.sin(0.7), 2**1.5 * math.log(2)\n"
+        "for got in (found, again):\n"
+        "    for a, b in zip(got, expected):\n"
+        "        np.testing.assert_allclose(a, b)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_is_lowered_is_lowered_once():
