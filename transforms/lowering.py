@@ -23,6 +23,7 @@ import numpy as np
 from ..rules import elementwise, registry
 from ..tracer import calls
 from ..tracer.box import BOXES
+from ..tracer.record import has_box
 from ..tracer.session import active
 from ..tracer.tape import NOWHERE
 
@@ -38,7 +39,7 @@ class Callee:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = tuple(map(bare, args))
         kwargs = {name: bare(x) for name, x in kwargs.items()}
-        if not has_box(args) and not has_box(kwargs.values()):
+        if not (has_box(args) or (kwargs and has_box(kwargs))):
             value = self.fn(*args, **kwargs)
             if type(value) is not np.ndarray:  # a new array is an operation: each run makes its own
                 return named(value)
@@ -181,23 +182,6 @@ def bare(value: Any) -> Any:
 def named(value: Any) -> Any:
     """A class as lowered rules name it; anything else as it is."""
     return KINDS.get(value, value) if isinstance(value, type) else value
-
-
-def has_box(values: Iterable[Any]) -> bool:
-    for x in values:
-        kind = type(x)
-        if kind in BOXES:
-            return True
-        parts: Iterable[Any] = ()
-        if kind is tuple or kind is list:
-            parts = x
-        elif kind is slice:
-            parts = (x.start, x.stop, x.step)
-        elif kind is dict:
-            parts = x.values()
-        if parts and has_box(parts):
-            return True
-    return False
 
 
 def plain(x: Any) -> Any:
