@@ -32,7 +32,7 @@ from .depth import room
 from .errors import TraceError
 from .frames import Own
 from .intrinsic import Intrinsic
-from .kinds import classes_of, has_dict, is_one_of, isinstance, own_dict
+from .kinds import MISSING, classes_of, has_dict, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
 from .record import decide, has_box
 from .seals import is_iterator as is_iterator
@@ -272,8 +272,9 @@ def tree_of(tracer: Tracer, traced: Any) -> Tree:
         tracer.dependence.want([op])
         return Leaf(op, op.value)
     if id(traced) in tracer.originals and frames.native(kind) not in (None, *frames.SETS):
-        items = items_of(traced)
-        return Branch(kind, {key: tree_of(tracer, x) for key, x in items})
+        parts = frames.parts_of(traced)
+        parts = frames.items_in(parts)
+        return Branch(kind, frames.valued(parts, [tree_of(tracer, x) for x in parts.values()]))
     return FIXED
 
 
@@ -467,12 +468,18 @@ def admit_container(
         which = "maxlen" if kind is deque else "default_factory"
         tracer.reads.note(place, "attribute", which, getattr(value, which))
     try:
-        items: Any = enumerate(now) if is_one_of(kind, (list, deque)) else now.items()
-        for key, x in items:
-            inside, parts[key] = admit(
-                tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal
-            )
-            copy.append(inside) if is_one_of(kind, (list, deque)) else copy.__setitem__(key, inside)
+        sequence = is_one_of(kind, (list, deque))
+        pairs = [
+            admit(tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal)
+            for key, x in (enumerate(now) if sequence else now.items())
+        ]
+        inner = [x for x, _ in pairs]
+        if sequence:
+            copy.extend(inner)
+            parts = dict(enumerate(t for _, t in pairs))
+        else:
+            frames.assign(copy, now, inner)
+            parts = frames.valued(now, [t for _, t in pairs])
         if kind is OrderedDict and (own := own_dict(value)):
             for key, x in own.items():
                 held, parts[Own(key)] = admit_attribute(tracer, x, name, key, role, place)
@@ -511,9 +518,9 @@ def admit_set(
     kind = type(value)
     role = "attribute" if role == "argument" else role  # ints in a set are none
     if role != "outside" or seal is not None:
-        pairs = {x: admit(tracer, x, f"an element of {name}", role, None, seal) for x in now}
-        tree: Tree = Branch(kind, {x: part for x, (_, part) in pairs.items()})
-        inner = [x for x, _ in pairs.values()]
+        pairs = [admit(tracer, x, f"an element of {name}", role, None, seal) for x in now]
+        tree: Tree = Branch(kind, frames.valued(dict.fromkeys(now), [part for _, part in pairs]))
+        inner = [x for x, _ in pairs]
         if any(a is not b for a, b in zip(inner, now, strict=True)):
             held = {Own(key): x for key, x in attributes(value).items()}
             copy = frames.made(kind, {**dict(enumerate(inner)), **held})
@@ -634,12 +641,20 @@ def admit_collection(
     parts: dict[Any, Tree] = {}
     if place is not None:
         note_size(place, held, held)
-    for key, x in items_of(held):
-        inside, parts[key] = admit(
-            tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x)
-        )
-        if inside is not x:
-            base_of(held).__setitem__(held, key, inside)
+    items = items_of(held)
+    pairs = [
+        admit(tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x))
+        for key, x in items
+    ]
+    inner = [
+        MISSING if inside is x else inside for (_, x), (inside, _) in zip(items, pairs, strict=True)
+    ]
+    trees = [tree for _, tree in pairs]
+    put_items(held, [key for key, _ in items], inner)
+    if base_of(held) in frames.MAPPINGS:
+        parts = frames.valued(frames.items_in(frames.parts_of(held)), trees)
+    else:
+        parts = dict(enumerate(trees))
     own = admit_attributes(tracer, held, name, place)
     parts.update({Own(key): tree for key, tree in own.items()})
     if frames.is_namespace(held):
@@ -833,7 +848,8 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         ]
         if are_held(held, items):  # nobody's __hash__ is asked
             return False
-        now: Any = dict(items)
+        keys = shadow if is_held([*shadow], [k for k, _ in items]) else dict(items)
+        now: Any = frames.valued(keys, [v for _, v in items])
     else:
         now = [lower(tracer, x, memo, final) for x in (held if shadow is original else shadow)]
         if are_held(held, now):
@@ -880,7 +896,11 @@ def merge(original: Any, before: Any, now: Any) -> bool:
     if not is_held(list(before), list(now)[:size]):
         return False
     if isinstance(original, dict):
-        original.update({k: x for k, x in now.items() if k not in before or before[k] is not x})
+        old = [*before.values(), *[MISSING] * (len(now) - size)]
+        new = [
+            MISSING if a is b else b for a, b in zip(old, now.values(), strict=True)
+        ]  # by position: nobody's ``__hash__`` is asked
+        frames.assign(original, now, new)
         return True
     if not is_held(before, list(original)[:size]) or getattr(original, "maxlen", None) is not None:
         return False
@@ -1113,12 +1133,23 @@ def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
             set.difference_update(held, [x for _, x in new])
             set.update(held, [x for _, x in plain])
         else:
-            for key, x in plain:
-                base_of(held).__setitem__(held, key, x)
+            put_items(held, [key for key, _ in plain], [x for _, x in plain])
     now = items_of(held)
     if isinstance(held, set):
         return not is_held({x for _, x in before}, {x for _, x in now})
     return not is_held([y for x in before for y in x], [y for x in now for y in x])
+
+
+def put_items(held: Any, keys: list[Any], values: list[Any]) -> None:
+    """Let a collection hold other values under some of its keys or indices; MISSING stands for none."""
+    if base_of(held) in frames.MAPPINGS:
+        put = {id(key): x for key, x in zip(keys, values, strict=True)}
+        own = frames.items_in(frames.parts_of(held))
+        frames.assign(held, own, [put.get(id(key), MISSING) for key in own])
+        return
+    for i, x in zip(keys, values, strict=True):
+        if x is not MISSING:
+            base_of(held).__setitem__(held, i, x)
 
 
 def rename_keys(tracer: Tracer, held: dict[Any, Any], memo: dict[int, Any]) -> None:
@@ -1294,19 +1325,17 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     if id(value) in memo:
         return FIXED
     memo.add(id(value))
-    parts: dict[Any, Tree] = {}
-    for key, x in frames.parts_of(value).items():
-        if key is frames.NAMESPACE:
-            parts[key] = FIXED
-            continue
+    parts = frames.parts_of(value)
+    trees: list[Tree] = []
+    for key, x in parts.items():
         if base is None or type(key) is Own:
             x = seen_attribute(tracer, value, key.name if type(key) is Own else key, x)
-        elif is_one_of(type(key), PRIVATE):
-            key = key.value
-        parts[key] = result_tree(tracer, x, memo)
+        trees.append(FIXED if key is frames.NAMESPACE else result_tree(tracer, x, memo))
     if base is not None:
         memo.discard(id(value))
-    return Branch(kind, parts)
+        if any(is_one_of(type(key), PRIVATE) for key in parts):
+            parts = {key.value if is_one_of(type(key), PRIVATE) else key: 0 for key in parts}
+    return Branch(kind, frames.valued(parts, trees))
 
 
 def seen_attribute(tracer: Tracer, obj: Any, name: str, value: Any) -> Any:

@@ -17,10 +17,10 @@ import dataclasses
 import gc
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .kinds import HELD, has, is_one_of, isinstance, own_dict, static
+from .kinds import HELD, MISSING, are_quiet, has, is_one_of, isinstance, own_dict, static
 
 SEQUENCES = frozenset((list, tuple, deque))
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
@@ -118,7 +118,9 @@ def parts_of(value: Any) -> dict[Any, Any]:
     base = native(kind)
     if base is None:
         return attributes(value)
-    parts = dict(items_of(value, base))
+    # by C code alone, which takes the hashes over with the keys
+    own_way = kind is OrderedDict or base not in MAPPINGS or static(kind, "__iter__") is not ITERATE
+    parts = dict(items_of(value, base)) if own_way else dict(value)
     if kind is not base or base is OrderedDict:  # which has a dict of its own
         parts.update({Own(name): x for name, x in attributes(value).items()})
         if is_namespace(value):
@@ -134,6 +136,55 @@ def referents(value: Any) -> list[Any]:
     for x in gc.get_referents(value):
         found += gc.get_referents(x) if type(x) is tuple else (x,)
     return found
+
+
+ITERATE = dict.__iter__
+
+
+def valued(keys: dict[Any, Any], values: list[Any]) -> dict[Any, Any]:
+    """A dict with the keys of another one, in their order, and with other values."""
+    new: dict[Any, Any] = {}
+    assign(new, keys, values)
+    return new
+
+
+def assign(new: Any, keys: dict[Any, Any], values: Iterable[Any]) -> None:
+    """Let a mapping of Python's own hold these values under the keys of a dict; MISSING stands for none.
+
+    No key is asked for its hash, which may be code of the user's: the dict has it, and C code takes it over from
+    there. Only an `OrderedDict` asks, as it does whenever somebody looks at its values.
+    """
+    base = native(type(new))
+    if base is OrderedDict or are_quiet(keys):
+        for key, x in zip(keys, values, strict=True):
+            if x is not MISSING:
+                base.__setitem__(new, key, x)
+        return
+    alone = {id(key): one for one in apart(set(dict(keys))) for key in one}
+    for key, x in zip(keys, values, strict=True):
+        if x is not MISSING:
+            dict.update(new, dict.fromkeys(alone[id(key)], x))
+
+
+def apart(keys: set[Any]) -> Iterator[set[Any]]:
+    """The sets of one key each that a set is made of."""
+    todo = [keys]
+    while todo:
+        some = todo.pop()
+        if len(some) > 1:
+            half = some.copy()
+            for _ in range(len(some) // 2):
+                half.pop()
+            todo += (half, some - half)
+        elif some:
+            yield some
+
+
+def items_in(parts: dict[Any, Any]) -> dict[Any, Any]:
+    """The parts that are items, and no attributes beside them."""
+    if any(type(key) is Own for key in parts):
+        return valued(parts, [MISSING if type(key) is Own else x for key, x in parts.items()])
+    return parts
 
 
 def is_namespace(value: Any) -> bool:
@@ -166,7 +217,7 @@ def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:
         for name, part in parts.items():
             put(new, name, part)
         return new
-    items = {key: x for key, x in parts.items() if type(key) is not Own}
+    items = items_in(parts)
     new = blank(kind, items.values())
     if base is list:
         list.extend(new, items.values())
@@ -175,8 +226,7 @@ def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:
     elif base is set:
         set.update(new, items.values())
     elif base in MAPPINGS:
-        for key, x in items.items():
-            base.__setitem__(new, key, x)
+        assign(new, items, items.values())
         if base is defaultdict:
             new.default_factory = option
     for key, x in parts.items():
@@ -185,18 +235,19 @@ def made(kind: type, parts: dict[Any, Any], option: Any = None) -> Any:
     return new
 
 
-def gradient(kind: type, parts: dict[Any, Any], differentiable: Callable[[Any], bool]) -> Any:
-    """The gradient by a value of a class, from those by its parts; ``differentiable(key)`` tells which have one.
+def gradient(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) -> Any:
+    """The gradient by a value of a class, from those by its parts; ``differentiable`` tells which have one.
 
     It is of the class of the value where that is a container or a dataclass, and a dict of its differentiable
     attributes else (None where it has none). By a set there is a dict: the gradient by each of its elements.
     """
     base = native(kind)
     if kind is defaultdict or kind is types.MappingProxyType or base in SETS:
-        return {key: part for key, part in parts.items() if type(key) is not Own}
+        return items_in(parts)
     if base is not None and can_be_made(kind):
         return made(kind, parts)
     if dataclasses.is_dataclass(kind) and can_be_made(kind):
         fields: dict[Any, Any] = {f.name: None for f in dataclasses.fields(kind)}
         return made(kind, {**fields, **parts})
-    return {key: part for key, part in parts.items() if differentiable(key)} or None
+    moving = zip(parts.items(), differentiable, strict=True)
+    return {key: part for (key, part), has_one in moving if has_one} or None

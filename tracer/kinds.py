@@ -110,6 +110,44 @@ def hashes_natively(kind: type) -> bool:
 SLOTS = frozenset((types.WrapperDescriptorType, type(None)))  # None where there are no hashes
 
 
+class One:
+    """Stands in a key for an object whose class may have its own ways to make hashes and to compare."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is One and other.value is self.value
+
+
+# Whose hashes and comparisons run nothing of the user's.
+QUIET = frozenset((str, int, bool, type(None), float, complex, bytes))
+
+
+def are_quiet(keys: Iterable[Any]) -> bool:
+    """Whether it is known at a glance that nothing of the user's runs where these keys are looked up."""
+    for key in keys:
+        kind = type(key)
+        if type(kind) is not type:
+            return False
+        if kind not in QUIET:
+            if not issubclass(kind, tuple) or kind.__hash__ is not tuple.__hash__:
+                return False
+            if not are_one_of(tuple(tuple.__iter__(key)), QUIET):
+                return False
+    return True
+
+
+def hashed(key: Any) -> Any:
+    """What stands for a key of the user's where the engine looks something up by it."""
+    return key if are_quiet((key,)) else One(key)
+
+
 def own_dict(value: Any) -> Any:
     """The dict in which a value has its own attributes, or None."""
     kind = type(value)

@@ -173,7 +173,8 @@ class Reader:
         if base is dict:
             if any(is_one_of(type(key), BOXES) for key in value):
                 self.problem("the result is a dict with traced keys")
-            return {bare(key): self.template(x) for key, x in value.items()}
+                return {bare(key): self.template(x) for key, x in value.items()}
+            return frames.valued(value, [self.template(x) for x in value.values()])
         return kind([self.template(x) for x in value])
 
     def made(self, value: Any, kind: type, base: Any) -> Made:
@@ -204,7 +205,8 @@ class Reader:
         """A class is written to: whether others inherit what it holds must stay as it is."""
         for place in list(self.reads.all()):
             of = place.parent.value if place.parent is not None else None
-            if place.key != name or not isinstance(of, type) or cls not in of.__mro__[1:]:
+            # Of other keys, which may be the user's, none is compared.
+            if not isinstance(of, type) or place.key != name or cls not in of.__mro__[1:]:
                 continue
             for base in of.__mro__[: of.__mro__.index(cls)]:
                 if name in vars(base):

@@ -710,8 +710,9 @@ def look_up(tracer: Tracer, site: Site, mapping: Any, key: Any) -> Any:
     missing = python_special(mapping, "__missing__")
     if missing is MISSING and not isinstance(mapping, defaultdict):
         return escape.watched(operator.getitem, (mapping, key), {}, site)
-    if escape.watched(dict.__contains__, (mapping, key), {}, site):
-        return escape.watched(dict.__getitem__, (mapping, key), {}, site)
+    found = escape.watched(dict.get, (mapping, key, MISSING), {}, site)  # which hashes the key once
+    if found is not MISSING:
+        return found
     if missing is MISSING:
         return make_missing(tracer, site, mapping, key)
     return invoke(tracer, site, missing, mapping, key)

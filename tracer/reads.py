@@ -25,7 +25,7 @@ from ..rules.registry import lookup
 from .frames import items_of, native
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
-from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, is_one_of, isinstance
+from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance
 from .kinds import MISSING as MISSING
 from .kinds import static as static
 from .structure import CONTAINERS, is_container
@@ -153,7 +153,7 @@ class Place:
     def path(self) -> tuple[Any, ...]:
         """The steps from the root, which say of two runs whether they read the same place."""
         above = () if self.parent is None else self.parent.path
-        key = id(self.value) if self.step == "constant" else self.key
+        key = id(self.value) if self.step == "constant" else hashed(self.key)
         return (*above, (self.step, key))
 
 
@@ -212,7 +212,7 @@ class Reads:
 
     def note(self, parent: Place, step: str, key: Any, value: Any) -> Place:
         """A value was read: from here on the run depends on it."""
-        name = (step, type(key), key)
+        name = (step, type(key), key) if type(key) is str else (step, id(type(key)), hashed(key))
         place = parent.children.get(name)
         if place is None:
             place = parent.children[name] = Place(parent, step, key, value)

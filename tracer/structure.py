@@ -44,7 +44,10 @@ FIXED = Fixed()
 
 
 class Branch:
-    """A structure of trees: ``kind`` is its class, ``parts`` the trees by key."""
+    """A structure of trees: ``kind`` is its class, ``parts`` the trees by key.
+
+    A key may be any of the user's: parts are gone through, and put together by ``frames.valued``, but not looked up.
+    """
 
     __slots__ = ("kind", "parts")
 
@@ -135,7 +138,11 @@ def mapped(
             return Sealed(part.name, part.advice, [x for x in found if x is not None], whole)
         return part
 
-    return folded(tree, other, lambda branch, parts: Branch(kind(branch.kind), parts))
+    return folded(
+        tree,
+        other,
+        lambda branch, found: Branch(kind(branch.kind), frames.valued(branch.parts, found)),
+    )
 
 
 def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
@@ -146,14 +153,13 @@ def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
         whole = leaf_of(part)
         return None if whole is None else leaf(whole)
 
-    def made(branch: Branch, parts: dict[Any, Any]) -> Any:
-        def differentiable(key: Any) -> bool:
-            part = branch.parts[key]
-            return id(part) in moving or leaf_of(part) is not None
-
-        if any(map(differentiable, parts)):
+    def made(branch: Branch, found: list[Any]) -> Any:
+        differentiable = [
+            id(part) in moving or leaf_of(part) is not None for part in branch.parts.values()
+        ]
+        if any(differentiable):
             moving.add(id(branch))
-        return frames.gradient(branch.kind, parts, differentiable)
+        return frames.gradient(branch.kind, frames.valued(branch.parts, found), differentiable)
 
     return folded(tree, one, made)
 
@@ -164,26 +170,24 @@ def leaf_of(part: Tree) -> Leaf | None:
 
 
 def folded(
-    tree: Tree, other: Callable[[Tree], Any], branch: Callable[[Branch, dict[Any, Any]], Any]
+    tree: Tree, other: Callable[[Tree], Any], branch: Callable[[Branch, list[Any]], Any]
 ) -> Any:
     """What ``branch`` makes of a tree and of what was made of its parts; ``other`` does of what is no branch."""
     if not isinstance(tree, Branch):
         return other(tree)
-    way: list[tuple[Any, Branch, Iterator[Any], dict[Any, Any]]] = []
-    key: Any = None
-    parts: dict[Any, Any] = {}
-    rest = iter(tree.parts.items())
+    way: list[tuple[Branch, Iterator[Any], list[Any]]] = []
+    found: list[Any] = []
+    rest = iter(tree.parts.values())
     while True:
-        for name, part in rest:
+        for part in rest:
             if isinstance(part, Branch):
-                way.append((key, tree, rest, parts))
-                key, tree, rest, parts = name, part, iter(part.parts.items()), {}
+                way.append((tree, rest, found))
+                tree, rest, found = part, iter(part.parts.values()), []
                 break
-            parts[name] = other(part)
+            found.append(other(part))
         else:
-            done = branch(tree, parts)
+            done = branch(tree, found)
             if not way:
                 return done
-            name = key
-            key, tree, rest, parts = way.pop()
-            parts[name] = done
+            tree, rest, found = way.pop()
+            found.append(done)

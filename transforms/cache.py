@@ -24,7 +24,14 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.intrinsic import Intrinsic, intrinsic
-from ..tracer.kinds import HEAP_TYPE, attribute, flags_of, is_compared_by_identity, isinstance
+from ..tracer.kinds import (
+    HEAP_TYPE,
+    One,
+    attribute,
+    flags_of,
+    is_compared_by_identity,
+    isinstance,
+)
 from ..tracer.reads import static
 from .branches import joined
 from .budget import Budget
@@ -244,21 +251,6 @@ def key_of(f: Any) -> Hashable:
     if type(call) is types.FunctionType:
         return ("object", one(kind), key_of(call))
     return ("callable", one(f))
-
-
-class One:
-    """Stands in a key for an object whose class may have its own ways to make hashes and to compare."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is One and other.value is self.value
 
 
 def one(value: Any) -> Hashable:

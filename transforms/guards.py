@@ -24,6 +24,7 @@ from ..rules import registry
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native
 from ..tracer.kinds import (
+    are_quiet,
     attribute,
     has_own,
     is_of_users,
@@ -177,8 +178,15 @@ class GuardWriter:
 
     def visit_children(self, place: Place, text: str) -> None:
         stamped = self.stamped(place)
+        spots = spots_of(place)
+        if spots:
+            values = self.fresh("values")
+            iterate = self.constant(native(type(place.value)).values, "values_of")
+            self.statement(f"{values} = [*{iterate}({text})]")
         for child in place.children.values():
-            if child not in stamped:
+            if child in spots:
+                self.visit(child, f"{values}[{spots[child]}]")
+            elif child not in stamped:
                 self.visit(child, self.step(child, text))
 
     def stamped(self, place: Place) -> set[Place]:
@@ -420,6 +428,22 @@ class GuardWriter:
     def type_name(self, value: Any) -> str:
         kind = type(value)
         return kind.__name__ if is_one_of(kind, BUILTIN) else self.constant(kind, kind.__name__)
+
+
+def spots_of(place: Place) -> dict[Place, int]:
+    """At which position the items of a dict stand, where its keys may have a hash of the user's.
+
+    The guard on the keys says that these very keys are there, in this order: they need not be looked up.
+    """
+    if not isinstance(place.value, dict):
+        return {}
+    whole = place.origin if place.check == "same" and place.origin is not None else place
+    keys = whole.key_list if whole.check == "keys" else None
+    if keys is None or are_quiet(keys):
+        return {}
+    spots = {id(key): i for i, key in enumerate(keys)}
+    items = [child for child in place.children.values() if child.step == "item"]
+    return {child: spots[id(child.key)] for child in items if id(child.key) in spots}
 
 
 def is_of_rules(value: Any) -> bool:

@@ -34,8 +34,8 @@ from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
 from ..tracer.foreign import is_draw, is_pure
-from ..tracer.frames import Own, gradient, is_namedtuple, made, native
-from ..tracer.kinds import attribute, has, is_one_of, isinstance
+from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
+from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
@@ -307,8 +307,7 @@ class Builder:
         if isinstance(tree, tuple) and hasattr(tree, "_make"):
             return self.named_tuple(type(tree), map(self.text, tree))
         if type(tree) is dict:
-            items = (f"{self.key(k)}: {self.text(x)}" for k, x in tree.items())
-            return "{" + ", ".join(items) + "}"
+            return self.keyed(tree, [self.text(x) for x in tree.values()])
         place = self.reads.of(tree)
         if place is not None:
             return self.names[place]
@@ -321,6 +320,14 @@ class Builder:
         name = self.constant(kind, kind.__name__)
         new = self.constant(tuple.__new__, "new_tuple")
         return f"{new}({name}, ({''.join(x + ', ' for x in parts)}))"
+
+    def keyed(self, keys: dict[Any, Any], values: list[str]) -> str:
+        """The expression of a dict; keys with a hash of the user's are not asked for it."""
+        if are_quiet(keys):
+            items = zip(keys, values, strict=True)
+            return "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in items) + "}"
+        known = self.constant(dict.fromkeys(keys), "keys")
+        return f"{self.constant(valued, 'valued')}({known}, [{', '.join(values)}])"
 
     def key(self, key: Any) -> str:
         return repr(key) if is_one_of(type(key), (str, int, bool)) else self.constant(key, "key")
@@ -353,23 +360,24 @@ class Builder:
             return self.leaf(tree, found.get(tree.op))
         if not isinstance(tree, Branch):
             return "None"
-        parts = {k: self.gradient(part, found) for k, part in tree.parts.items()}
-        kind, values = tree.kind, list(parts.values())
+        kind, keys = tree.kind, tree.parts
+        values = [self.gradient(part, found) for part in keys.values()]
         if kind is list:
             return "[" + ", ".join(values) + "]"
         if kind is tuple:
             return "(" + "".join(x + ", " for x in values) + ")"
-        if is_namedtuple(kind) and not any(type(k) is Own for k in parts):
+        if is_namedtuple(kind) and not any(type(k) is Own for k in keys):
             return self.named_tuple(kind, values)
-        text = "{" + ", ".join(f"{self.key(k)}: {x}" for k, x in parts.items()) + "}"
+        text = self.keyed(keys, values)
         if kind is dict:
             return text
         if native(kind) is None and not has(kind, "__dataclass_fields__"):
-            kept = [k for k, part in tree.parts.items() if has_leaf(part)]
-            return "{" + ", ".join(f"{k!r}: {parts[k]}" for k in kept) + "}" if kept else "None"
-        differentiable = self.constant({k: has_leaf(x) for k, x in tree.parts.items()}, "has")
+            found_of = zip(keys.items(), values, strict=True)
+            kept = [f"{k!r}: {x}" for (k, part), x in found_of if has_leaf(part)]
+            return "{" + ", ".join(kept) + "}" if kept else "None"
+        differentiable = self.constant([has_leaf(x) for x in keys.values()], "has")
         made = self.constant(gradient, "gradient")
-        return f"{made}({self.constant(kind, kind.__name__)}, {text}, {differentiable}.__getitem__)"
+        return f"{made}({self.constant(kind, kind.__name__)}, {text}, {differentiable})"
 
     def leaf(self, leaf: Leaf, d: Any) -> str:
         """The gradient of one leaf, in its kind, shape and dtype, and held by nobody else."""
