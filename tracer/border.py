@@ -470,7 +470,14 @@ def admit_container(
     try:
         sequence = is_one_of(kind, (list, deque))
         pairs = [
-            admit(tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x), seal)
+            admit(
+                tracer,
+                x,
+                f"{name}[{frames.shown(key)}]",
+                role,
+                element_place(tracer, place, key, x),
+                seal,
+            )
             for key, x in (enumerate(now) if sequence else now.items())
         ]
         inner = [x for x, _ in pairs]
@@ -643,7 +650,7 @@ def admit_collection(
         note_size(place, held, held)
     items = items_of(held)
     pairs = [
-        admit(tracer, x, f"{name}[{key!r}]", role, element_place(tracer, place, key, x))
+        admit(tracer, x, f"{name}[{frames.shown(key)}]", role, element_place(tracer, place, key, x))
         for key, x in items
     ]
     inner = [

@@ -20,7 +20,22 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .kinds import HELD, MISSING, are_quiet, has, is_one_of, isinstance, own_dict, static
+import numpy as np
+
+from .errors import TraceError
+from .kinds import (
+    HEAP_TYPE,
+    HELD,
+    MISSING,
+    QUIET,
+    are_quiet,
+    flags_of,
+    has,
+    is_one_of,
+    isinstance,
+    own_dict,
+    static,
+)
 
 SEQUENCES = frozenset((list, tuple, deque))
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
@@ -39,6 +54,21 @@ class Own(NamedTuple):
 
     def __repr__(self) -> str:
         return f".{self.name}"
+
+
+# Keys of which nobody else makes text.
+SHOWN = QUIET | {tuple, Own}
+
+
+def shown(key: Any) -> str:
+    """A key as a name or a message shows it; nothing of the user's runs for that, as a ``__repr__`` would."""
+    kind = type(key)
+    if kind is tuple and not are_quiet((key,)):
+        return f"({', '.join(map(shown, key))})"
+    native = is_one_of(kind, SHOWN) or (
+        issubclass(kind, np.generic) and not flags_of(kind) & HEAP_TYPE
+    )
+    return repr(key) if native else f"<{kind.__name__}>"
 
 
 NAMESPACE = Own("__dict__")  # of a dict whose items are its attributes as well
@@ -120,7 +150,7 @@ def parts_of(value: Any) -> dict[Any, Any]:
         return attributes(value)
     # by C code alone, which takes the hashes over with the keys
     own_way = kind is OrderedDict or base not in MAPPINGS or static(kind, "__iter__") is not ITERATE
-    parts = dict(items_of(value, base)) if own_way else dict(value)
+    parts = dict(items_of(value, base)) if own_way else dict.copy(value)
     if kind is not base or base is OrderedDict:  # which has a dict of its own
         parts.update({Own(name): x for name, x in attributes(value).items()})
         if is_namespace(value):
@@ -152,7 +182,8 @@ def assign(new: Any, keys: dict[Any, Any], values: Iterable[Any]) -> None:
     """Let a mapping of Python's own hold these values under the keys of a dict; MISSING stands for none.
 
     No key is asked for its hash, which may be code of the user's: the dict has it, and C code takes it over from
-    there. Only an `OrderedDict` asks, as it does whenever somebody looks at its values.
+    there. Only an `OrderedDict` asks, as it does whenever somebody looks at its values; and keys that have the same
+    hash are compared.
     """
     base = native(type(new))
     if base is OrderedDict or are_quiet(keys):
@@ -160,7 +191,9 @@ def assign(new: Any, keys: dict[Any, Any], values: Iterable[Any]) -> None:
             if x is not MISSING:
                 base.__setitem__(new, key, x)
         return
-    alone = {id(key): one for one in apart(set(dict(keys))) for key in one}
+    alone = {id(key): one for one in apart(set(dict.copy(keys))) for key in one}
+    if len(alone) != len(keys):
+        raise TraceError("a dict holds keys that have become equal since they were put there")
     for key, x in zip(keys, values, strict=True):
         if x is not MISSING:
             dict.update(new, dict.fromkeys(alone[id(key)], x))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import lookup
-from .frames import items_of, native
+from .frames import items_of, native, shown
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
 from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance
@@ -136,7 +136,7 @@ class Place:
         for _ in range(SHOWN):
             if place.parent is None or place.step not in WRITTEN:
                 return f"{place.name()}{way}"
-            way = (f"[{place.key!r}]" if place.step == "item" else f".{place.key}") + way
+            way = (f"[{shown(place.key)}]" if place.step == "item" else f".{place.key}") + way
             place = place.parent
         return f"…{way}"
 

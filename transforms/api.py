@@ -32,7 +32,7 @@ from ..tracer.border import (
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
-from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of, put
+from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of, put, shown
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
@@ -393,7 +393,7 @@ def as_variables(
         return value, FIXED  # on a cycle it stands once
     seen.opening.add(id(value))
     items = list(items_of(value, base))
-    pairs = {key: as_variables(tracer, x, seen, f"{name}[{key!r}]", ints) for key, x in items}
+    pairs = {key: as_variables(tracer, x, seen, f"{name}[{shown(key)}]", ints) for key, x in items}
     seen.opening.discard(id(value))
     parts: dict[Any, Tree] = {key: t for key, (_, t) in pairs.items()}
     inner = {key: x for key, (x, _) in pairs.items()}

@@ -13,7 +13,7 @@ from ..tracer import calls, places
 from ..tracer.arrays import is_followed
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
-from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native
+from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native, shown
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.session import active
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, leaf_of, positions
@@ -53,7 +53,7 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
 def pieces(tree: Branch, dy: Any, path: str) -> Iterator[tuple[Tree, Any, str]]:
     """The parts of a result's structure, each with that of the cotangent."""
     for key, part in tree.parts.items():
-        yield part, piece(tree, dy, key, path), f"{path}[{key!r}]"
+        yield part, piece(tree, dy, key, path), f"{path}[{shown(key)}]"
 
 
 def must_fit(tree: Branch, dy: Any, path: str) -> None:

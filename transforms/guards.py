@@ -22,7 +22,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.depth import recursion_limit
-from ..tracer.frames import NATIVE, native
+from ..tracer.frames import NATIVE, native, shown
 from ..tracer.kinds import (
     are_quiet,
     attribute,
@@ -490,12 +490,16 @@ def name_hint(place: Place) -> str:
     for _ in range(HINTED):
         if place.step != "item" or place.parent is None:
             break
-        place, keys = place.parent, f"_{place.key}{keys}"
+        place, keys = place.parent, f"_{key_hint(place.key)}{keys}"
     if place.step == "constant":
         value = place.value
         name = attribute(value, "__name__") or ("globals_" if isinstance(value, dict) else "k")
         return f"{name}{keys}"
     return f"{place.key if isinstance(place.key, str) else place.step}{keys}"
+
+
+def key_hint(key: Any) -> str:
+    return key if type(key) is str else shown(key)
 
 
 HINTED = 8  # items within items, after which the name of a variable says no more of them
@@ -691,7 +695,7 @@ def seen(check: str | None, value: Any) -> str:
 
 def with_keys(value: Any, keys: list[Any]) -> str:
     """A dict by its keys."""
-    text = ", ".join(map(repr, keys))
+    text = ", ".join(map(shown, keys))
     text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
     kind = an(type(value).__name__)
     return f"{kind} with the keys {text}" if keys else f"{kind} without keys"

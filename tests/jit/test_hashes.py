@@ -212,3 +212,27 @@ def test_other_keys_at_the_same_positions_are_told_apart(jit):
             assert gradient[A] == 3.0
             assert gradient[B] == -3.0
             assert [*gradient] == [*held]
+
+
+class Silent:
+    """A key of which nobody makes text."""
+
+    def __repr__(self):
+        raise AssertionError("somebody has made text of a key")
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_no_text_is_made_of_keys(jit):
+    key = Silent()
+    held = {key: 2.0, (key, 1): [3.0, {key: 4.0}]}
+
+    def f(d, x):
+        return {**d}, d[key] * d[key, 1][0] * x
+
+    with wengert.jit(jit):
+        for call in range(6):
+            (_, value), back = wengert.pullback(f, held, 2.0 + call)
+            assert value == 6.0 * (2.0 + call)
+            assert back((None, 1.0))[1] == 6.0
+            assert back(({key: 1.0, (key, 1): None}, None))[0][key] == 1.0
+    assert str(wengert.explain(f))
