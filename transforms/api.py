@@ -32,7 +32,20 @@ from ..tracer.border import (
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
-from ..tracer.frames import SETS, Own, items_of, made, native, option_of, parts_of, put, shown
+from ..tracer.frames import (
+    SETS,
+    Own,
+    assign,
+    items_in,
+    items_of,
+    made,
+    native,
+    option_of,
+    parts_of,
+    put,
+    shown,
+    valued,
+)
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
@@ -393,10 +406,11 @@ def as_variables(
         return value, FIXED  # on a cycle it stands once
     seen.opening.add(id(value))
     items = list(items_of(value, base))
-    pairs = {key: as_variables(tracer, x, seen, f"{name}[{shown(key)}]", ints) for key, x in items}
+    pairs = [as_variables(tracer, x, seen, f"{name}[{shown(key)}]", ints) for key, x in items]
     seen.opening.discard(id(value))
-    parts: dict[Any, Tree] = {key: t for key, (_, t) in pairs.items()}
-    inner = {key: x for key, (x, _) in pairs.items()}
+    keys = items_in(parts_of(value))
+    parts: dict[Any, Tree] = valued(keys, [t for _, t in pairs])
+    inner = valued(keys, [x for x, _ in pairs])
     if kind is base or base is tuple:
         for key, x in (attributes(value) if kind is not base else {}).items():
             inner[Own(key)], parts[Own(key)] = as_variables(
@@ -406,9 +420,9 @@ def as_variables(
         if base is not tuple:
             seen.container(value, copy, items, inner)
         return copy, Branch(kind, parts)
-    for key, plain in items:
-        if inner[key] is not plain:
-            seen.item(value, key, plain, inner[key])
+    for (key, plain), (x, _) in zip(items, pairs, strict=True):
+        if x is not plain:
+            seen.item(value, key, plain, x)
     own_tree = as_object_variables(tracer, value, seen, name)[1]
     if isinstance(own_tree, Branch):
         parts.update({Own(key): part for key, part in own_tree.parts.items()})
@@ -491,7 +505,9 @@ class Variables:
         self, original: Any, copy: Any, items: list[tuple[Any, Any]], inner: dict[Any, Any]
     ) -> None:
         """Note that the function finds ``copy`` in the place of ``original``."""
-        begun = {id(inner[key]): (inner[key], old) for key, old in items}
+        begun = {
+            id(x): (x, old) for x, (_, old) in zip(inner.values(), items, strict=False)
+        }  # behind the items stand attributes
         self.containers.append((original, copy, begun))
         join(self.tracer, original, copy)
 
@@ -548,7 +564,7 @@ class Variables:
             if isinstance(original, dict):
                 if list(copy) != list(original) or not same(now, held):
                     original.clear()
-                    original.update(zip(copy, now, strict=True))
+                    assign(original, copy, now)
             elif not same(now, held):
                 original.clear()
                 original.extend(now)

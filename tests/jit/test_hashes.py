@@ -63,6 +63,14 @@ def removed(d, x):
     return d.setdefault(C, 2.0) * x * d.pop(C)
 
 
+def total(d, x):
+    return sum(d.values()) * x
+
+
+def doubled(d):
+    return sum({**d}.values()) * 2.0
+
+
 # The function, and what makes its first arguments.
 QUIET = {  # no key is hashed in plain Python
     "values": (lambda d, x: sum(d.values()) * x, values),
@@ -77,6 +85,8 @@ QUIET = {  # no key is hashed in plain Python
     "own class": (lambda d, x: sum(d.values()) * x, lambda: Table(values())),
     "default": (lambda d, x: sum(d.values()) * x, lambda: defaultdict(float, values())),
     "attribute": (lambda o, x: sum(o.held.values()) * x, lambda: Owner(values())),
+    "within": (lambda d, x: wengert.pullback(total, d, x)[0], values),
+    "written within": (lambda d, x: wengert.grad(doubled)(d) and sum(d.values()) * x, values),
     "set": (lambda s, x: sum(1 for _ in s) * x, lambda: {A, B}),
     "global": (lambda x: sum(v for _, v in GLOBAL.items()) * x, None),
     "size": (lambda x: len(GLOBAL) * x, None),
