@@ -24,6 +24,7 @@ import sys
 import types
 import typing
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -526,8 +527,10 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if fn in intrinsics:
         return fn(*args, **kwargs)
     known = tracer.twins.get(id(fn))
-    if known is not None:
+    if known is not None and known[0]() is fn:
         twin = known[1]
+    elif rewrite.is_twin(fn.__code__):
+        twin = fn
     elif (named := (module_of(fn), fn.__qualname__)) in ELSEWHERE:
         raise elsewhere(site, fn.__qualname__)
     elif named in AS_IS:
@@ -712,7 +715,7 @@ def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:
 def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     """The instrumented copy of a Python function, made once in a run."""
     known = tracer.twins.get(id(fn))
-    if known is not None:
+    if known is not None and known[0]() is fn:
         return known[1]
     code = code_of(fn)
     if code.co_flags & ASYNC:
@@ -721,45 +724,45 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
             "differentiated; call the synchronous part of it"
         )
     if rewrite.is_twin(code):
-        twin = fn
-    else:
-        try:
-            with untraced():  # it may use a class whose special methods make a detour at the moment
-                twin_code = rewrite.instrument(code, hooks)
-        except rewrite.UnsupportedCode as error:
-            raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
-        place = function_place(tracer, fn, owner)
-        if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
-            hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
-        cells = fn.__closure__ and tuple(
-            shadow_cell(tracer, c, n, i, place, fn)
-            for i, (c, n) in enumerate(zip(fn.__closure__, code.co_freevars, strict=True))
-        )
-        twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
-        twin.__qualname__ = fn.__qualname__
-        twin.__module__ = fn.__module__
-        set_by_run = [tracer.overlay.get((id(fn), x)) for x in ("__defaults__", "__kwdefaults__")]
-        if set_by_run[0] is not None and set_by_run[0][1] is fn.__defaults__:
-            twin.__defaults__ = set_by_run[0][2]
-        elif fn.__defaults__:
-            read(tracer, place, "defaults", None, len(fn.__defaults__))
-            twin.__defaults__ = tuple(
-                enter_from(
-                    tracer,
-                    fn,
-                    code.co_varnames[code.co_argcount - len(fn.__defaults__) + i],
-                    x,
-                    f"{fn.__name__} default",
-                    read(tracer, place, "default", i, x),
-                )
-                for i, x in enumerate(fn.__defaults__)
+        return fn  # which is kept nowhere, so that it dies as in plain Python
+    try:
+        with untraced():  # it may use a class whose special methods make a detour at the moment
+            twin_code = rewrite.instrument(code, hooks)
+    except rewrite.UnsupportedCode as error:
+        raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
+    place = function_place(tracer, fn, owner)
+    if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
+        hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
+    cells = fn.__closure__ and tuple(
+        shadow_cell(tracer, c, n, i, place, fn)
+        for i, (c, n) in enumerate(zip(fn.__closure__, code.co_freevars, strict=True))
+    )
+    twin = FunctionType(twin_code, fn.__globals__, fn.__name__, None, cells)
+    twin.__qualname__ = fn.__qualname__
+    twin.__module__ = fn.__module__
+    set_by_run = [tracer.overlay.get((id(fn), x)) for x in ("__defaults__", "__kwdefaults__")]
+    if set_by_run[0] is not None and set_by_run[0][1] is fn.__defaults__:
+        twin.__defaults__ = set_by_run[0][2]
+    elif fn.__defaults__:
+        read(tracer, place, "defaults", None, len(fn.__defaults__))
+        twin.__defaults__ = tuple(
+            enter_from(
+                tracer,
+                fn,
+                code.co_varnames[code.co_argcount - len(fn.__defaults__) + i],
+                x,
+                f"{fn.__name__} default",
+                read(tracer, place, "default", i, x),
             )
-        if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
-            twin.__kwdefaults__ = set_by_run[1][2]
-        elif given := keyword_defaults(fn):
-            read(tracer, place, "kwdefaults", None, tuple(given))
-            twin.__kwdefaults__ = kwdefaults(tracer, fn, place)
-    tracer.twins[id(fn)] = (fn, twin)
+            for i, x in enumerate(fn.__defaults__)
+        )
+    if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
+        twin.__kwdefaults__ = set_by_run[1][2]
+    elif given := keyword_defaults(fn):
+        read(tracer, place, "kwdefaults", None, tuple(given))
+        twin.__kwdefaults__ = kwdefaults(tracer, fn, place)
+    key, twins = id(fn), tracer.twins
+    twins[key] = weakref.ref(fn, lambda _: twins.pop(key, None)), twin
     return twin
 
 

@@ -351,8 +351,11 @@ class Captured:
 
 def note_captured(tracer: Tracer, pair: Pair) -> None:
     """Remember the versions of the arrays that a pullback has captured, as they are now."""
-    rule = tracer.twins.get(id(pair.rule.function))
-    outside = {id(cell) for cell in (rule[1].__closure__ or ())} if rule is not None else set()
+    rule = pair.rule.function
+    known = tracer.twins.get(id(rule))
+    rule = known[1] if known is not None else rule
+    own = type(rule) is FunctionType and rewrite.is_twin(rule.__code__)
+    outside = {id(cell) for cell in rule.__closure__ or ()} if own else set()
     outside.update([id(shadow) for _, shadow in tracer.cells.values()])
     pair.captured = [
         Captured(cell if is_replaceable(content) else None, content, arrays)

@@ -47,7 +47,7 @@ class Tracer:
         self.primitives = primitives
         self.twins: dict[
             int, tuple[Any, Any]
-        ] = {}  # id of an outside function: the function, its twin
+        ] = {}  # id of an outside function: a reference to it, its twin
         self.cells: dict[int, tuple[Any, Any]] = {}  # id of an outside cell: the cell, its shadow
         self.cells_known: dict[int, Any] = {}  # id of an outside cell: what it held when last seen
         self.cells_held: dict[int, Any] = {}  # id of an outside cell: what its shadow held at first
@@ -160,6 +160,8 @@ class Tracer:
         give_back(self.tape)
         if self.loops is not None:
             self.loops.close()
+        for known in (self.twins, self.outside):  # callbacks of their references hold them
+            known.clear()
         vars(self).clear()
 
     def holder_of(self, obj: Any) -> Any:

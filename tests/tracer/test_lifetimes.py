@@ -5,6 +5,7 @@ The cyclic garbage collector is off in all tests: what is dead here has died by 
 
 from __future__ import annotations
 
+import functools
 import gc
 import tracemalloc
 import warnings
@@ -526,3 +527,76 @@ def test_what_was_seen_goes_away_when_it_would(f, tmp_path):
         value, slope = differentiated(x, path)
         assert value == f(x, path)
         assert slope == pytest.approx((f(x + 1e-3, path) - f(x - 1e-3, path)) / 2e-3)
+
+
+def called(x, gone):
+    g = lambda: x * 2.0  # noqa: E731
+    gone.append(weakref.ref(g))
+    return g()
+
+
+def generating(x, gone):
+    def g():
+        yield x
+
+    gone.append(weakref.ref(g))
+    return next(g())
+
+
+def with_a_default(x, gone):
+    def g(a=x):
+        return a * 2.0
+
+    gone.append(weakref.ref(g))
+    return g()
+
+
+def handed_over(x, gone):
+    def g(a, b):
+        return a * b
+
+    gone.append(weakref.ref(g))
+    return functools.reduce(g, [x, x])
+
+
+def in_a_partial(x, gone):
+    def g(a):
+        return a * x
+
+    gone.append(weakref.ref(g))
+    return functools.partial(g, 3.0)()
+
+
+def wrapped(x, gone):
+    def g(a):
+        return a * x
+
+    @functools.wraps(g)
+    def h(a):
+        return g(a)
+
+    gone += [weakref.ref(g), weakref.ref(h)]
+    return h(x)
+
+
+def executed(x, gone):
+    scope = {}
+    exec("def g(a): return a * 2.0", scope)
+    gone.append(weakref.ref(scope["g"]))
+    return scope.pop("g")(x)
+
+
+CALLED = (called, generating, with_a_default, handed_over, in_a_partial, wrapped, executed)
+
+
+@pytest.mark.parametrize("inner", CALLED, ids=lambda f: f.__name__)
+def test_a_function_that_was_called_dies_as_in_plain_python(inner):
+    def f(x):
+        gone = []
+        y = inner(x, gone)
+        return y * sum(2.0 if r() is None else 3.0 for r in gone)
+
+    for x in (1.5, 2.5, 1.5, 3.5):
+        value, slope = value_and_grad(f)(x)
+        assert value == f(x)
+        assert np.isclose(slope, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6)
