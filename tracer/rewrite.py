@@ -86,6 +86,7 @@ exception matching, ``yield``, and names in class bodies.
 
 from __future__ import annotations
 
+import builtins
 import operator
 import weakref
 from collections.abc import Callable
@@ -160,6 +161,11 @@ Kept = tuple[CodeType, weakref.ref[CodeType], Any]
 # By original, hooks, and whether it is executed: the twin, the original, the hooks.
 _kept: dict[tuple[int, int, bool], Kept] = {}
 _twins: dict[int, Twin] = {}
+# What bytecode is written with: wrong answers of a function in its place could crash the interpreter.
+NEEDED = {
+    x: getattr(builtins, x)
+    for x in "len range isinstance max min type enumerate zip tuple list dict int getattr".split()
+}
 
 
 class Twin(NamedTuple):
@@ -212,6 +218,9 @@ def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
     kept = _kept.get(key)
     if kept is not None and kept[1]() is code:
         return kept[0]
+    for one, own in NEEDED.items():
+        if getattr(builtins, one, None) is not own:
+            raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
     rewriter = Rewriter(code, hooks, executed)
     twin = rewriter.rewrite()
     name = id(twin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import math
 import warnings
@@ -9,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from wengert import WengertError, grad, jit, pullback, value_and_grad
+from wengert import TraceError, WengertError, grad, jit, pullback, value_and_grad
 
 
 def lost(x):
@@ -209,3 +210,27 @@ def test_what_a_handler_inside_an_inner_gradient_catches_is_not_forgiven():
         grad(inner)(3.0)
     with pytest.raises(WengertError, match="in lost"):
         grad(lambda x: grad(inner)(x) * x)(3.0)
+
+
+REPLACED = {
+    "len": (lambda x: 42, lambda x: x * len([1, 2])),
+    "max": (lambda *x: 42.0, lambda x: x * max(x, 2.0)),
+    "range": (lambda *x: [1, 2, 3], lambda x: x * sum([i for i in range(2)])),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+@pytest.mark.parametrize("on", [False, True])
+def test_a_replaced_builtin_that_bytecode_is_written_with_is_refused_by_name(name, on, monkeypatch):
+    other, f = REPLACED[name]
+    with jit(on):
+        asked = value_and_grad(f)
+        for _ in range(3):
+            assert asked(1.5)[0] == f(1.5)
+            with (
+                monkeypatch.context() as patch,
+                pytest.raises(TraceError, match=f"builtins.{name}"),
+            ):
+                patch.setattr(builtins, name, other)
+                asked(1.5)
+        assert asked(1.5)[0] == f(1.5)
