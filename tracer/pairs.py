@@ -351,7 +351,7 @@ class Captured:
 
 def note_captured(tracer: Tracer, pair: Pair) -> None:
     """Remember the versions of the arrays that a pullback has captured, as they are now."""
-    rule = pair.rule.function
+    rule: Any = pair.rule.function
     known = tracer.twins.get(id(rule))
     rule = known[1] if known is not None else rule
     own = type(rule) is FunctionType and rewrite.is_twin(rule.__code__)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import builtins
 import sys
 import types
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -175,7 +176,7 @@ def bare(value: Any) -> Any:
         return value.fn
     if kind is types.FunctionType and type(value.__globals__) is Names:
         assert active.tracer is not None
-        active.tracer.twins[id(value)] = (value, value)  # called as it is
+        active.tracer.twins[id(value)] = weakref.ref(value), value  # called as it is
     return tuple(map(bare, value)) if kind is tuple else value
 
 
