@@ -31,10 +31,11 @@ from .errors import NoRuleError, TraceError
 from .escape import callbacks_in, finalized, watched
 from .frames import MUTABLE
 from .handed import Handed
-from .holders import gives_nothing, is_known
+from .holders import gives_nothing, is_known, is_naming, on_the_system
 from .kinds import attribute, has_dict, is_one_of, isinstance
 from .making import note_making
 from .marks import (
+    Reading,
     behind,
     failed,
     follow,
@@ -351,7 +352,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     asked = (fn, given, kwargs)
     texts = len(tracer.texts.drawn)
     origin = found(tracer, asked) if texts else None
-    if tracer.texts.files and fn is np.fromfile:
+    if tracer.texts.files and (fn is np.fromfile or type(fn) is calls.FunctionType):
         origin = in_file(tracer, args) or origin
     passing: list[Origin] = []  # of text that the function is, or will be, given one by one
     if type(fn) is not calls.FunctionType and any(map(is_generator, args)):
@@ -390,6 +391,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if type(value) is memoryview:  # of an object that has arrays of its own
             enters(tracer, value)
         result = handed.tied(result)
+        if texts and is_naming(fn):
+            read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given))
+            return result if read is None else follow(tracer, site, Reading(fn), result, read)
         if origin is not None:
             result = follow(tracer, site, fn, result, origin)
         return made(tracer, site, fn, given, kwargs, result, texts)

@@ -26,7 +26,7 @@ import numpy as np
 from ..rules import registry
 from .dependence import kind_of_rule
 from .kinds import attribute, is_one_of, isinstance
-from .origins import Origin, Texts, joined
+from .origins import File, Origin, Texts, joined
 from .places import module_of
 from .structure import is_container
 from .text import PRIVATE
@@ -35,7 +35,8 @@ KNOWN = frozenset(
     "__len__ __hash__ __sizeof__ __length_hint__ __contains__ find rfind index rindex count hash len id getsizeof "
     "getrefcount start end span regs lastindex pos endpos groups tell seek write writelines writerow writerows "
     "truncate fileno flush send sendto sendall readinto readinto1 nbytes itemsize ndim size shape strides flags "
-    "digest_size block_size line_num errno winerror lineno colno end_lineno offset end_offset str_len".split()
+    "digest_size block_size line_num errno winerror lineno colno end_lineno offset end_offset str_len returncode pid "
+    "poll _internal_poll wait call check_call".split()
 )
 # Methods that keep what they are given, though they return something.
 KEEPING = frozenset(
@@ -45,7 +46,9 @@ NAMING = frozenset(("posix", "nt", "_socket", "_imp", "_posixsubprocess", "fcntl
 OPENING = frozenset((open, io.open_code, io.FileIO))
 LOOKING = (re.Pattern, re.Match, struct.Struct)
 # Python functions that are run as they are, and make numbers of text.
-READING = frozenset("re ast tokenize locale pickle codecs pprint encodings traceback".split())
+READING = frozenset(
+    "re ast tokenize locale pickle codecs pprint encodings traceback subprocess".split()
+)
 
 # What holds no text, whatever it is.
 SILENT = frozenset(
@@ -57,8 +60,8 @@ SILENT = frozenset(
 
 def hold(texts: Texts, value: Any, origin: Origin) -> None:
     """Remember that an object holds text: of a file, so does what it is written to."""
-    if (path := path_of(value)) is not None:
-        texts.files[path] = origin
+    if (file := file_of(value)) is not None:
+        texts.files[file] = origin
     key, holders = id(value), texts.holders
     known = holders.get(key)
     if known is not None:
@@ -71,17 +74,59 @@ def hold(texts: Texts, value: Any, origin: Origin) -> None:
     holders[key] = (reference, origin)
 
 
-def path_of(value: Any) -> str | None:
-    """The name of the file that a file object writes to or reads, if it has one."""
-    return path_named(getattr(value, "name", None)) if isinstance(value, io.IOBase) else None
-
-
-def path_named(name: Any) -> str | None:
-    """The whole name of the file that a string, or what stands for one, names."""
-    name = name.value if is_one_of(type(name), PRIVATE) else name
-    if not isinstance(name, (str, bytes, os.PathLike)):
+def file_of(value: Any) -> File | None:
+    """The file that an object writes to or reads."""
+    if (module := type(value).__module__) in SHARED:
+        return module, 0
+    if not isinstance(value, io.IOBase):
         return None
-    return os.path.realpath(os.fsdecode(name))
+    try:
+        return file_named(value.fileno())
+    except (OSError, ValueError):  # there is none, or it has been closed
+        return file_named(getattr(value, "name", None))
+
+
+def file_named(name: Any) -> File | None:
+    """The file that a path or a descriptor means, however it is named, moved or linked. A pipe has two ends."""
+    name = name.value if is_one_of(type(name), PRIVATE) else name
+    if not isinstance(name, (int, str, bytes, os.PathLike)):
+        return None
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def on_the_system(texts: Texts, fn: Any, args: Any, origin: Origin | None) -> Origin | None:
+    """Note what a function of the operating system does with text; the origin of what it gives."""
+    name, first = fn.__name__, args[0] if args else None
+    if name in READING_FILES:
+        known = texts.files.get(file_named(first))
+        if known is not None and name in ("readv", "preadv"):
+            for x in args[1]:
+                hold(texts, x, known)
+        return known
+    if name in LISTING:
+        return texts.names
+    if name in COPYING:
+        source, target = map(file_named, args[:2] if name != "sendfile" else args[1::-1])
+        if source in texts.files and target is not None:
+            texts.files[target] = texts.files[source]
+    elif origin is not None and name in WRITING:
+        if (target := file_named(first)) is not None:
+            texts.files[target] = origin
+    elif origin is not None:
+        texts.names = origin if texts.names is None else joined([origin, texts.names])
+    return None
+
+
+WRITING = frozenset("write writev pwrite pwritev setxattr".split())
+READING_FILES = frozenset("read pread readv preadv getxattr".split())
+LISTING = frozenset("listdir scandir readlink listxattr getcwd getcwdb".split())
+COPYING = frozenset("sendfile copy_file_range splice _fcopyfile".split())
+# What has another end, or another object for the same file: all of a kind are one.
+SHARED = frozenset(("sqlite3", "_dbm", "_gdbm", "socket", "multiprocessing.connection"))
 
 
 def hold_all(texts: Texts, value: Any, origin: Origin) -> None:
@@ -100,8 +145,8 @@ def held(tracer: Any, value: Any) -> Origin | None:
     """The origin of the text that an object holds."""
     holders = tracer.texts.holders
     known = holders.get(id(value))
-    if known is None and tracer.texts.files and (path := path_of(value)) in tracer.texts.files:
-        return tracer.texts.files[path]
+    if known is None and (files := tracer.texts.files) and (file := file_of(value)) in files:
+        return files[file]
     if known is None and holders and isinstance(value, memoryview):
         known = holders.get(id(value.obj))
     return None if known is None else known[1]
@@ -121,7 +166,8 @@ def is_known(fn: Any) -> bool:
     if type(fn) is types.FunctionType:
         from .calls import UNTRACED, root_of
 
-        return root_of(fn) in UNTRACED - READING
+        root = root_of(fn)
+        return root in UNTRACED and (root not in READING or fn.__name__ in KNOWN)
     name = attribute(fn, "__name__", "")
     owner = attribute(fn, "__self__")
     if owner is not None and not isinstance(owner, (type, types.ModuleType)):

@@ -32,6 +32,7 @@ from .errors import TraceError
 from .frames import items_of, native, referents
 from .holders import (
     SILENT,
+    file_named,
     gives_nothing,
     held,
     hold,
@@ -39,10 +40,9 @@ from .holders import (
     is_known,
     is_naming,
     may_hold,
-    path_named,
 )
 from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
-from .origins import Origin, Texts, dependent, dependents, joined
+from .origins import File, Origin, Texts, dependent, dependents, joined
 from .places import blame
 from .structure import attributes, is_container, is_namedtuple
 from .tape import Site, append, fn_name
@@ -79,13 +79,14 @@ def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
 
 def in_file(tracer: Any, args: Any) -> Origin | None:
     """The origin of the text in a file that a function in C is given the name of, to read it."""
-    origins = [tracer.texts.files[x] for x in paths(args) if x in tracer.texts.files]
+    origins = [x for x in map(tracer.texts.files.get, files_named(args)) if x is not None]
     return joined(origins) if origins else None
 
 
-def paths(values: Any) -> list[str]:
-    """The names of files among values."""
-    return [path_named(x) or "" for x in values if isinstance(x, (*STRINGS, pathlib.PurePath))]
+def files_named(values: Any) -> list[File]:
+    """The files that are named among values."""
+    named = [file_named(x) for x in values if isinstance(x, (*STRINGS, pathlib.PurePath))]
+    return [x for x in named if x is not None]
 
 
 def is_bearer(tracer: Any, value: Any) -> bool:
@@ -316,10 +317,10 @@ def without_text(texts: Texts, array: Any) -> None:
 
 
 class Reading:
-    """Stands for the function that reads an attribute of a holder."""
+    """Stands for what reads an attribute of a holder, or a file."""
 
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
+    def __init__(self, what: Any) -> None:
+        self.__name__ = what if isinstance(what, str) else what.__name__
 
 
 # --------------------------------------------------------------------------------------------- C code
@@ -333,7 +334,7 @@ def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origi
     if owner is None and args and hasattr(fn, "__objclass__"):
         owner, args = args[0], args[1:]
     if is_one_of(type(owner), BOXES):  # an array, which writes itself to a file of this name
-        tracer.texts.files |= dict.fromkeys(paths(args), origin)
+        tracer.texts.files |= dict.fromkeys(files_named(args), origin)
     if not (gives_nothing(fn, value) or value is owner):
         return
     given = (owner, *args, *kwargs.values())

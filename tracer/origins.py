@@ -28,16 +28,20 @@ class Origin:
         self.op, self.place, self.parts = op, place, parts
 
 
+File = tuple[Any, int]  # a device and a number
+
+
 class Texts:
     """What a run knows of text."""
 
-    __slots__ = ("dependence", "drawn", "files", "holders")
+    __slots__ = ("dependence", "drawn", "files", "holders", "names")
 
     def __init__(self) -> None:
         # The origins of what was drawn, and of what C code asked to see, in order.
         self.drawn: list[Origin] = []
         self.holders: dict[int, tuple[Any, Origin]] = {}  # by id: a reference to it, its origin
-        self.files: dict[str, Origin] = {}  # by name, of files that it was written to
+        self.files: dict[File | None, Origin] = {}  # of the files that it was written to
+        self.names: Origin | None = None  # of the names that files were given
         self.dependence = Dependence()
 
 

@@ -24,7 +24,7 @@ from .reads import MISSING, Place
 from .session import Tracer
 from .tails import Tail
 from .tape import Op
-from .text import TEXTS, bare
+from .text import PRIVATE, TEXTS, bare
 
 
 class Made:
@@ -173,6 +173,7 @@ class Reader:
         if base is dict:
             if any(is_one_of(type(key), BOXES) for key in value):
                 self.problem("the result is a dict with traced keys")
+            if any(is_one_of(type(key), PRIVATE) for key in value):
                 return {bare(key): self.template(x) for key, x in value.items()}
             return frames.valued(value, [self.template(x) for x in value.values()])
         return kind([self.template(x) for x in value])
