@@ -34,18 +34,22 @@ HOME = registry.__name__.rpartition(".")[0] + "."  # of the modules whose functi
 class Callee:
     """A function whose calls go through the tracer where they are given boxes."""
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Any, given: bool = False) -> None:
         self.fn = fn
+        self.given = given  # as an operand: it is called once
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = tuple(map(bare, args))
         kwargs = {name: bare(x) for name, x in kwargs.items()}
+        tracer = active.tracer
+        if tracer is None:
+            return named(self.fn(*args, **kwargs))
         if not (has_box(args) or (kwargs and has_box(kwargs))):
             value = self.fn(*args, **kwargs)
-            if type(value) is not np.ndarray:  # a new array is an operation: each run makes its own
+            # A new array is an operation: each run makes its own.
+            if self.given or type(value) is not np.ndarray:
                 return named(value)
-        assert active.tracer is not None
-        return named(calls.call(active.tracer, NOWHERE, self.fn, args, kwargs))
+        return named(calls.call(tracer, NOWHERE, self.fn, args, kwargs))
 
     def __getattr__(self, name: str) -> Any:
         value = made(getattr(self.fn, name))
@@ -157,7 +161,7 @@ def called(value: Any) -> Any:
     kind = type(value)
     if kind in BOXES or kind in ATOMS:
         return value
-    return Callee(value) if callable(value) and not isinstance(value, type) else value
+    return Callee(value, True) if callable(value) and not isinstance(value, type) else value
 
 
 ATOMS = frozenset((float, int, bool, str, type(None), tuple, list, slice, dict))

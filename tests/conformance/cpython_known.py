@@ -67,8 +67,6 @@ KNOWN = {
     "asynchronous functions": """
         test_generators.GeneratorTest.test_ag_frame_f_back
         test_generators.GeneratorTest.test_cr_frame_f_back""",
-    "what a function makes lives until the run ends": """
-        test_scope.ScopeTests.testLeaks""",
     "pickled iterators over containers": """
         test_list.ListTest.test_iterator_pickle
         test_list.ListTest.test_reversed_pickle""",
