@@ -399,7 +399,7 @@ def joined(tracer: Tracer, site: Site, fn: Any, value: Any) -> list[Any]:
         return [protocols.get_item(tracer, site, value, i) for i in numbers]
     if fn is np.stack:  # a loop, which does not ask how many there will be
         return list(deque(protocols.iterate_object(tracer, site, value)))
-    return list(protocols.iterable(tracer, site, value))
+    return [*tuple(protocols.iterable(tracer, site, value))]
 
 
 def has_length(tracer: Tracer, site: Site, value: Any) -> bool:

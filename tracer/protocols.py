@@ -385,7 +385,7 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
         elif isinstance(value, tuple):  # which it reads by itself
             items = [*tuple.__iter__(value)]
         else:
-            items = list(iterable(tracer, site, value))
+            items = [*tuple(iterable(tracer, site, value))]  # which asks what C code does
         return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
     if not is_object(value):
         return value
