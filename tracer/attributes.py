@@ -39,7 +39,7 @@ from .kinds import (
 )
 from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import operand, record
+from .record import operand, record, stored
 from .rehearsal import will_write
 from .session import Tracer, intrinsic
 from .structure import is_container
@@ -814,7 +814,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         plain = lower(tracer, value)
         will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
-        if not own and not is_constant(tracer, operand(value, [])):
+        if not own and not is_constant(tracer, stored(value, [])):
             must_keep(site, obj, name, plain)
         tracer.overlay[slot(obj), name] = (obj, plain, value)
         held = own_dict(obj)

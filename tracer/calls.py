@@ -48,7 +48,7 @@ from .origins import dependent
 from .places import LIBRARY, OURS, blame, is_library, module_of, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import append, born, has_box, operand, raised, record
+from .record import append, born, has_box, operand, raised, record, see_inside
 from .session import Tracer, intrinsics, untraced
 from .slots import is_object, is_python, plain_of
 from .slots import special as special_method
@@ -614,6 +614,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if tracer.reads is not None:
             for x in args:
                 tracer.reads.looked_into(x, site)
+        see_inside(tracer, (*args, *kwargs.values()))
         return as_caller(fn, args, kwargs)
     if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
         args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)

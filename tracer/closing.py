@@ -30,7 +30,7 @@ from .frames import MAPPINGS, MUTABLE, NATIVE, items_of, made, option_of
 from .intrinsic import intrinsic
 from .kinds import attribute, is_one_of, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
-from .record import operand, record
+from .record import record, stored
 from .remembered import Read, filled, names_in, own_code
 from .run import run
 from .seals import Held, Unfollowed, tied_to
@@ -291,7 +291,7 @@ class Engine:
     def call(self, solver: Any, f: Any, args: Any, given: Any, options: dict[str, Any]) -> Any:
         """What ``solver(f, *given, **options)`` gives in plain Python, where ``f`` is called with ``args`` as well."""
         captures = [*held((f, args), set())]
-        sources = [x for x in operand([*captures, *given], []) if isinstance(x, Op)]
+        sources = [x for x in stored([*captures, *given], []) if isinstance(x, Op)]
 
         def plain(value: Any) -> Any:
             return (
@@ -343,7 +343,7 @@ class Engine:
     def note_memory(self, ops: list[Op], value: Any) -> None:
         """Raise where a function that is called back computes with what an earlier call of it has computed."""
         own = {op for op in ops if type(op.fn) is not Unfollowed}
-        todo: list[tuple[Op, Any]] = [(op, None) for op in ops_in(operand([value], []))]
+        todo: list[tuple[Op, Any]] = [(op, None) for op in ops_in(stored([value], []))]
         seen = {op for op, _ in todo}
         while todo:
             op, written = todo.pop()

@@ -16,7 +16,7 @@ from typing import Any
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
 from .kinds import are_one_of, is_one_of
-from .record import itself, operand
+from .record import itself, stored
 from .session import Tracer
 from .tape import Effect, External, Site
 
@@ -35,7 +35,7 @@ def effect(
         keep_stored(tracer, site, kwargs)
         leaf = partial(referred, tracer)
     if reads is not None and not (are_one_of(args, SIMPLE) and not kwargs):
-        operand(opened((*args, kwargs), leaf), arrays)
+        stored(opened((*args, kwargs), leaf), arrays)
         for box in arrays:
             lay_out(box, reads)
         arrays.clear()
@@ -45,11 +45,11 @@ def effect(
             if type(x) is Box
             else x
             if is_one_of(type(x), SIMPLE)
-            else operand(opened(x, leaf), arrays)
+            else stored(opened(x, leaf), arrays)
             for x in args
         ]
     )
-    options = operand(opened(kwargs, leaf), arrays) if kwargs else {}
+    options = stored(opened(kwargs, leaf), arrays) if kwargs else {}
     if reads is not None:
         outside = {id(box.memory) for box, _ in tracer.inputs}
         if any(box.memory.writes and id(box.memory) in outside for box in arrays):

@@ -266,15 +266,19 @@ def show_plain_names(error: TypeError, given: Any) -> None:
 
 
 def boxes_in(value: Any) -> Iterator[Box]:
-    """The boxes in nested arguments."""
-    if is_one_of(type(value), BOXES):
-        yield value
-    elif isinstance(value, (tuple, list, set, frozenset)):
-        for x in value:
-            yield from boxes_in(x)
-    elif isinstance(value, dict):
-        for x in value.values():
-            yield from boxes_in(x)
+    """The boxes in nested arguments, which may be cyclic; no class of the user's is asked for items."""
+    todo, seen = [value], set()
+    while todo:
+        x = todo.pop()
+        if is_one_of(type(x), BOXES):
+            yield x
+        base = next((kind for kind in NESTED if isinstance(x, kind)), None)
+        if base is not None and id(x) not in seen:
+            seen.add(id(x))
+            todo += reversed([*(dict.values(x) if base is dict else base.__iter__(x))])
+
+
+NESTED: tuple[Any, ...] = (tuple, list, dict, set, frozenset)
 
 
 def type_name(kind: type) -> str:

@@ -14,6 +14,7 @@ import itertools
 import operator
 import random
 import signal
+import sys
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -31,7 +32,7 @@ from .errors import NoRuleError, TraceError
 from .escape import callbacks_in, finalized, watched
 from .frames import MUTABLE
 from .handed import Handed
-from .holders import gives_nothing, is_known, is_naming, on_the_system
+from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, has_dict, is_one_of, isinstance
 from .making import note_making
 from .marks import (
@@ -40,7 +41,7 @@ from .marks import (
     failed,
     follow,
     found,
-    in_file,
+    in_files,
     is_bearer,
     is_text,
     keep,
@@ -66,7 +67,7 @@ from .protocols import (
     plain_key,
 )
 from .reads import HEAP_TYPE, Reads, static
-from .record import append, born, finish, has_box, operand, raised, record
+from .record import append, born, finish, has_box, operand, raised, record, see_inside
 from .rehearsal import must_be_certain
 from .session import Tracer
 from .shown import enters, holders, shows
@@ -331,6 +332,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run an unknown callable on plain values, and record it: a gradient that flows back to it is an error."""
     given = args
     if keeps_callback(fn):
+        see_inside(tracer, args)
         for x in (*args, *kwargs.values()):
             finalized(tracer, attribute(x, "__func__", x))
             finalized(tracer, static(type(x), "__call__"))
@@ -352,8 +354,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     asked = (fn, given, kwargs)
     texts = len(tracer.texts.drawn)
     origin = found(tracer, asked) if texts else None
-    if tracer.texts.files and (fn is np.fromfile or type(fn) is calls.FunctionType):
-        origin = in_file(tracer, args) or origin
+    if has_files(tracer.texts) and (fn is np.fromfile or type(fn) is calls.FunctionType):
+        origin = in_files(tracer, args) or origin
     passing: list[Origin] = []  # of text that the function is, or will be, given one by one
     if type(fn) is not calls.FunctionType and any(map(is_generator, args)):
         args = tuple([passed(x, passing) if is_generator(x) else x for x in args])
@@ -394,6 +396,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if texts and is_naming(fn):
             read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given))
             return result if read is None else follow(tracer, site, Reading(fn), result, read)
+        if texts and type(fn) is calls.FunctionType and module_of(fn) == "subprocess":
+            started(tracer.texts, behind(tracer, site, *given))
         if origin is not None:
             result = follow(tracer, site, fn, result, origin)
         return made(tracer, site, fn, given, kwargs, result, texts)
@@ -452,6 +456,12 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 raise TraceError(
                     f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
                     "cannot follow it; keep it in a list or an object"
+                )
+        if is_naming(fn) or fn is sys.setswitchinterval:
+            if not (all(map(is_integer, boxes)) or is_constant(tracer, operands, options)):
+                raise TraceError(
+                    f"{blame(site)}: {fn_name(fn)} leaves a traced value with the operating system, where the tracer "
+                    "cannot follow it; give it wengert.stop_gradient of the value"
                 )
         effect(tracer, site, fn, args, kwargs)
         return None

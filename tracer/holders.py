@@ -16,7 +16,9 @@ import gc
 import io
 import os
 import re
+import stat
 import struct
+import time
 import types
 import weakref
 from typing import Any
@@ -78,31 +80,77 @@ def file_of(value: Any) -> File | None:
     """The file that an object writes to or reads."""
     if (module := type(value).__module__) in SHARED:
         return module, 0
+    return file_named(name_of(value))
+
+
+def name_of(value: Any) -> Any:
+    """The descriptor of a file that is open, or its path; None for what is no file."""
     if not isinstance(value, io.IOBase):
         return None
     try:
-        return file_named(value.fileno())
+        return value.fileno()
     except (OSError, ValueError):  # there is none, or it has been closed
-        return file_named(getattr(value, "name", None))
+        return getattr(value, "name", None)
 
 
 def file_named(name: Any) -> File | None:
     """The file that a path or a descriptor means, however it is named, moved or linked. A pipe has two ends."""
+    found = status(name)
+    if found is None:
+        return None
+    return ("socket", 0) if stat.S_ISSOCK(found.st_mode) else (found.st_dev, found.st_ino)
+
+
+def status(name: Any) -> os.stat_result | None:
+    """What the system says of a path or a descriptor."""
     name = name.value if is_one_of(type(name), PRIVATE) else name
     if not isinstance(name, (int, str, bytes, os.PathLike)):
         return None
     try:
-        found = os.stat(name)
+        return os.stat(name)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+
+
+def in_file(texts: Texts, name: Any) -> Origin | None:
+    """The origin of what is in a file, by its path or a descriptor: another program may have written there."""
+    known = texts.files.get(file_named(name))
+    if known is None and texts.programs is not None and (found := status(name)) is not None:
+        since, origin = texts.programs
+        if stat.S_ISREG(found.st_mode) and found.st_mtime_ns >= since:
+            return origin
+    return known
+
+
+def has_files(texts: Texts) -> bool:
+    """Whether there may be text in any file."""
+    return bool(texts.files) or texts.programs is not None
+
+
+def started(texts: Texts, origin: Origin | None) -> None:
+    """Another program was started: what it writes from now on may be made of what it was given, or can read."""
+    origins = [x for x in (origin, texts.names, *texts.files.values()) if x is not None]
+    if not origins:
+        return
+    since = time.time_ns() - CLOCK
+    if texts.programs is not None:
+        since, before = texts.programs
+        origins.append(before)
+    texts.programs = since, joined(origins)
+
+
+CLOCK = 20_000_000  # nanoseconds by which the times of files may be late
+STARTING = frozenset("system posix_spawn posix_spawnp startfile popen fork_exec".split())
 
 
 def on_the_system(texts: Texts, fn: Any, args: Any, origin: Origin | None) -> Origin | None:
     """Note what a function of the operating system does with text; the origin of what it gives."""
     name, first = fn.__name__, args[0] if args else None
+    if name in STARTING:
+        started(texts, origin)
+        return None
     if name in READING_FILES:
-        known = texts.files.get(file_named(first))
+        known = in_file(texts, first)
         if known is not None and name in ("readv", "preadv"):
             for x in args[1]:
                 hold(texts, x, known)
@@ -145,8 +193,10 @@ def held(tracer: Any, value: Any) -> Origin | None:
     """The origin of the text that an object holds."""
     holders = tracer.texts.holders
     known = holders.get(id(value))
-    if known is None and (files := tracer.texts.files) and (file := file_of(value)) in files:
-        return files[file]
+    if known is None and has_files(tracer.texts):
+        origin = tracer.texts.files.get(file_of(value)) or in_file(tracer.texts, name_of(value))
+        if origin is not None:
+            return origin
     if known is None and holders and isinstance(value, memoryview):
         known = holders.get(id(value.obj))
     return None if known is None else known[1]
@@ -175,6 +225,13 @@ def is_known(fn: Any) -> bool:
     if name in KNOWN:
         return True
     return not isinstance(fn, type) and kind_of_rule(fn) in (registry.NONDIFF, registry.QUERY)
+
+
+def is_reader(fn: Any) -> bool:
+    """Whether a Python function that is run as it is makes text of what it is given, or holds it."""
+    if type(fn) is not types.FunctionType or fn.__name__ in KNOWN:
+        return False
+    return module_of(fn).partition(".")[0] in READING
 
 
 def is_naming(fn: Any) -> bool:

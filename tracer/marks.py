@@ -37,8 +37,10 @@ from .holders import (
     held,
     hold,
     hold_all,
+    in_file,
     is_known,
     is_naming,
+    is_reader,
     may_hold,
 )
 from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
@@ -77,16 +79,20 @@ def behind(tracer: Any, site: Site, *values: Any) -> Origin | None:
     return joined(origins) if origins else None
 
 
-def in_file(tracer: Any, args: Any) -> Origin | None:
-    """The origin of the text in a file that a function in C is given the name of, to read it."""
-    origins = [x for x in map(tracer.texts.files.get, files_named(args)) if x is not None]
+def in_files(tracer: Any, args: Any) -> Origin | None:
+    """The origin of the text in files that a function in C is given the names of, to read them."""
+    origins = [x for name in names_in(args) if (x := in_file(tracer.texts, name)) is not None]
     return joined(origins) if origins else None
+
+
+def names_in(values: Any) -> list[Any]:
+    """What may be the name of a file among values."""
+    return [x for x in values if isinstance(x, (*STRINGS, pathlib.PurePath))]
 
 
 def files_named(values: Any) -> list[File]:
     """The files that are named among values."""
-    named = [file_named(x) for x in values if isinstance(x, (*STRINGS, pathlib.PurePath))]
-    return [x for x in named if x is not None]
+    return [x for x in map(file_named, names_in(values)) if x is not None]
 
 
 def is_bearer(tracer: Any, value: Any) -> bool:
@@ -166,10 +172,11 @@ def made(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, b
     texts = tracer.texts
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         without_text(texts, value)
-    if not texts.drawn and not is_text(value):
+    deep = is_text(value) or (is_reader(fn) and may_hold(value))
+    if not texts.drawn and not deep:
         return value
     asked = (fn, args, kwargs)
-    origin = behind(tracer, site, *asked) if is_text(value) else found(tracer, *asked)
+    origin = behind(tracer, site, *asked) if deep else found(tracer, *asked)
     return traced(tracer, site, fn, value, origin, before)
 
 

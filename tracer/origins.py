@@ -34,7 +34,7 @@ File = tuple[Any, int]  # a device and a number
 class Texts:
     """What a run knows of text."""
 
-    __slots__ = ("dependence", "drawn", "files", "holders", "names")
+    __slots__ = ("dependence", "drawn", "files", "holders", "names", "programs")
 
     def __init__(self) -> None:
         # The origins of what was drawn, and of what C code asked to see, in order.
@@ -42,6 +42,8 @@ class Texts:
         self.holders: dict[int, tuple[Any, Origin]] = {}  # by id: a reference to it, its origin
         self.files: dict[File | None, Origin] = {}  # of the files that it was written to
         self.names: Origin | None = None  # of the names that files were given
+        # Of other programs that were given some, or could read it: since when, in nanoseconds, and of what.
+        self.programs: tuple[int, Origin] | None = None
         self.dependence = Dependence()
 
 

@@ -33,7 +33,7 @@ from .errors import CotangentError, TraceError
 from .foreign import is_pure, opaque
 from .kinds import attribute, is_one_of, isinstance, own_dict
 from .places import blame
-from .record import box, box_of, describe, has_box, operand
+from .record import box, box_of, describe, has_box, operand, stored
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, is_container, is_namedtuple
 from .tape import Op, Site, append, element, fn_name, ops_in, primal
@@ -98,7 +98,7 @@ def call(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kw
         made = Answer(tracer, site, fn, args, kwargs)
         value = body(tracer, site, fn, rule, args, kwargs)[0]
         if wanted:
-            made.must_be_given(operand(value, []))
+            made.must_be_given(stored(value, []))
         return value
     if is_pure(fn):
         return NotImplemented

@@ -36,7 +36,7 @@ from .kinds import hashes_natively, is_one_of, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
-from .record import decide, has_box, lent_by, operand, record
+from .record import decide, has_box, lent_by, operand, record, stored
 from .session import Tracer, active
 from .slots import (
     blank,
@@ -801,7 +801,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             set_item(tracer, site, get_item(tracer, site, container, key), Ellipsis, value)
             return
     native = isinstance(container, (dict, list, deque))
-    traced = not native and not is_constant(tracer, operand(value, []))
+    traced = not native and not is_constant(tracer, stored(value, []))
     if not native and tracer.readable:
         traced = traced or seals.holds_traced(tracer, value)
     if traced:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,13 @@ from .text import TEXTS, drawn
 NUMBERS = (float, int, complex, np.number)
 
 
-def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> Any:
+def operand(
+    value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = (), read: bool = True
+) -> Any:
     """An argument as the tape holds it. Boxes of arrays that are met are added to ``arrays``.
 
-    ``path`` has what the argument lies in: a container that contains itself ends there.
+    ``path`` has what the argument lies in: a container that contains itself ends there. It is ``read``
+    where C code may ask containers in it for their items, in their own ways.
     """
     kind = type(value)
     if kind is Box:
@@ -52,9 +56,11 @@ def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> A
         arrays.append(value)
         return current(value)
     if kind is tuple:
-        return tuple([operand(x, arrays, path) for x in value])
+        return tuple([operand(x, arrays, path, read) for x in value])
     if kind is slice:
-        return slice(*[operand(x, arrays) for x in (value.start, value.stop, value.step)])
+        return slice(
+            *[operand(x, arrays, path, read) for x in (value.start, value.stop, value.step)]
+        )
     nested = kind is list or kind is dict
     if not nested and not (issubclass(kind, NESTED) and has_box(value)):
         return value.value if is_one_of(kind, TEXTS) else value
@@ -62,20 +68,25 @@ def operand(value: Any, arrays: list[ArrayBox], path: tuple[int, ...] = ()) -> A
         return itself()
     path = (*path, id(value))
     if kind is list:
-        return [operand(x, arrays, path) for x in value]
+        return [operand(x, arrays, path, read) for x in value]
     if kind is dict:
-        return {key: operand(x, arrays, path) for key, x in value.items()}
+        return {key: operand(x, arrays, path, read) for key, x in value.items()}
     base = native(kind)
-    if any(static(kind, name) is not static(base, name) for name in READING):
+    if read and any(static(kind, name) is not static(base, name) for name in READING):
         raise not_read(kind, base)
     # Of another class, which C code reads as its base
-    items = [(key, operand(x, arrays, path)) for key, x in items_of(value, base)]
+    items = [(key, operand(x, arrays, path, read)) for key, x in items_of(value, base)]
     if isinstance(value, dict):
         return dict(items)
     parts = [x for _, x in items]
     if hasattr(value, "_make"):
         return value._make(parts)
     return tuple(parts) if isinstance(value, tuple) else parts
+
+
+def stored(value: Any, arrays: list[ArrayBox]) -> Any:
+    """What is stored somewhere as the tape holds it: nobody asks containers in it for their items."""
+    return operand(value, arrays, (), False)
 
 
 READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a container for its items
@@ -312,7 +323,8 @@ def born(
     ):
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
-        see_outside(tracer.outside, value)  # it may be somebody's own
+        if id(value) not in tracer.inside:
+            see_outside(tracer.outside, value)  # it may be somebody's own
     return value
 
 
@@ -324,6 +336,15 @@ def see_outside(outside: dict[int, Any], value: Any) -> None:
             outside[key] = weakref.ref(value, lambda _: outside.pop(key, None))
         except TypeError:
             outside[key] = value
+
+
+def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:
+    """Note objects of the run's own, to which weak references are made: it may meet them again by those."""
+    for x in values:
+        if id(x) not in tracer.outside and has_dict(x) and not isinstance(x, type):
+            inside, key = tracer.inside, id(x)
+            if key not in inside and type(x).__weakrefoffset__:
+                inside[key] = weakref.ref(x, lambda _, key=key, known=inside: known.pop(key, None))
 
 
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:

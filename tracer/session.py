@@ -72,6 +72,9 @@ class Tracer:
             int, tuple[Any, dict[str, Any]]
         ] = {}  # as in the overlay: an owner, what the run sees as its ``__dict__``
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
+        self.inside: dict[
+            int, Any
+        ] = {}  # id of an object that the run has made and refers to weakly: a reference to it
         self.contents: dict[
             int, list[tuple[Any, Any]]
         ] = {}  # id of an outside collection of a class of its own: the items that it held
@@ -160,7 +163,11 @@ class Tracer:
         give_back(self.tape)
         if self.loops is not None:
             self.loops.close()
-        for known in (self.twins, self.outside):  # callbacks of their references hold them
+        for known in (
+            self.twins,
+            self.outside,
+            self.inside,
+        ):  # callbacks of their references hold them
             known.clear()
         vars(self).clear()
 

@@ -24,7 +24,7 @@ from .arrays import byte_bounds
 from .box import BOXES
 from .kinds import attribute, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
-from .record import operand
+from .record import stored
 from .session import Tracer
 from .structure import is_container
 from .tape import Op, Site, ops_in
@@ -81,8 +81,8 @@ def class_of(proxy: Any, held: Any) -> Any:
 def referent(tracer: Tracer, site: Site, proxy: Any) -> Any:
     """The object that a weak proxy stands for, as the run sees it; the proxy, where that cannot be told."""
     found = meant(proxy)
-    if found is proxy:
-        return proxy
+    if found is proxy or id(found) in tracer.inside:
+        return found
     if tracer.reads is not None:
         tracer.reads.problem("a weak proxy is used", site)
     return border.enter(tracer, found, type(found).__name__)
@@ -167,7 +167,7 @@ class Put:
 
     def __init__(self, tracer: Tracer) -> None:
         def moving(value: Any) -> list[Op]:
-            return [op for op in ops_in([operand(value, [])]) if tracer.dependence.has(op)]
+            return [op for op in ops_in([stored(value, [])]) if tracer.dependence.has(op)]
 
         self.named: dict[int, dict[Any, list[Op]]] = {}  # by owner and name
         for (owner, name), entry in tracer.overlay.items():

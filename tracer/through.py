@@ -18,7 +18,7 @@ from .errors import TraceError
 from .frames import MUTABLE
 from .kinds import MISSING, are_one_of, is_one_of
 from .places import blame, user_site
-from .record import has_box, operand
+from .record import has_box, stored
 from .session import Tracer
 
 
@@ -116,7 +116,7 @@ def read_cells(tracer: Tracer) -> None:
         if now is MISSING or now is tracer.cells_known.get(id(cell), now):
             continue
         held = contents(shadow)
-        if has_box(held) and not border.is_constant(tracer, operand(held, []), {}):
+        if has_box(held) and not border.is_constant(tracer, stored(held, []), {}):
             raise TraceError(
                 f"{blame(user_site())}: code that cannot be traced changes a variable of an enclosing function that "
                 "holds a traced value, so its gradient would be lost; pass the value to it and take what it returns"

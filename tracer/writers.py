@@ -33,7 +33,7 @@ from .errors import TraceError
 from .frames import MUTABLE
 from .kinds import is_one_of
 from .places import blame, outer, user_frame
-from .record import has_box, operand, raised
+from .record import has_box, raised, stored
 from .session import Tracer
 from .structure import is_container
 from .tape import External, Op, Site, substitute
@@ -168,7 +168,7 @@ def write_container(
 
 def plain_for(tracer: Tracer, site: Site, value: Any) -> Any:
     """What goes into a set outside that is seen as it is."""
-    if has_box(value) and not is_constant(tracer, operand(value, []), {}):
+    if has_box(value) and not is_constant(tracer, stored(value, []), {}):
         raise TraceError(
             f"{blame(site)}: a traced value goes into a set outside from which elements have been removed; make a "
             "new set of it first, or keep the value in a list or a dict"

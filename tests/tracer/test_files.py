@@ -2,6 +2,7 @@
 
 import glob
 import linecache
+import multiprocessing
 import os
 import pathlib
 import shelve
@@ -144,7 +145,38 @@ def passed_through(x, folder):
     return float(done.stdout) * x
 
 
+def sent(x, folder):
+    one, other = multiprocessing.Pipe()
+    with one, other:
+        one.send(str(x))
+        return float(other.recv()) * x
+
+
+def sent_one_way(x, folder):
+    out, into = multiprocessing.Pipe(duplex=False)
+    with out, into:
+        into.send_bytes(str(x).encode())
+        return float(out.recv_bytes()) * x
+
+
+def by_the_shell(x, folder):
+    os.system(f"echo {x} > {folder / 'a'}")
+    return float(read(folder / "a")) * x
+
+
+def by_a_program(x, folder):
+    subprocess.run(f"echo {x} > {folder / 'a'}", shell=True)
+    return float((folder / "a").read_text()) * x
+
+
+def copied_by_a_program(x, folder):
+    put(folder / "a", str(x))
+    os.system(f"cp {folder / 'a'} {folder / 'b'}")
+    return float(read(folder / "b")) * x
+
+
 LOST = [
+    sent, sent_one_way, by_the_shell, by_a_program, copied_by_a_program,
     descriptor, buffers, pipe, sockets, moved, replaced, linked, symbolic, copied, moved_by_shutil,
     read_by_line, listed, globbed, entries, pointed, database, shelved, echoed, passed_through,
 ]  # fmt: skip
@@ -193,3 +225,26 @@ def test_what_is_no_text_of_a_traced_value_is_a_number(f, tmp_path, switched):
     for x in (1.5, 2.5, 3.5, 4.5):
         folder = emptied(tmp_path / "files")
         assert value_and_grad(f)(x, folder) == (2.5 * x, 2.5)
+
+
+def test_a_file_that_no_program_has_written_since_is_no_text(tmp_path, switched):
+    def f(x, folder):
+        put(folder / "log", f"{x}")
+        os.system(f"true {x}")
+        return float(read(folder / "data")) * x
+
+    put(tmp_path / "data", "2.5")
+    os.utime(tmp_path / "data", (1e9, 1e9))
+    for x in (1.5, 2.5, 3.5):
+        assert value_and_grad(f)(x, tmp_path) == (2.5 * x, 2.5)
+
+
+def test_a_traced_time_is_not_left_with_a_file(tmp_path, switched):
+    def f(x, path):
+        os.utime(path, (x, x))
+        return os.stat(path).st_mtime * x
+
+    put(tmp_path / "a", "")
+    for x in (1.5, 2.5, 3.5):
+        with pytest.raises(TraceError, match="leaves a traced value with the operating system"):
+            value_and_grad(f)(x, tmp_path / "a")

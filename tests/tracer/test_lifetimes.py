@@ -511,6 +511,32 @@ def finalized(x, path):
     return y * (2.0 + len(log))
 
 
+def written_through_a_reference(x, path):
+    p = Plain()
+    known = weakref.ref(p)
+    known().x = x * x
+    y = p.x
+    del p
+    return y if known() is None else 100.0 * y
+
+
+def written_through_a_proxy(x, path):
+    p = Plain()
+    weakref.proxy(p).x = x * x
+    known, y = weakref.ref(p), p.x
+    del p
+    return y if known() is None else 100.0 * y
+
+
+def written_in_a_weak_dict(x, path):
+    known, p = weakref.WeakValueDictionary(), Plain()
+    known["p"] = p
+    known["p"].x = x * x
+    y = p.x
+    del p
+    return y + 100.0 * len(known)
+
+
 def unnamed_files(x, path):
     open(path, "w").write("1.5")  # closed by going away, as CPython does
     return len(open(path).read()) * x
@@ -518,8 +544,12 @@ def unnamed_files(x, path):
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
-    "f", [seen_through_a_reference, seen_in_a_weak_dict, finalized, unnamed_files]
-)
+    "f",
+    [
+        seen_through_a_reference, seen_in_a_weak_dict, finalized, written_through_a_reference,
+        written_through_a_proxy, written_in_a_weak_dict, unnamed_files,
+    ],
+)  # fmt: skip
 def test_what_was_seen_goes_away_when_it_would(f, tmp_path):
     path = str(tmp_path / "text")
     differentiated = value_and_grad(f)

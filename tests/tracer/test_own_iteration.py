@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import types
 
 import numpy as np
 import pytest
@@ -156,3 +157,20 @@ def test_arrays_in_a_sequence_with_a_way_of_its_own():
         value, slope = value_and_grad(f)(x)
         assert value == f(x)
         assert_close(slope, np.array([4.0, 4.0]) + 4 * x + np.array([1.0, 2 * 2.5]))
+
+
+@pytest.mark.parametrize("name", ["__getitem__", "__iter__", "__len__"])
+def test_a_sequence_with_a_way_of_its_own_may_be_stored_anywhere(name):
+    kind = type("Own", (list,), {name: lambda self, *key: getattr(list, name)(self, *key)})
+    outside, thing, log = kind([0.5, 1.5]), types.SimpleNamespace(v=None), {"k": []}
+
+    def f(x):
+        outside[0] = x
+        outside.append(x * x)
+        thing.v = kind([x])
+        log["k"].append(kind([x * x]))
+        return outside[-1] * thing.v[0] + log["k"][-1][0]
+
+    for x in (1.5, 2.5, 3.5, 4.5):
+        assert value_and_grad(f)(x) == (x**3 + x * x, 3 * x * x + 2 * x)
+        assert [*outside][0] == x and [*thing.v] == [x]

@@ -1235,14 +1235,21 @@ SAID = {
     "format_exception_only": lambda e: "".join(traceback.format_exception_only(e)),
     "format_exception": lambda e: traceback.format_exception(e)[-1],
     "format_exc": lambda e: traceback.format_exc(),
+    "from_exception": lambda e: "".join(
+        traceback.TracebackException.from_exception(e).format_exception_only()
+    ),
+    "from_exception, format": lambda e: [*traceback.TracebackException.from_exception(e).format()][
+        -1
+    ],
 }
 
 
+@pytest.mark.parametrize("made", [str, float], ids=["text", "number"])
 @pytest.mark.parametrize("name", SAID)
-def test_text_in_an_exception_that_traceback_shows_is_followed(name):
+def test_text_in_an_exception_that_traceback_shows_is_followed(name, made):
     def f(x):
         try:
-            raise ValueError(str(x))
+            raise ValueError(str(x) if made is str else x)
         except ValueError as error:
             return float(SAID[name](error).split(": ")[-1]) * x
 
