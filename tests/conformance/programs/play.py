@@ -223,9 +223,10 @@ class Play:
 
     def pictured_error(self, error: BaseException) -> Any:
         lines = [
-            (frame.name, frame.lineno)
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename == f"<{MODULE}>"
+            (frame.f_code.co_name, line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_filename == f"<{MODULE}>"
+            and not frame.f_globals["__name__"].startswith("wengert")  # around a custom rule
         ]
         return name_of(type(error)), safe_str(error), self.album.take(error), lines
 
