@@ -142,7 +142,7 @@ def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
         return None
     if isinstance(partial, over):
         q = partial.reciprocal(*operands, z)
-        dz = dz / q if is_plain(dz, q) else quotient(dz, q)
+        dz = dz / q if is_plain(dz, q, z) else quotient(dz, q)
         if partial.factor is None:
             return dz
         partial = partial.factor

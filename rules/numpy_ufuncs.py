@@ -9,7 +9,7 @@ import numpy as np
 
 from .broadcasting import is_complex, unbroadcast
 from .elementwise import elementwise, over
-from .operators import abs_slope, power_by_base, power_by_exponent, sign
+from .operators import abs_slope, of_numpy, power_by_base, power_by_exponent, sign
 from .registry import Operand, nondiff, rrule
 from .zeros import float_dtype, product, ratio
 
@@ -74,9 +74,9 @@ elementwise(np.subtract, 1, -1)
 elementwise(np.multiply, lambda x, y, z: y, lambda x, y, z: x)
 elementwise(np.divide, over(lambda x, y, z: y), over(lambda x, y, z: y, lambda x, y, z: -z))
 elementwise(np.remainder, 1, lambda x, y, z: -np.floor_divide(x, y))
-elementwise(np.fmod, 1, lambda x, y, z: -np.trunc(x / y))
-elementwise(np.power, power_by_base, power_by_exponent)
-elementwise(np.float_power, power_by_base, power_by_exponent)
+elementwise(np.fmod, 1, lambda x, y, z: -np.trunc(np.divide(x, y)))
+for _power in (np.power, np.float_power):
+    elementwise(_power, lambda x, y, z: power_by_base(of_numpy(x), y, z), power_by_exponent)
 elementwise(np.negative, -1)
 elementwise(np.positive, 1)
 elementwise(np.reciprocal, lambda x, z: -z * z)

@@ -13,12 +13,14 @@ from .broadcasting import is_complex
 from .elementwise import elementwise, over
 from .mutation import scatter
 from .registry import nondiff, query, rrule
-from .zeros import PLAIN, conj, ratio
+from .zeros import PLAIN, conj, is_plain, ratio
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1, for a Python number as for an array: the slope of ``abs``, zero at its kink."""
-    return (x > 0) - (x < 0) if type(x) in PLAIN else np.sign(x)
+    """-1, 0 or 1, for a Python number as for an array, NaN for NaN: the slope of ``abs``, zero at its kink."""
+    if type(x) in PLAIN:
+        return (x > 0) - (x < 0) if x == x else x
+    return np.sign(x)
 
 
 nondiff(sign)
@@ -67,6 +69,11 @@ elementwise(log_or_zero, lambda x, z: ratio(1.0, x))
 def is_whole(y: Any) -> bool:
     """Is ``y`` of an integer type?"""
     return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
+
+
+def of_numpy(x: Any) -> Any:
+    """A real number of NumPy's in the place of one of Python's: their powers are NaN where Python's are complex."""
+    return np.positive(float(x)) if is_plain(x) and not is_complex(x) else x
 
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:

@@ -17,7 +17,7 @@ from scipy.special import _ufuncs
 
 from .broadcasting import is_complex, unbroadcast
 from .elementwise import elementwise, over, unknown
-from .operators import power_by_base, power_by_exponent, sign
+from .operators import of_numpy, power_by_base, power_by_exponent, sign
 from .registry import Operand, nondiff, rrule
 from .zeros import product, ratio
 
@@ -508,12 +508,12 @@ elementwise(special.cotdg, lambda x, z: -math.pi / 180 * (1 + z * z))
 elementwise(special.radian, math.pi / 180, math.pi / 10_800, math.pi / 648_000)
 elementwise(
     special.powm1,
-    lambda x, y, z: power_by_base(x, y, z + 1),
+    lambda x, y, z: power_by_base(of_numpy(x), y, z + 1),
     lambda x, y, z: power_by_exponent(x, y, z + 1),
 )
 elementwise(
     special.boxcox,
-    lambda x, lmbda, z: x ** (lmbda - 1),
+    lambda x, lmbda, z: of_numpy(x) ** (lmbda - 1),
     lambda x, lmbda, z: box_by_lambda(log(x), lmbda),
 )
 elementwise(
