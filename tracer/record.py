@@ -324,27 +324,26 @@ def born(
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         if id(value) not in tracer.inside:
-            see_outside(tracer.outside, value)  # it may be somebody's own
+            see(tracer.outside, value)  # it may be somebody's own
     return value
 
 
-def see_outside(outside: dict[int, Any], value: Any) -> None:
-    """Note an object as one from outside, for as long as it lives: the run does not prolong that."""
+def see(known: dict[int, Any], value: Any) -> None:
+    """Note an object among others that are known, for as long as it lives: the run does not prolong that."""
     key = id(value)
-    if key not in outside:
+    if key not in known:
         try:
-            outside[key] = weakref.ref(value, lambda _: outside.pop(key, None))
+            known[key] = weakref.ref(value, lambda _: known.pop(key, None))
         except TypeError:
-            outside[key] = value
+            known[key] = value
 
 
 def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:
     """Note objects of the run's own, to which weak references are made: it may meet them again by those."""
     for x in values:
         if id(x) not in tracer.outside and has_dict(x) and not isinstance(x, type):
-            inside, key = tracer.inside, id(x)
-            if key not in inside and type(x).__weakrefoffset__:
-                inside[key] = weakref.ref(x, lambda _, key=key, known=inside: known.pop(key, None))
+            if type(x).__weakrefoffset__:
+                see(tracer.inside, x)
 
 
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
