@@ -14,6 +14,7 @@ import operator
 import string
 import sys
 import types
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -985,6 +986,19 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
         state = (seen(state[0], "own"), seen(state[1], "attribute"))
     return (*result[:2], state, *result[3:])
+
+
+@handles(weakref.getweakrefs, takes=(1, 1))
+def _getweakrefs(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    """The weak references to an object, without those by which the run knows it."""
+    ours = [known.get(id(args[0])) for known in (tracer.inside, tracer.outside)]
+    found = opaque(tracer, site, weakref.getweakrefs, args, kwargs)
+    return [x for x in found if not any(x is y for y in ours)]
+
+
+@handles(weakref.getweakrefcount, takes=(1, 1))
+def _getweakrefcount(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return len(_getweakrefs(tracer, site, args, kwargs))
 
 
 @handles(type.__call__)

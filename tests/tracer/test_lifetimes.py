@@ -537,6 +537,13 @@ def written_in_a_weak_dict(x, path):
     return y + 100.0 * len(known)
 
 
+def counted_references(x, path):
+    p = Plain()
+    known, also = weakref.ref(p), weakref.WeakSet([p])
+    known().x = x
+    return (weakref.getweakrefcount(p) + 10.0 * len(weakref.getweakrefs(p))) * x * len(also)
+
+
 def unnamed_files(x, path):
     open(path, "w").write("1.5")  # closed by going away, as CPython does
     return len(open(path).read()) * x
@@ -547,7 +554,7 @@ def unnamed_files(x, path):
     "f",
     [
         seen_through_a_reference, seen_in_a_weak_dict, finalized, written_through_a_reference,
-        written_through_a_proxy, written_in_a_weak_dict, unnamed_files,
+        written_through_a_proxy, written_in_a_weak_dict, counted_references, unnamed_files,
     ],
 )  # fmt: skip
 def test_what_was_seen_goes_away_when_it_would(f, tmp_path):
