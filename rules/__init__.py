@@ -1,4 +1,5 @@
-"""Rules: how each primitive is differentiated. Importing this package registers all but SciPy's, which follow SciPy."""
+"""Rules: how each primitive is differentiated. Importing this package registers all but those of SciPy and
+of `statistics`, which follow these modules."""
 
 from . import (  # noqa: F401
     elementwise,
@@ -26,6 +27,7 @@ from .registry import awaited, frule, lookup, mutates, nondiff, query, rrule
 
 for _name in "integrate interpolate linalg ndimage optimize signal sparse special".split():
     awaited[f"scipy.{_name}"] = f"{__name__}.scipy_{_name}"
+awaited["statistics"] = f"{__name__}.python_statistics"
 awaited["uarray"] = f"{__name__}.scipy_fft"  # of which the functions of scipy.fft are made
 
 __all__ = ["frule", "lookup", "mutates", "nondiff", "query", "rrule"]

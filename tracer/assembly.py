@@ -145,7 +145,15 @@ class Assembler:
         made: dict[Any, ConcreteInstr] = {}  # to make one takes longer than all else
         locations: dict[Position, InstrLocation] = {}
         instrs: list[ConcreteInstr] = []
+        before: int = self.concrete.first_lineno
         for (op, _, position, _), arg, count in zip(self.instrs, args, prefixes):
+            line, last, _, column = position
+            if line is not None:
+                # `bytecode` has a short form for what begins one or two lines further on, and takes it for columns
+                # that do not fit in there, so that CPython loses count of the lines: such an instruction has none.
+                if column is not None and column > 127 and line == last and 0 < line - before < 3:
+                    position = line, line, None, None
+                before = line
             key = op, arg, count, position
             instr = made.get(key)
             if instr is None:

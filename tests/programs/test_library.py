@@ -106,20 +106,32 @@ def middles(xs):
     return statistics.median_low(xs) * statistics.median_high(xs)
 
 
-@pytest.mark.parametrize(
-    "f", [statistics.mean, statistics.variance, statistics.stdev, statistics.harmonic_mean]
-)
-def test_statistics_through_fractions(f):
-    """Exact fractions are made of the bits of a float: the gradient is right, or an error says why not."""
-    xs = [0.5, 1.25, 2.0, 0.75]
-    try:
-        value, gradient = value_and_grad(f)(xs)
-    except WengertError as error:
-        assert "statistics" in str(error) or "fraction" in str(error)
-        return
-    assert value == f(xs)
-    expected = [derivative(lambda t: f([*xs[:i], xs[i] + t, *xs[i + 1 :]])) for i in range(4)]
-    assert gradient == pytest.approx(expected, rel=1e-7)
+@case([0.5, 1.25, 2.0, 0.75])
+def spreads(xs):
+    """These make exact fractions of the bits of floats, so that they have rules."""
+    return (
+        statistics.mean(xs),
+        statistics.variance(xs),
+        statistics.stdev(tuple(xs)),
+        statistics.pvariance(xs, mu=xs[0]),
+        statistics.pstdev(xs),
+        statistics.variance(xs, xbar=xs[1] * xs[2]),
+        statistics.harmonic_mean(xs),
+        statistics.harmonic_mean(xs, weights=[xs[1], 1.0, 2.0, xs[0]]),
+    )
+
+
+def test_spreads_twice_and_of_equal_numbers():
+    xs = [0.5, 1.25, 2.0]
+    for f in (statistics.variance, statistics.stdev, statistics.mean, statistics.harmonic_mean):
+        slope = grad(lambda x: value_and_grad(f)([x, x * x, 2.0])[0])
+        expected = derivative(lambda t: f([xs[0] + t, (xs[0] + t) ** 2, 2.0]))
+        assert slope(xs[0]) == pytest.approx(expected, rel=1e-7)
+        bent = grad(lambda x: grad(f)([x, 1.25, 2.0])[0])
+        expected = derivative(lambda t: grad(f)([xs[0] + t, 1.25, 2.0])[0])
+        assert bent(xs[0]) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    for f in (statistics.stdev, statistics.pstdev):
+        assert grad(f)([1.5, 1.5, 1.5]) == [0.0, 0.0, 0.0]
 
 
 @case([0.5, 1.25, 2.0, 0.75], [1.0, 0.3, 0.8, 0.2])

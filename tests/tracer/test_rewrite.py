@@ -1983,3 +1983,36 @@ def test_tracebacks_show_the_lines_of_the_user():
             return traceback.format_list(traceback.extract_tb(tb)[:1])
 
     assert printed(twin(f)) == printed(f)
+
+
+def test_lines_that_are_longer_than_128_columns_are_counted():
+    far = " " * 130
+    source = f"""
+def f(x):
+    z = ({far}x * 2.0)
+    w = [{far}y * z for y in [x]]
+
+    if x > 0: {far} x = x + w[0]
+
+    x.real
+    return x.none
+"""
+    names = {}
+    exec(compile(source, "<far>", "exec"), names)
+    f, hooks = names["f"], Transparent()
+    twin = instrument(f.__code__, hooks)
+
+    def lines(code):
+        found = [line for _, _, line in code.co_lines() if line is not None]
+        return [line for i, line in enumerate(found) if i == 0 or found[i - 1] != line]
+
+    assert lines(twin) == lines(f.__code__)
+    with pytest.raises(AttributeError) as caught:
+        types.FunctionType(twin, {"far": far})(1.5)
+    assert [x.tb_lineno for x in walked(caught.tb) if x.tb_frame.f_code is twin] == [9]
+
+
+def walked(at):
+    while at is not None:
+        yield at
+        at = at.tb_next
