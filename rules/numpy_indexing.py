@@ -55,7 +55,8 @@ def compress(condition, a, axis=None, out=None):
         if axis is None:
             d = np.reshape(scatter(dz, index, (np.size(a),), _dtype(a)), np.shape(a))
         else:
-            d = scatter(dz, _along(index, settled(axis), np.ndim(a)), np.shape(a), _dtype(a))
+            shape = np.shape(a) or (1,)
+            d = scatter(dz, _along(index, settled(axis), len(shape)), shape, _dtype(a))
         return None, unbroadcast(d, a)
 
     return np.compress(condition, a, axis=axis), pullback

@@ -410,7 +410,7 @@ def polymul(a1, a2):
 
 def _valid(d: Any, v: Any) -> Any:
     """The sums over n of d[n] v[n-k], for each k."""
-    return np.convolve(d, _array(v)[::-1], "valid")
+    return np.convolve(d, np.reshape(v, -1)[::-1], "valid")
 
 
 @query

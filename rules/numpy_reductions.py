@@ -11,7 +11,7 @@ from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, 
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, lookup, nondiff, query, rrule
-from .zeros import conj, float_dtype, ratio
+from .zeros import conj, float_dtype, quotient, ratio
 
 
 def _array(a: Any) -> Any:
@@ -182,7 +182,7 @@ def _var_pullback(
     n = _count(x, axis, where) - (ddof if correction is None else correction)
     options = {"where": where} if _given(where) else {}
     deviation = x - np.mean(x, axis=axis, keepdims=True, **options)
-    d = restore(dz, x, axis) * (2 / n) * conj(deviation)
+    d = restore(dz, x, axis) * quotient(2.0, n) * conj(deviation)
     return unbroadcast(np.where(where, d, 0) if _given(where) else d, a)
 
 

@@ -336,7 +336,7 @@ def repeat(a, repeats, axis=None):
         shape = (np.size(a),) if axis is None or np.ndim(a) == 0 else np.shape(a)
         along = 0 if axis is None else axis % len(shape)
         if np.ndim(repeats) == 0:
-            d = np.reshape(dz, (*shape[: along + 1], -1, *shape[along + 1 :]))
+            d = np.reshape(dz, (*shape[: along + 1], repeats, *shape[along + 1 :]))
             d = np.add.reduce(d, axis=along + 1)
         else:
             index = np.repeat(np.arange(shape[along]), repeats)

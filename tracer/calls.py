@@ -437,9 +437,10 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             elif isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
                 write_array_item(target, Ellipsis, value, site)
             else:
-                write_all(
-                    target, append(tracer.tape, np.positive, (value,), {}, +value.value, site), site
-                )
+                # Of an array without axes the first makes a number.
+                copy = np.positive if target.value.ndim else np.copy
+                made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
+                write_all(target, made, site)
     return out if len(targets) > 1 else targets[0]
 
 

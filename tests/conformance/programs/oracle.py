@@ -91,7 +91,7 @@ def judge(program: Program, modes: Sequence[Mode] = tuple(MODES), slopes: bool =
     verdict = Verdict()
     try:
         plain, ways = play_plainly(program)
-    except TooLong:
+    except (TooLong, MemoryError):  # of the program itself
         verdict.useful = False
         return verdict
     calls = [r for r in plain if r.step.kind == "call"]
