@@ -60,8 +60,6 @@ def prepare() -> None:
 
     wengert.settings.strict = True  # an error of the engine's own is an error
     Budget.limited = False  # as many programs as can be, whatever the clock says
-    gc.collect()
-    gc.freeze()  # there will be many collections
 
 
 def work(options: argparse.Namespace) -> int:
@@ -73,6 +71,8 @@ def work(options: argparse.Namespace) -> int:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what programs print when nobody listens
     for seed in range(options.seed, options.seed + options.count):
+        gc.collect()
+        gc.freeze()  # what is still there now, so that the collections of a program have little to look at
         say(out, seed=seed, begins=True)
         start = time.monotonic()
         try:
