@@ -54,7 +54,7 @@ from ..tracer.tape import (
     ops_in,
     substitute,
 )
-from . import lowering
+from . import asking, lowering
 from .recent import Recent
 from .simplify import pruned, simplified
 
@@ -236,9 +236,7 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
     It is kept in the op's signature until a rule changes.
     """
     if is_asked(op):
-        from .pairs import direct_asked
-
-        return direct_asked(active_leaves)
+        return asking.direct(active_leaves)
     expansion, _ = expansion_of(op, active_leaves, dz)
     if expansion is None:  # no derivative, as of ``//``
         expansion = Expansion(constant_tape(op), [], [])
@@ -438,9 +436,7 @@ def expand(
 ) -> tuple[Expansion, set[int]]:
     """Trace a rule and its pullback. Says also which integer leaves the rule looked at."""
     if rule.function is None:
-        from .pushforward import pullback_of_frule
-
-        return pullback_of_frule(op, rule, leaves, pattern, dz)
+        return asking.transposed(op, rule, leaves, pattern, dz)
     stage, cotangent, cotangents = pulled_back(op, rule, leaves, pattern, dz)
     forms: list[str | None] = []
     for _, out in cotangents:

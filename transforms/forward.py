@@ -37,6 +37,7 @@ from ..tracer.tape import (
     substitute,
 )
 from ..tracer.tracebacks import entrance
+from . import asking
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, zero
 from .simplify import pruned, simplified
@@ -119,9 +120,7 @@ class Pusher:
                 if recipe is not None:
                     return self.follow(recipe, op, given)
         if is_asked_forward(op):
-            from .pairs import push_asked
-
-            return push_asked(self, op)
+            return asking.push(self, op)
         pushforward, inputs = pushforward_of(op, self.tangents)
         if pushforward is None:
             return None

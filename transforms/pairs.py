@@ -48,7 +48,7 @@ from ..tracer.tape import (
     substitute,
     type_name,
 )
-from . import forward, lowering
+from . import asking, forward, lowering
 from .cotangents import alike, shaped
 from .pushforward import joined, no_options, ones, typed
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps, sweep
@@ -518,3 +518,6 @@ def must_have_directions(op: Op, wanted: list[Op]) -> None:
     known = {operands[place] for place in op.fn.places}
     if any(x not in known for x in wanted):
         raise NoRuleError(no_options(op))
+
+
+asking.direct, asking.pull, asking.push = direct_asked, pull_asked, push_asked

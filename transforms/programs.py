@@ -67,8 +67,9 @@ from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .pairs import settled
 from .reverse import Recorded, decisions, sweep
+from .rewrites import optimised
 from .silence import QUIET, restore, silent, usual, watched
-from .simplify import optimised, simplified
+from .simplify import simplified
 from .skeleton import copied, stub
 
 LAYOUT_OPS = frozenset(

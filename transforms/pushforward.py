@@ -36,7 +36,7 @@ from ..tracer.tape import (
     element,
     type_name,
 )
-from . import lowering
+from . import asking, lowering
 from .expand import (
     KEPT,
     Expansion,
@@ -326,3 +326,6 @@ def ones(value: Any) -> Any:
             else np.ones(value.shape, kind)
         )
     return 1.0 + 0j if isinstance(value, complex) else 1.0
+
+
+asking.transposed = pullback_of_frule

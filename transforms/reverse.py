@@ -37,8 +37,10 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
+from . import asking
 from .columns import Column, add_columns
 from .expand import Expansion, direct_pull, expansion_of, is_asked, is_own, is_whole, rounds
+from .gather import column_of
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -168,9 +170,7 @@ class Machine:
 
     def ask(self, op: Op, dz: Any, active: set[Op]) -> None:
         """Pull by a rule that runs in the sweep."""
-        from .pairs import pull_asked
-
-        pull_asked(self, op, dz, active)
+        asking.pull(self, op, dz, active)
 
     def whole(self, op: Op, dz: Parts) -> tuple[Any, ...]:
         """The cotangent of a tuple. Where there is none of a part, the rules of others get zeros."""
@@ -393,8 +393,6 @@ class Recorded(Machine):
         return append(self.tape, fn, tuple(args), {}, value, site)
 
     def column(self, op: Op, dz: Parts) -> Any:
-        from .gather import column_of
-
         found = column_of(self.filled(op, dz), op.value, self.tape, self.site)
         return found if dz.whole is None else self.add(dz.whole, found)
 

@@ -23,11 +23,20 @@ from ..tracer.tape import Op, Tape, ops_in, substitute
 from .algebra import SPANS, TERMS, Algebra, Pile, Sum, rule, unlifted
 from .equal import axes_of, dropped, is_factor, is_real, key_of, ones_at, plain, sum_key
 from .kernels import static
+from .simplify import pruned
 
 
 def rewritten(tape: Tape, keep: Collection[Op]) -> Tape:
     """The tape with the rules below applied to every op that is not in ``keep``."""
     return Algebra(tape, keep).run()
+
+
+def optimised(tape: Tape, keep: Collection[Op], stay: Collection[Op] = ()) -> Tape:
+    """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs.
+
+    The ops ``stay`` are kept all the same, for what they do beside giving a value.
+    """
+    return pruned(rewritten(tape, keep), keep_guards=True, stay=stay)
 
 
 def rewritten_part(tape: Tape, keep: Collection[Op], handed: Collection[Op] = ()) -> Tape | None:

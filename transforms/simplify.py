@@ -82,16 +82,6 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
     return out
 
 
-def optimised(tape: Tape, keep: Collection[Op], stay: Collection[Op] = ()) -> Tape:
-    """The tape with algebra applied to every op that is not in ``keep``, and without what nobody needs.
-
-    The ops ``stay`` are kept all the same, for what they do beside giving a value.
-    """
-    from .rewrites import rewritten
-
-    return pruned(rewritten(tape, keep), keep_guards=True, stay=stay)
-
-
 def is_shared(fn: Any) -> bool:
     """Whether two calls of a function may be one.
 

@@ -13,7 +13,7 @@ from helpers import assert_same
 from wengert import reverse, trace
 from wengert.tracer.tape import ops_in, primal
 from wengert.transforms.assemble import assembled, source_of
-from wengert.transforms.simplify import optimised
+from wengert.transforms.rewrites import optimised
 
 V = np.array([0.5, -1.2, 2.0])
 W = np.array([1.5, 0.2, -0.7])
