@@ -357,10 +357,13 @@ class Writing:
             op.tape.undo.append(partial(restore, memory, memory.owner.copy()))
         self.writes = memory.writes
         again = [x for x in op.tape.again if lies_in(x.value, memory)]
-        self.moved = [(old, old.value) for old in (*memory.saved, *again)]
+        written = self.box.value
+        elsewhere = [x.op for x in memory.boxes if not np.may_share_memory(x.value, written)]
+        stay = [old for old in memory.saved if old in elsewhere] if elsewhere else []
+        self.moved = [(old, old.value) for old in (*memory.saved, *again) if old not in stay]
         for old, value in self.moved:
             old.value = kept_copy(value)
-        memory.saved.clear()
+        memory.saved[:] = dict.fromkeys(stay)
         return op
 
     def __exit__(self, *error: Any) -> None:
@@ -448,6 +451,8 @@ def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
     if alias.value.dtype != written.value.dtype:
         if np.may_share_memory(alias.value, written.value):
             alias.seen = -1  # its next use raises
+        else:
+            alias.seen = alias.memory.writes
         return
     tape, site = written.op.tape, written.op.site
     if len(here):
@@ -455,6 +460,9 @@ def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
         part = append(tape, operator.getitem, (written.op, index), {}, written.value[index], site)
         index = np.unravel_index(here, alias.value.shape)
         alias.op = append(tape, setitem, (alias.op, index, part), {}, alias.value, site)
+    elif alias.op.value is not alias.value:  # which has moved out of the way of a write beside it
+        alias.op.value = alias.value
+        alias.memory.saved.append(alias.op)
     if alias.seen >= 0:
         alias.seen = alias.memory.writes
 

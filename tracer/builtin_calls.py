@@ -65,7 +65,7 @@ def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
     if type(classes) is tuple:
         return any(is_instance(tracer, site, value, cls) for cls in classes)
-    plain = plain_of(value).flat if id(value) in tracer.flats else plain_of(value)
+    plain = plain_of(value).flat if id(value) in tracer.flats else slots.shown(value)
     if type(plain) is not classes:
         check = python_special(classes, "__instancecheck__")
         if type(check) is types.FunctionType and not calls.is_untraced(check):
@@ -141,10 +141,10 @@ def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 @handles(type)
 def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if len(args) == 1 and not kwargs:
-        value = plain_of(args[0])
+        value = slots.shown(args[0])
         kind = type(value)
-        shown = STAND_INS[kind] if is_one_of(kind, STAND_INS) else None
-        return type(value if shown is None else shown(value))
+        other = STAND_INS[kind] if is_one_of(kind, STAND_INS) else None
+        return type(value if other is None else other(value))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
     cls = type(bare(args[0]), *args[1:], **kwargs)

@@ -76,6 +76,9 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
     found = Outcome()
     reader = Reader(tracer)
     for box, op in tracer.inputs:
+        if box.seen < 0 and box.derivation is None:
+            reader.problem("an array lies in memory that was written to in another way")
+            continue
         last = current(box)
         if handed_on(last) is not op:
             if op.place is None:

@@ -33,9 +33,18 @@ def plain_of(value: Any) -> Any:
     return value.value if type(kind) is type and kind in PRIVATE else value
 
 
+def shown(value: Any) -> Any:
+    """The same, to be looked at: a method of a box is one of what is in it, which is written in C."""
+    if type(value) is not types.MethodType or not is_one_of(type(value.__self__), PRIVATE):
+        return plain_of(value)
+    return getattr(value.__self__.value, value.__name__)
+
+
 def kind_of(value: Any) -> type:
     """The type that the program believes a value to have."""
     kind = type(value)
+    if kind is types.MethodType:
+        return type(shown(value))
     return type(value.value) if type(kind) is type and kind in PRIVATE else kind
 
 
@@ -124,7 +133,7 @@ def blank(value: Any) -> Any:
     CPython says to it what it would say to the value when all its methods have declined.
     """
     kind = kind_of(value)
-    return plain_of(value) if is_native(kind) else double(kind, {"__array_ufunc__": None})
+    return shown(value) if is_native(kind) else double(kind, {"__array_ufunc__": None})
 
 
 from . import calls  # noqa: E402  (calls and this module need each other)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from wengert import EscapeError, jit, jvp, linearize, pullback, stop_gradient, value_and_grad
+from wengert.transforms.budget import Budget
 
 SETUP = """
 import collections, json, re
@@ -170,3 +171,67 @@ def test_a_callback_may_give_back_what_c_code_gave_it(on):
         np.testing.assert_array_equal(slope, [1.0, 1.0])
         with pytest.raises(EscapeError, match=r"scaled\(\)"):
             value_and_grad(g)(x)
+
+
+def halves(buffer):
+    return [buffer[:6], buffer[6:]]
+
+
+def interleaved(buffer):
+    return [buffer[::2], buffer[1::2]]
+
+
+def kinds(buffer):
+    return [buffer[:6], buffer[6:].view(np.int64)]
+
+
+def part_of_the_other(views, x):
+    one, other = views
+    other[0] = 2
+    return one[:2] * x, one[:2]
+
+
+def part_from_before(views, x):
+    one, other = views
+    part = one[:3]
+    other[0] = 2
+    one[0] = x * x
+    return one[:2] * x, part[:2]
+
+
+def through_a_list(views, x):
+    held = [views, x]
+    views[1][:] = 1
+    held[0][0][1] += x
+    return held[0][0] * x, held[0][0][::2]
+
+
+@pytest.mark.parametrize("limited", [True, False])
+@pytest.mark.parametrize("f", [part_of_the_other, part_from_before, through_a_list])
+@pytest.mark.parametrize("cut", [halves, interleaved, kinds])
+def test_a_view_stays_one_when_its_memory_is_written_to_elsewhere(cut, f, limited, monkeypatch):
+    monkeypatch.setattr(Budget, "limited", limited)
+    world = {}
+
+    def fresh():
+        world["buffer"] = np.linspace(1.5, 1.0, 12)
+        world["views"] = cut(world["buffer"])
+        return world["buffer"]
+
+    g = lambda x: f(world["views"], x)  # noqa: E731
+    for x in (0.5, 1.5, 2.5, 3.5):
+        plain = fresh()
+        expected, shown = g(x)
+        assert np.shares_memory(shown, plain)
+        buffer = fresh()
+        (value, view), back = pullback(g, x)
+        assert np.shares_memory(view, buffer)
+        np.testing.assert_array_equal(buffer, plain)
+        np.testing.assert_array_equal(value, expected)
+        np.testing.assert_array_equal(view, shown)
+        (slope,) = back((np.ones(np.shape(value)), None))
+        high, low = [(fresh(), g(x + h)[0])[1].sum() for h in (1e-6, -1e-6)]
+        assert slope == pytest.approx((high - low) / 2e-6, rel=1e-7)
+        view[0] = 7.0
+        shown[0] = 7.0
+        np.testing.assert_array_equal(buffer, plain)

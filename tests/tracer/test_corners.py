@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import types
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -93,3 +94,18 @@ def test_numbers_of_derived_classes_have_a_precision(number, z):
             with jit(on):
                 for _ in range(5):
                     assert_same(pullback(f, z)[0], f(z))
+
+
+def test_a_method_of_an_array_has_the_type_of_one():
+    total = np.arange(3.0).sum
+
+    def f(x):
+        found = [type(x.sum).__name__, type(total).__name__]
+        found += [isinstance(total, types.BuiltinFunctionType), isinstance(x.sum, types.MethodType)]
+        return x.sum() * total(), found
+
+    x = np.array([0.5, 1.5])
+    for _ in range(4):
+        value, back = pullback(f, x)
+        assert value == f(x)
+        assert list(back((1.0, [None] * 4))[0]) == [3.0, 3.0]
