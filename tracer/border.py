@@ -853,12 +853,17 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
             (lower(tracer, k, memo, final), lower(tracer, v, memo, final))
             for k, v in shadow.items()
         ]
+        values = list(held.values() if isinstance(held, dict) else [v for _, v in held])
+        if len(items) == len(values):
+            items = [(k, one_with(v, x)) for (k, v), x in zip(items, values, strict=True)]
         if are_held(held, items):  # nobody's __hash__ is asked
             return False
         keys = shadow if is_held([*shadow], [k for k, _ in items]) else dict(items)
         now: Any = frames.valued(keys, [v for _, v in items])
     else:
         now = [lower(tracer, x, memo, final) for x in (held if shadow is original else shadow)]
+        if len(now) == len(held) and not isinstance(original, set):
+            now = [one_with(x, y) for x, y in zip(now, held, strict=True)]
         if are_held(held, now):
             return False
         now = set(now) if isinstance(original, set) else now
@@ -870,6 +875,14 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         tracer.before[id(x)] = now
     tracer.mirrors.pop(id(original), None)  # what the run knows it to hold is said anew
     return True
+
+
+def one_with(made: Any, held: Any) -> Any:
+    """What is held, in the place of a tuple that was made anew of the same things."""
+    if made is held or type(made) is not tuple or type(held) is not tuple or len(made) != len(held):
+        return made
+    same = all(one_with(x, y) is y for x, y in zip(made, held, strict=True))
+    return held if same else made
 
 
 def is_held(container: Any, now: Any) -> bool:

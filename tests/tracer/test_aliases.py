@@ -235,3 +235,41 @@ def test_a_view_stays_one_when_its_memory_is_written_to_elsewhere(cut, f, limite
         view[0] = 7.0
         shown[0] = 7.0
         np.testing.assert_array_equal(buffer, plain)
+
+
+@pytest.mark.parametrize("way", ["jvp", "pullback", "linearize"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: {"y": ({"a": 0.5},)},
+        lambda: {"y": ([0.5], 1.5)},
+        lambda: [({"a": (0.5, [1.5])},)],
+        lambda: ({"x": [0.5, np.ones(2)], "y": ({"a": 0.5}, [0.5])},),
+    ],
+)
+def test_tuples_in_containers_that_come_in_twice_stay_what_they_are(make, way):
+    def leaves(x):
+        if isinstance(x, dict):
+            return [y for part in x.values() for y in leaves(part)]
+        return [y for part in x for y in leaves(part)] if isinstance(x, list | tuple) else [x]
+
+    def f(x):
+        return sum(np.sum(y * y) for y in leaves(x))
+
+    def inner(x):
+        if way == "jvp":
+            return jvp(f, (x,), (x,))[1]
+        if way == "linearize":
+            return linearize(f, x)[1](x)
+        value, back = pullback(f, x)
+        return value + sum(np.sum(y) for y in leaves(back(1.0)[0]))
+
+    x = make()
+    plain = inner(x)
+    for _ in range(3):
+        value, tangent = jvp(inner, (x,), (x,))
+        assert value == plain and pullback(inner, x)[0] == plain
+        assert tangent == pytest.approx(2.0 * plain if way != "pullback" else 2.0 * plain - sum(
+            np.sum(2.0 * y) for y in leaves(x)
+        ))  # fmt: skip
+    assert repr(x) == repr(make())
