@@ -32,7 +32,7 @@ import numpy as np
 
 from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots, through
-from .arrays import phantom, refusing, write_all
+from .arrays import dtype_of, phantom, refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, lower, note_captured, remember
 from .box import ArrayBox, Box
@@ -437,8 +437,9 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             elif isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
                 write_array_item(target, Ellipsis, value, site)
             else:
-                # Of an array without axes the first makes a number.
-                copy = np.positive if target.value.ndim else np.copy
+                # Of an array without axes the first makes a number, and of bools nothing.
+                plus = target.value.ndim and dtype_of(value.value).kind != "b"
+                copy = np.positive if plus else np.copy
                 made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
                 write_all(target, made, site)
     return out if len(targets) > 1 else targets[0]

@@ -60,13 +60,15 @@ from .protocols import (
     compared,
     drawn,
     hashable,
+    is_asked,
     is_number,
     iterable,
     iterate_object,
     note_digits,
     plain_key,
+    truth,
 )
-from .reads import HEAP_TYPE, Reads, static
+from .reads import HEAP_TYPE, MISSING, Reads, static
 from .record import append, born, finish, has_box, operand, raised, record, see_inside
 from .rehearsal import must_be_certain
 from .session import Tracer
@@ -198,6 +200,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     for name in ("key", "func", "predicate"):
         if name in kwargs:
             kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
+    if len(args) == 1 and known and fn in (min, max) and comes_one_by_one(args[0]):
+        if kwargs.keys() <= {"key", "default"}:
+            return extreme(tracer, site, fn, args[0], **kwargs)
     if args and known and fn in (min, max):
         items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
@@ -254,6 +259,44 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     if fn is types.MappingProxyType:  # it shows what the run has, wherever it is put
         tracer.views[id(result)] = (result, result)
     return stand_ins.own(result) if name in REDUCING else result
+
+
+def comes_one_by_one(value: Any) -> bool:
+    """Whether what is iterated over may do something between its values, which others are then compared with."""
+    return is_iterator(value) or is_generator(value) or is_asked(value)
+
+
+def extreme(
+    tracer: Tracer, site: Site, fn: Any, values: Any, key: Any = None, default: Any = MISSING
+) -> Any:
+    """``min(values)`` or ``max(values)``, in which all happens in the order in which C code does it.
+
+    Numbers are compared without effects, so that they may all be drawn before.
+    """
+    given = iter(iterate_object(tracer, site, values))
+    found: list[Any] = []
+    if key is None:
+        for x in given:
+            found.append(x)
+            if not is_number(x) or is_object(x) or isinstance(plain_of(x), complex):
+                break
+        else:
+            if has_box(found):
+                return record(tracer, site, fn, (found,), {})
+            return fn(found) if default is MISSING else fn(found, default=default)
+    before = operator.lt if fn is min else operator.gt
+    best = most = MISSING
+    for x in itertools.chain(found, given):
+        this = x if key is None else calls.call(tracer, site, key, (x,), {})
+        if best is MISSING or truth(
+            tracer, site, operators.operate(tracer, site, before, this, most)
+        ):
+            best, most = x, this
+    if best is MISSING:
+        return (
+            default if default is not MISSING else fn(())
+        )  # which raises what plain Python raises
+    return best
 
 
 def makes_text(fn: Any) -> bool:
