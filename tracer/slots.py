@@ -35,9 +35,10 @@ def plain_of(value: Any) -> Any:
 
 def shown(value: Any) -> Any:
     """The same, to be looked at: a method of a box is one of what is in it, which is written in C."""
-    if type(value) is not types.MethodType or not is_one_of(type(value.__self__), PRIVATE):
+    owner: Any = value.__self__ if type(value) is types.MethodType else None
+    if not is_one_of(type(owner), PRIVATE):
         return plain_of(value)
-    return getattr(value.__self__.value, value.__name__)
+    return getattr(owner.value, value.__name__)
 
 
 def kind_of(value: Any) -> type:
