@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -251,9 +252,19 @@ def put_function(a, ind, v, mode="raise"):
 
 @mutates(np.ndarray.put)
 def put(a, indices, values, mode="raise"):
-    flat = np.reshape(a, -1)
-    index = put_index(indices, np.size(a), mode)
-    return np.reshape(setitem(flat, index, reused(values, index)), np.shape(a))
+    numbers = put_index(indices, np.size(a), mode)
+    return setitem(a, at_numbers(numbers, np.shape(a)), reused(values, numbers))
+
+
+def at_numbers(numbers: Any, shape: tuple[int, ...]) -> Any:
+    """The index of the elements with these numbers, counted along the rows. A negative one counts from the end."""
+    size = math.prod(shape)
+    if np.any((numbers >= size) | (numbers < -size)):
+        np.empty(size, bool)[numbers]  # which raises
+    return np.unravel_index(np.where(numbers < 0, numbers + size, numbers), shape)
+
+
+nondiff(at_numbers)
 
 
 def put_index(indices: Any, size: int, mode: str) -> Any:
@@ -272,7 +283,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     must_be_castable(dst, src, casting)
     if where is True:
         return setitem(dst, ..., src)
-    return np.where(where, cast(src, dst.dtype), dst)
+    return laid_out_as(np.where(where, cast(src, dst.dtype), dst), dst)
 
 
 def must_be_castable(dst: Any, src: Any, casting: Any) -> None:
@@ -286,16 +297,15 @@ nondiff(must_be_castable)
 
 @mutates(np.place)
 def place(arr, mask, vals):
-    index = np.flatnonzero(mask)
-    flat = setitem(np.reshape(arr, -1), index, reused(vals, index))
-    return np.reshape(flat, np.shape(arr))
+    numbers = np.flatnonzero(mask)
+    return setitem(arr, at_numbers(numbers, np.shape(arr)), reused(vals, numbers))
 
 
 @mutates(np.putmask)
 def putmask(a, mask, values):
     every = reused(values, a)
     every = np.reshape(every, () if np.size(every) == 1 else np.shape(a))
-    return np.where(mask, cast(every, a.dtype), a)
+    return laid_out_as(np.where(mask, cast(every, a.dtype), a), a)
 
 
 @mutates(np.add.at)
@@ -315,8 +325,8 @@ def multiply_at_(a, indices, b):
 
 @mutates(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False):
-    index = diagonal_numbers(np.shape(a), wrap)
-    return np.reshape(setitem(np.reshape(a, -1), index, reused(val, index)), np.shape(a))
+    numbers = diagonal_numbers(np.shape(a), wrap)
+    return setitem(a, at_numbers(numbers, np.shape(a)), reused(val, numbers))
 
 
 def diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:

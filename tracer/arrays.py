@@ -36,6 +36,13 @@ LINEAR = frozenset((operator.add, operator.sub, operator.neg, cast))
 VALUE_FREE = LINEAR | {operator.getitem, setitem, scatter, scatter_add, write_through}
 
 
+def is_value_free(fn: Any) -> bool:
+    try:
+        return fn in VALUE_FREE
+    except TypeError:  # a foreign function cannot be hashed
+        return False
+
+
 # NumPy 1 has it at its top.
 byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
 
@@ -472,8 +479,14 @@ def replay_write(alias: ArrayBox, written: Op, before: Op) -> None:
 
     Each position of an argument keeps its own variable, so that ``f(v, v)`` tells the two apart.
     """
-    args = tuple(alias.op if arg is before else arg for arg in written.args)
+    old = alias.op
+    # The write has changed its value. What it was is kept beside, where it is needed.
+    if old.value is alias.value:
+        old.value = before.value
+    args = tuple(old if arg is before else arg for arg in written.args)
     alias.op = append(written.tape, written.fn, args, written.kwargs, alias.value, written.site)
+    if not is_value_free(written.fn):
+        alias.memory.saved.append(alias.op)
     alias.seen = alias.memory.writes
 
 
@@ -496,13 +509,32 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
         return
     with Writing(box) as op:
         np.copyto(box.value, new.value, casting="same_kind")
-        same_dtype = getattr(new.value, "dtype", None) == box.value.dtype
-        if same_dtype and np.shape(new.value) == box.value.shape:
+        if is_laid_out_as(new.value, box.value):
+            if box.value.ndim > 1:
+                in_rows()
             new.value = box.value
             commit(box, new)
             box.memory.saved.append(new)
         else:
             commit(box, append(op.tape, setitem, (op, Ellipsis, new), {}, box.value, site))
+
+
+def in_rows() -> None:
+    """Note that what was just computed stands for what is written only where all arrays lie in memory as now."""
+    from .session import active
+
+    if active.tracer is not None and active.tracer.reads is not None:
+        active.tracer.reads.in_rows = True
+
+
+def is_laid_out_as(value: Any, array: Any) -> bool:
+    """Whether a value that was computed may stand for an array it is written to: of its type, shape and order.
+
+    Sums go through memory. What NumPy makes of arrays in several orders is row by row if the first of them is.
+    """
+    if getattr(value, "dtype", None) != array.dtype or np.shape(value) != array.shape:
+        return False
+    return array.ndim < 2 or (array.flags.c_contiguous and value.flags.c_contiguous)
 
 
 def refusing(array: Any) -> Any:

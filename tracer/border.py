@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import operator
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -861,12 +862,14 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
         keys = shadow if is_held([*shadow], [k for k, _ in items]) else dict(items)
         now: Any = frames.valued(keys, [v for _, v in items])
     else:
-        now = [lower(tracer, x, memo, final) for x in (held if shadow is original else shadow)]
+        shown = held if shadow is original else shadow
+        now = [lower(tracer, x, memo, final) for x in shown]
         if len(now) == len(held) and not isinstance(original, set):
             now = [one_with(x, y) for x, y in zip(now, held, strict=True)]
         if are_held(held, now):
             return False
-        now = set(now) if isinstance(original, set) else now
+        if isinstance(original, set):  # from a set, which has the hashes of its elements
+            now = set(shown if all(map(operator.is_, shown, now)) else now)
     tracer.changed.add(id(original))
     if before is None or not merge(original, before, now):
         original.clear()
@@ -909,6 +912,9 @@ def merge(original: Any, before: Any, now: Any) -> bool:
     Returns False where that is not all that was done.
     """
     if isinstance(original, set):
+        was, then = {*map(id, before)}, {*map(id, now)}
+        if was - then and then - was and is_held(original, before):
+            return False  # one may have come for another one that is equal: no ``__eq__`` is asked
         original.difference_update(before - now)
         original.update(now - before)
         return True

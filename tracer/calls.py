@@ -424,7 +424,7 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if target is not None:
             arrays: list[ArrayBox] = []
             value = operand(result, arrays)
-            as_it_is = type(target) is ArrayBox and fits(plain_of(result), target.value)
+            as_it_is = type(target) is ArrayBox and fits(fn, plain_of(result), target.value)
             if not as_it_is:
                 plain, named = refusable(args, kwargs, targets, mask)
                 plainly(fn, plain, named)  # raises what plain Python raises
@@ -458,10 +458,11 @@ def must_be_cast(tracer: Tracer, site: Site, fn: Any, result: Any, written: np.n
         tracer.reads.problem("a result is written into an array of another type")
 
 
-def fits(result: Any, out: np.ndarray) -> bool:
-    """Whether NumPy surely takes an array for the result of a function."""
+def fits(fn: Any, result: Any, out: np.ndarray) -> bool:
+    """Whether NumPy surely takes an array for the result of a function. Some want it to be row by row."""
     return (
-        np.shape(result) == out.shape
+        (type(fn) is np.ufunc or out.flags.c_contiguous)
+        and np.shape(result) == out.shape
         and out.flags.writeable
         and np.can_cast(np.asarray(result).dtype, out.dtype, "same_kind")
     )

@@ -15,7 +15,8 @@ from typing import Any
 
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
-from .kinds import are_one_of, is_one_of
+from .frames import valued
+from .kinds import are_one_of, are_quiet, is_one_of
 from .record import itself, stored
 from .session import Tracer
 from .tape import Effect, External, Site
@@ -72,7 +73,7 @@ def opened(value: Any, leaf: Callable[[Any], Any], path: tuple[int, ...] = ()) -
         return itself()
     path = (*path, id(value))
     if kind is dict:
-        return {k: opened(x, leaf, path) for k, x in value.items()}
+        return valued(value, [opened(x, leaf, path) for x in value.values()])
     return kind([opened(x, leaf, path) for x in value])
 
 
@@ -99,6 +100,8 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
         reads.problem("what stands for something of the outside's is handed to the outside", site)
     if not is_one_of(kind, (list, dict, tuple, set)) or id(value) in tracer.originals:
         return
+    if kind is dict and not are_quiet(value):
+        reads.problem("a dict is handed to the outside whose keys have hashes of their own", site)
     if kind is not tuple:
         if id(value) in reads.stored:
             reads.problem(f"a {kind.__name__} stands at two places outside", site)

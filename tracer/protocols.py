@@ -322,7 +322,8 @@ def hash_of(tracer: Tracer, site: Site, value: Any) -> int:
         looked_at(tracer, site, value)
         return hash(value)
     if found is None:
-        return hash(double(kind_of(value), {"__hash__": None}))
+        kind = kind_of(value)
+        return hash(plain_of(value) if is_native(kind) else double(kind, {"__hash__": None}))
     result = plain_key(invoke(tracer, site, found, value))
     return verdict(value, "__hash__", result, hash)
 

@@ -19,18 +19,18 @@ import numpy as np
 
 from .arrays import (
     LINEAR,
-    VALUE_FREE,
     Memory,
     box_array,
     current,
     dtype_of,
     is_followed,
     is_traced_array,
+    is_value_free,
     save,
 )
 from .box import ArrayBox, Box
 from .errors import TraceError
-from .frames import items_of, native
+from .frames import items_of, native, valued
 from .kinds import attribute, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
@@ -39,6 +39,7 @@ from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
+ORDERED = frozenset((np.ascontiguousarray, np.asfortranarray))
 
 
 def operand(
@@ -70,7 +71,7 @@ def operand(
     if kind is list:
         return [operand(x, arrays, path, read) for x in value]
     if kind is dict:
-        return {key: operand(x, arrays, path, read) for key, x in value.items()}
+        return valued(value, [operand(x, arrays, path, read) for x in value.values()])
     base = native(kind)
     if read and any(static(kind, name) is not static(base, name) for name in READING):
         raise not_read(kind, base)
@@ -155,8 +156,28 @@ def record(
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
+        if type(error) is TypeError and (len(args) == 1 or not watched):
+            complain(fn, args, primal(operands), primal(options))
         raise
     return finish(tracer, site, fn, operands, options, value, arrays)
+
+
+def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:
+    """Let a function that takes no container say of which class the one is that it was given, where that is no list."""
+    other = [
+        isinstance(x, NESTED) and type(x) is not type(y) for x, y in zip(args, values, strict=True)
+    ]
+    if any(other):
+        fn(
+            *[namesake(type(x)) if o else y for o, x, y in zip(other, args, values, strict=True)],
+            **options,
+        )
+
+
+def namesake(kind: type) -> Any:
+    """An empty container of a class of that name."""
+    base = native(kind)
+    return base() if kind is base else type(kind.__name__, (base,), {})()
 
 
 def raised(tracer: Tracer | None, site: Site, error: BaseException) -> None:
@@ -176,6 +197,8 @@ def finish(
                     raise TraceError(
                         f"{site}: {fn.__name__} writes into an array; leave out output= where it is traced"
                     )
+                if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
+                    tracer.reads.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
     if value is None or value is NotImplemented:
         return value
@@ -184,13 +207,6 @@ def finish(
     if arrays and not (type(result) is ArrayBox and result.derivation is not None):
         save(needed_values(fn, args, arrays) if is_value_free(fn) else arrays)
     return result
-
-
-def is_value_free(fn: Any) -> bool:
-    try:
-        return fn in VALUE_FREE
-    except TypeError:  # a foreign function cannot be hashed
-        return False
 
 
 def needed_values(fn: Any, args: Any, arrays: list[ArrayBox]) -> list[ArrayBox]:

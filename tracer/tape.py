@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
+from .frames import valued
 from .kinds import attribute, isinstance
 
 
@@ -369,7 +370,7 @@ def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     if kind is tuple or kind is list:
         return kind([substitute(branch, leaf) for branch in tree])
     if kind is dict:
-        return {key: substitute(branch, leaf) for key, branch in tree.items()}
+        return valued(tree, [substitute(branch, leaf) for branch in tree.values()]) if tree else {}
     if kind is slice:
         return slice(*[substitute(x, leaf) for x in (tree.start, tree.stop, tree.step)])
     if issubclass(kind, tuple) and hasattr(tree, "_make"):

@@ -30,8 +30,8 @@ from .border import COLLECTIONS, empty_like, is_constant, lower, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
-from .frames import MUTABLE
-from .kinds import is_one_of
+from .frames import MUTABLE, valued
+from .kinds import are_quiet, is_one_of
 from .places import blame, outer, user_frame
 from .record import has_box, raised, stored
 from .session import Tracer
@@ -136,19 +136,25 @@ def write_container(
         if fn is set.pop and not args and not kwargs and id(known[1]) not in tracer.behind:
             return pop(tracer, site, container, known[1])
     start, called_back = len(tracer.tape.ops), tracer.called_back
+    held = contents(container) if others else []
     try:
         result = escape.watched(fn, (container, *given), kwargs, site)
     except Exception as error:
+        for sibling in others:
+            follow(container, held, sibling)
         if shared:
             carry_over(tracer, container)  # a part of it may have been done
         raised(tracer, site, error)
         raise
     if taken:
         given = tuple([taken.get(i, x) for i, x in enumerate(given)])
+    again = tracer.called_back == called_back and not any(map(callable, kwargs.values()))
     for sibling in others:
+        if not again:
+            follow(container, held, sibling)
+            continue
         with contextlib.suppress(Exception):  # which the container itself has not raised
             fn(sibling, *given, **kwargs)
-    again = tracer.called_back == called_back and not any(map(callable, kwargs.values()))
     if not outside:
         write_through(tracer, container, fn, given, kwargs, again)
         return result
@@ -164,6 +170,23 @@ def write_container(
         effect(tracer, site, fn, (target, *given), kwargs)
     write_through(tracer, container, fn, given, kwargs, again)
     return result
+
+
+def contents(container: Any) -> list[Any]:
+    return list(container.values() if isinstance(container, dict) else container)
+
+
+def follow(container: Any, held: list[Any], sibling: Any) -> None:
+    """Let a sibling hold what a container holds now, which once held ``held``: of that, what the sibling has of it."""
+    own = {id(x): y for x, y in zip(held, contents(sibling), strict=False)}
+    now = [own.get(id(x), x) for x in contents(container)]
+    sibling.clear()
+    if isinstance(container, dict):
+        sibling.update(valued(container, now))
+    elif isinstance(container, set):  # from a set, which knows the hashes
+        sibling.update(container if all(map(operator.is_, now, container)) else now)
+    else:
+        sibling.extend(now)
 
 
 def plain_for(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -185,13 +208,18 @@ def pop(tracer: Tracer, site: Site, container: Any, original: Any) -> Any:
         return taken
     mirror = mirror_of(tracer, original)
     if mirror is not None:
-        mirror.discard(taken)
+        drop(mirror, taken, original)
     result = taken
     for shadow in (*siblings(tracer, container), container):
         result = next((x for x in shadow if lower(tracer, x) is taken), taken)
-        shadow.discard(result)
+        drop(shadow, result, original)
     tracer.changed.add(id(original))
     return result
+
+
+def drop(held: set[Any], x: Any, others: set[Any]) -> None:
+    """Remove what is not among others from a set, without asking for its hash if that is code of the user's."""
+    held.discard(x) if are_quiet((x,)) else held.difference_update(held - others)
 
 
 def lies_outside(tracer: Tracer, container: Any) -> bool:
@@ -225,7 +253,7 @@ def consumed(
         ):
             continue
         if is_container(x):
-            given[i] = dict(x) if isinstance(x, dict) else list(x)
+            given[i] = dict(x) if isinstance(x, dict) else set(x) if isinstance(x, set) else list(x)
         elif name in ("update", "ior") and hasattr(type(x), "keys"):
             continue  # which calls back
         elif protocols.is_iterable(x) or hasattr(type(x), "__iter__"):

@@ -39,6 +39,7 @@ from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
+from ..tracer.record import ORDERED
 from ..tracer.run import Run
 from ..tracer.source import AS_IMPORTED, BUILTINS
 from ..tracer.structure import Branch, Leaf, Tree, has_leaf, leaves, sources
@@ -72,9 +73,9 @@ from .silence import QUIET, restore, silent, usual, watched
 from .simplify import simplified
 from .skeleton import copied, stub
 
-LAYOUT_OPS = frozenset(
-    (setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
-)
+LAYOUT_OPS = ORDERED | {
+    *(setitem, scatter_add, np.reshape, np.ravel, np.ndarray.reshape, np.ndarray.ravel)
+}
 CONSTANTS = (np.generic, np.dtype, float, complex, type, type(np._NoValue))
 # What is as good as another one that is equal, or can only have been there before.
 PLAIN_VALUES = ATOMS - {
@@ -502,6 +503,12 @@ class Builder:
         self.mention(outcome.template)
         for place, _ in (*outcome.arrays, *outcome.cells):
             self.wanted.setdefault(place, [])
+        if self.reads.in_rows:
+            places = [
+                x for x in map(looked_at, self.wanted) if x.check == "array" and x.value.ndim > 1
+            ]
+            self.straight.update(x for x in places if x.value.flags.c_contiguous)
+            self.reads.layout |= not self.straight.issuperset(places)
         for op in self.effects:
             self.mention((op.args, op.kwargs))
             for x in constants_in((op.args, op.kwargs)):
