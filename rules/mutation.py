@@ -253,7 +253,14 @@ def put_function(a, ind, v, mode="raise"):
 @mutates(np.ndarray.put)
 def put(a, indices, values, mode="raise"):
     numbers = put_index(indices, np.size(a), mode)
-    return setitem(a, at_numbers(numbers, np.shape(a)), reused(values, numbers))
+    return with_numbers(a, numbers, reused(values, numbers))
+
+
+def with_numbers(a, numbers, values):
+    """``a`` with values written to the elements with these numbers, counted along the rows; it lies as ``a`` does."""
+    if np.ndim(a) < 2:
+        return np.reshape(setitem(np.reshape(a, -1), numbers, values), np.shape(a))
+    return setitem(a, at_numbers(numbers, np.shape(a)), values)
 
 
 def at_numbers(numbers: Any, shape: tuple[int, ...]) -> Any:
@@ -298,7 +305,7 @@ nondiff(must_be_castable)
 @mutates(np.place)
 def place(arr, mask, vals):
     numbers = np.flatnonzero(mask)
-    return setitem(arr, at_numbers(numbers, np.shape(arr)), reused(vals, numbers))
+    return with_numbers(arr, numbers, reused(vals, numbers))
 
 
 @mutates(np.putmask)
@@ -326,7 +333,7 @@ def multiply_at_(a, indices, b):
 @mutates(np.fill_diagonal)
 def fill_diagonal(a, val, wrap=False):
     numbers = diagonal_numbers(np.shape(a), wrap)
-    return setitem(a, at_numbers(numbers, np.shape(a)), reused(val, numbers))
+    return with_numbers(a, numbers, reused(val, numbers))
 
 
 def diagonal_numbers(shape: tuple[int, ...], wrap: bool) -> Any:
