@@ -1,6 +1,7 @@
 """Every warning is an error, and generated examples are the same in every run."""
 
 import contextlib
+import gc
 import sys
 from pathlib import Path
 
@@ -36,6 +37,11 @@ else:  # tests call the same code in ever other worlds, and must not depend on t
 
 def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # tens of thousands of tests, which every collection would look at
 
 
 @pytest.fixture

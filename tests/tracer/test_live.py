@@ -104,7 +104,7 @@ def by_quad(x, does):
 
 def by_odeint(x, does):
     rate = lambda y, t: (does(t), [0.5 * y[0] * math.log(x)])[1]
-    return integrate.odeint(rate, [1.0], np.linspace(0.0, 1.0, 4), rtol=1e-10, atol=1e-10)[-1, 0]
+    return integrate.odeint(rate, [1.0], np.linspace(0.0, 1.0, 3), rtol=1e-8, atol=1e-8)[-1, 0]
 
 
 SOLVERS = [by_brentq, by_newton, by_fixed_point, by_fsolve, by_root, by_quad, by_odeint]
