@@ -1442,6 +1442,7 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
 PLAIN_KINDS = (
     (int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype)
     + (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
+    + (Tracer,)  # to which iterators of ours lead, that stand in generators
 )  # fmt: skip
 
 
