@@ -10,9 +10,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # so that every test can import `helpers`
 
 try:
-    from hypothesis import HealthCheck, settings
+    from hypothesis import HealthCheck, given, settings, strategies
 except ImportError:  # the tests that need it skip themselves
-    pass
+
+    def draw_once():
+        pass
 else:
     settings.register_profile(
         "wengert",
@@ -22,6 +24,11 @@ else:
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     settings.load_profile("wengert")
+
+    @settings(max_examples=1)
+    @given(strategies.none())
+    def draw_once(_):
+        """Hypothesis makes its own generator of numbers, and asks the collector who refers to it."""
 
 
 try:
@@ -40,6 +47,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
+    draw_once()  # the collector does not know who refers to what is frozen
     gc.collect()
     gc.freeze()  # tens of thousands of tests, which every collection would look at
 
