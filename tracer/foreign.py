@@ -194,6 +194,10 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
     call_back = kept_callback if fn is iter or isinstance(fn, type) else callback
     if (fn is bytes or fn is bytearray) and args and type(args[0]) is ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)
+    if known and fn is itertools.accumulate:
+        functions = (*args[1:], *(x for name, x in kwargs.items() if name == "func"))
+        if all(x is None for x in functions) and len(functions) < 2:  # then it would add in C, boxes as well
+            args, kwargs = args[:1], {**kwargs, "func": operator.add}
     place = CALLBACKS.get(fn) if known else None
     if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
         args = (*args[:place], call_back(tracer, site, args[place]), *args[place + 1 :])
