@@ -178,7 +178,7 @@ def lay_out(box: ArrayBox, reads: Any) -> bool:
 
 def is_constant(box: ArrayBox) -> bool:
     """Whether nothing in the storage of an array has a derivative that somebody may ask for."""
-    from .session import active
+    from .active import active
 
     memory = box.memory
     tracer = active.tracer
@@ -422,8 +422,8 @@ def commit(box: ArrayBox, op: Op) -> None:
 
 def must_be_constant(op: Op) -> None:
     """Refuse a write to what an iterator of NumPy's gives: it carries it over to an array, nobody knows when."""
+    from .active import active
     from .places import blame, user_site
-    from .session import active
 
     if active.tracer is None or active.tracer.dependence.has(op):
         raise TraceError(
@@ -521,7 +521,7 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
 
 def in_rows() -> None:
     """Note that what was just computed stands for what is written only where all arrays lie in memory as now."""
-    from .session import active
+    from .active import active
 
     if active.tracer is not None and active.tracer.reads is not None:
         active.tracer.reads.in_rows = True

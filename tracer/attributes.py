@@ -26,6 +26,7 @@ from .box import BOXES, ArrayBox, Box
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
+from .intrinsic import intrinsic
 from .kinds import (
     HELD,
     attribute,
@@ -41,7 +42,7 @@ from .marks import Reading, follow, found
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record, stored
 from .rehearsal import will_write
-from .session import Tracer, intrinsic
+from .session import Tracer
 from .structure import is_container
 from .tails import Tail
 from .tape import Site

@@ -43,12 +43,13 @@ from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
 from .holders import held, hold_all, may_hold
+from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance, member, own_dict, static
 from .making import note_making
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING
 from .record import NUMBERS, has_box, operand, record
-from .session import Tracer, intrinsic
+from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
 from .text import TEXTS, bare

@@ -32,6 +32,7 @@ import numpy as np
 
 from ..rules import registry
 from . import natives, overrides, protocols, rewrite, slots, through
+from .active import untraced
 from .arrays import dtype_of, phantom, refusing, write_all
 from .arrays import write_item as write_array_item
 from .border import enter, enter_from, lower, note_captured, remember
@@ -40,7 +41,7 @@ from .closed import must_be_closed
 from .errors import TraceError
 from .escape import classes_in, code_of, finalized, plainly
 from .foreign import is_structural, opaque, structural, unknown
-from .intrinsic import Intrinsic
+from .intrinsic import Intrinsic, intrinsics
 from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
 from .marks import found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
@@ -49,7 +50,7 @@ from .places import LIBRARY, OURS, blame, is_library, module_of, user_frame
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import append, born, has_box, operand, raised, record, see_inside
-from .session import Tracer, intrinsics, untraced
+from .session import Tracer
 from .slots import is_object, is_python, plain_of
 from .slots import special as special_method
 from .tails import Tail, is_blind, tail_of

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..rules import equivalents, registry
 from ..rules.mutation import setitem
+from .active import active, untraced
 from .arrays import kept_copy
 from .border import boxes_behind, enter, lower
 from .box import BOXES, Box
@@ -34,7 +35,7 @@ from .record import record, stored
 from .remembered import Read, filled, names_in, own_code
 from .run import run
 from .seals import Held, Unfollowed, tied_to
-from .session import Tracer, active, untraced
+from .session import Tracer
 from .tape import NOWHERE, External, Input, Op, Site, fn_name, ops_in, primal
 
 FunctionType = types.FunctionType

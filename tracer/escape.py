@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from . import rewrite, watchers
+from .active import active
 from .box import BOXES, Box
 from .errors import EscapeError
 from .kinds import (
@@ -46,7 +47,7 @@ from .kinds import (
 )
 from .places import LIBRARY, OURS, blame
 from .reads import HEAP_TYPE, static
-from .session import Tracer, active
+from .session import Tracer
 from .structure import is_container
 from .tape import Site
 from .text import PRIVATE, TEXTS

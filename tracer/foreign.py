@@ -196,7 +196,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         return opaque(tracer, site, fn, args, kwargs)
     if known and fn is itertools.accumulate:
         functions = (*args[1:], *(x for name, x in kwargs.items() if name == "func"))
-        if all(x is None for x in functions) and len(functions) < 2:  # then it would add in C, boxes as well
+        if (
+            all(x is None for x in functions) and len(functions) < 2
+        ):  # then it would add in C, boxes as well
             args, kwargs = args[:1], {**kwargs, "func": operator.add}
     place = CALLBACKS.get(fn) if known else None
     if place is not None and len(args) > place and not (fn is iter and len(args) == 1):

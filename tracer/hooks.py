@@ -16,6 +16,7 @@ from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
+from .active import active
 from .border import ATOMS, enter, lower, siblings
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
@@ -28,7 +29,7 @@ from .origins import joined
 from .reads import MISSING, Place, Reads
 from .record import raised
 from .rehearsal import remember
-from .session import Tracer, active
+from .session import Tracer
 from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site

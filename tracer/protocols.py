@@ -26,6 +26,7 @@ import numpy as np
 from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
 from . import escape, marks, seals
+from .active import active
 from .arrays import is_traced_array, owner_of, phantom, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
@@ -37,7 +38,7 @@ from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
 from .record import decide, has_box, lent_by, operand, record, stored
-from .session import Tracer, active
+from .session import Tracer
 from .slots import (
     blank,
     double,

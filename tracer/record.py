@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .active import active
 from .arrays import (
     LINEAR,
     Memory,
@@ -34,7 +35,7 @@ from .frames import items_of, native, valued
 from .kinds import attribute, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
-from .session import Tracer, active
+from .session import Tracer
 from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import calls, places, record
+from .active import active
 from .arrays import kept_copy, owner_of
 from .border import admit, enter, lower, result_tree, settle, strip_exception
 from .depth import depth, recursion_limit, room
@@ -27,7 +28,7 @@ from .pairs import settle_pairs
 from .places import OURS
 from .reads import Reads
 from .rehearsal import take_back
-from .session import Tracer, active
+from .session import Tracer
 from .structure import FIXED, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .watchers import uncover

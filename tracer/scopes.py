@@ -19,10 +19,11 @@ import operator
 from typing import Any
 
 from .border import enter, lower
+from .intrinsic import intrinsic
 from .kinds import isinstance
 from .places import user_site
 from .reads import Place
-from .session import Tracer, intrinsic
+from .session import Tracer
 from .tape import Site
 
 BUILTINS = vars(builtins)

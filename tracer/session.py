@@ -10,14 +10,13 @@ overlay   the traced values behind attributes and globals of the outside, which 
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import errors
+from .active import active
 from .arrays import Memory, give_back, memory_of, overlaid, owner_of
 from .box import ArrayBox, Box
 from .errors import Refusal
@@ -205,23 +204,6 @@ class Tracer:
         if op.role == "outside":
             self.arrays[id(value)] = box
         return box
-
-
-class _Active(threading.local):
-    tracer: Tracer | None = None
-
-
-active = _Active()
-
-
-@contextlib.contextmanager
-def untraced() -> Iterator[None]:
-    """For statements that do something of Wengert's own, and trace nothing."""
-    before, active.tracer = active.tracer, None
-    try:
-        yield
-    finally:
-        active.tracer = before
 
 
 def remember(refusal: errors.WengertError) -> None:

@@ -14,10 +14,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .active import active
 from .kinds import IMMUTABLE as IMMUTABLE
 from .kinds import flags_of, is_one_of
 from .reads import HEAP_TYPE, MISSING, static
-from .session import Tracer, active
+from .session import Tracer
 from .tape import Site
 from .text import PRIVATE
 

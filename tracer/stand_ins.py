@@ -10,13 +10,15 @@ import functools
 import operator
 from typing import Any
 
+from .active import active
 from .border import STAND_INS
 from .box import BOXES
 from .depth import room
+from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance
 from .loops import Items
 from .reads import MISSING
-from .session import Tracer, active, intrinsic
+from .session import Tracer
 from .slots import invoke, is_python, kind_of, plain_of, python_special, special
 from .tape import Site
 

@@ -18,9 +18,10 @@ import types
 from typing import Any
 
 from .effects import effect
+from .intrinsic import intrinsic
 from .kinds import isinstance
 from .places import user_site
-from .session import Tracer, intrinsic
+from .session import Tracer
 from .tape import External
 
 

@@ -16,6 +16,7 @@ from encodings import normalize_encoding
 from encodings.aliases import aliases
 from typing import Any
 
+from .active import active
 from .box import BOXES
 from .intrinsic import intrinsic
 from .kinds import is_one_of
@@ -75,7 +76,7 @@ def _marked(base: Any, name: str) -> Callable[..., Any]:
             if name in GIVING_WAY:
                 return NotImplemented
             raise
-        tracer = session.active.tracer
+        tracer = active.tracer
         if tracer is None or value is NotImplemented:
             return value
         if name in SHOWN:
@@ -134,7 +135,7 @@ def bare_all(value: Any) -> Any:
     return bare(value)
 
 
-from . import marks, session  # noqa: E402  (they need this module)
+from . import marks  # noqa: E402  (they need this module)
 
 # ---------------------------------------------------------------------------------------------- codecs
 

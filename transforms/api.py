@@ -14,6 +14,7 @@ import numpy as np
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
 from ..tracer import calls, places
+from ..tracer.active import active
 from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
 from ..tracer.attributes import noted, renewed, slot
@@ -46,13 +47,14 @@ from ..tracer.frames import (
     shown,
     valued,
 )
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
 from ..tracer.run import Run, run
 from ..tracer.seals import NUMBERS, VIEWS, is_iterator, sealed
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.slots import plain_of
 from ..tracer.structure import (
     FIXED,

@@ -24,13 +24,15 @@ import numpy as np
 
 from ..rules.registry import lookup
 from ..tracer import calls, places
+from ..tracer.active import active
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.foreign import is_pure
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
 from ..tracer.loops import Carry
 from ..tracer.pairs import Pair
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.source import compiled
 from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element, primal, substitute

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..tracer import calls, places
+from ..tracer.active import active
 from ..tracer.arrays import is_followed
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native, shown
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.session import active
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, leaf_of, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from ..tracer.text import bare

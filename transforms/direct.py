@@ -11,7 +11,7 @@ from sys import gettrace
 from types import CodeType, FunctionType
 from typing import Any, ClassVar
 
-from ..tracer.session import active
+from ..tracer.active import active
 from .cache import settings, switch, tables
 from .dispatch import Caller
 from .programs import Program

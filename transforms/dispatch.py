@@ -22,13 +22,13 @@ from time import perf_counter as clock
 from typing import Any
 
 from ..tracer import loops
+from ..tracer.active import active
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, run
-from ..tracer.session import active
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
 from .cache import Entry, entry_of, key_of, lock, settings, switch

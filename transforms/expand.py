@@ -28,6 +28,7 @@ from ..rules.elementwise import unknown
 from ..rules.mutation import scatter, setitem
 from ..rules.numpy_ufuncs import methods
 from ..tracer import calls, places, protocols
+from ..tracer.active import active
 from ..tracer.border import ATOMS, enter
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, TraceError, WengertError
@@ -38,7 +39,7 @@ from ..tracer.missing import no_rule
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back
-from ..tracer.session import Tracer, active
+from ..tracer.session import Tracer
 from ..tracer.source import Writer, compiled
 from ..tracer.tape import (
     NOWHERE,

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.active import active
 from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.session import active
 from ..tracer.tape import fn_name
 from ..tracer.tracebacks import entrance
 from .api import Pullback

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.active import active
 from ..tracer.errors import CotangentError, TraceError
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, leaves
 from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
 from ..tracer.tracebacks import entrance

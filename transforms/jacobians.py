@@ -17,12 +17,14 @@ import numpy as np
 
 from ..rules.broadcasting import cast
 from ..tracer import calls, places
+from ..tracer.active import active
 from ..tracer.arrays import append_saved
 from ..tracer.errors import TraceError
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import entrance, fold

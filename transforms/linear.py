@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ..tracer.active import active
 from ..tracer.errors import TangentError, TraceError
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, Sealed, leaves, positions, rebuild
 from ..tracer.tape import NOWHERE, Input, KeywordOp, Op, Tape, append, substitute

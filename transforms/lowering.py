@@ -23,9 +23,9 @@ import numpy as np
 
 from ..rules import elementwise, registry
 from ..tracer import calls
+from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.record import has_box
-from ..tracer.session import active
 from ..tracer.tape import NOWHERE
 
 HOME = registry.__name__.rpartition(".")[0] + "."  # of the modules whose functions are lowered

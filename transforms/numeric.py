@@ -16,8 +16,8 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.session import intrinsic
 from ..tracer.tape import fn_name, type_name
 from ..tracer.tracebacks import entrance
 from .differences import derivative

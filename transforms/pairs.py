@@ -23,6 +23,7 @@ import numpy as np
 from ..rules.broadcasting import broadcast_like
 from ..rules.registry import Rule, lookup
 from ..tracer import calls, protocols
+from ..tracer.active import active
 from ..tracer.arrays import append_saved, save
 from ..tracer.box import BOXES, ArrayBox
 from ..tracer.directions import Linear, direction
@@ -35,7 +36,7 @@ from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captu
 from ..tracer.places import blame
 from ..tracer.record import box, box_of, known, operand
 from ..tracer.run import Run, run
-from ..tracer.session import Tracer, active
+from ..tracer.session import Tracer
 from ..tracer.structure import Branch, Leaf, Tree, leaves, rebuild
 from ..tracer.tape import (
     KeywordOp,

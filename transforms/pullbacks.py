@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..rules import equivalents
+from ..tracer.active import active
 from ..tracer.box import BOXES
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
-from ..tracer.session import active, intrinsic
 from ..tracer.tape import Input, Op, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, inner_pullback

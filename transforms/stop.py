@@ -16,9 +16,10 @@ import numpy as np
 
 from ..rules.registry import nondiff
 from ..tracer import calls, frames, places
+from ..tracer.active import active
 from ..tracer.box import BOXES
+from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.session import active, intrinsic
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.text import TEXTS, bare
 from ..tracer.tracebacks import entrance

@@ -14,14 +14,15 @@ from typing import Any
 
 from ..rules.broadcasting import broadcast_like
 from ..tracer import places
+from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError, TraceError
-from ..tracer.intrinsic import Intrinsic
+from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
 from ..tracer.run import Run
-from ..tracer.session import Tracer, active, intrinsic
+from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Op
 from ..tracer.tracebacks import fold

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import wengert
-from wengert.tracer.session import active
+from wengert.tracer.active import active
 from wengert.transforms import cache
 
 from .moves import Directions, Mover, Unlike, cotangent, is_number, members, pairing, product
