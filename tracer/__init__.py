@@ -1,3 +1,30 @@
 """The tracer: bytecode in, tape out."""
 
-from . import calls as _calls  # noqa: F401  (the first of those that need each other)
+from . import (
+    attributes,
+    boxing,
+    calls,
+    closing,
+    escape,
+    foreign,
+    hooks,
+    marks,
+    meaning,
+    operators,
+    overrides,
+    protocols,
+    scopes,
+    sights,
+    source,
+    unboxing,
+    writers,
+)
+from . import builtin_calls as _builtin_calls  # noqa: F401  (these four say how some functions are called)
+from . import draws as _draws  # noqa: F401
+from . import errstate as _errstate  # noqa: F401
+from . import stack as _stack  # noqa: F401
+
+meaning.set_up(
+    *(attributes, boxing, calls, closing, escape, foreign, hooks, marks),
+    *(operators, overrides, protocols, scopes, sights, source, unboxing, writers),
+)

@@ -26,9 +26,11 @@ import numpy as np
 
 from ..rules.broadcasting import cast
 from ..rules.mutation import at_places, scatter, scatter_add, setitem, write_through
+from .active import active
 from .box import ArrayBox
 from .errors import TraceError
 from .kinds import isinstance
+from .places import blame, user_site
 from .tape import Op, Site, append, primal
 
 # The pullbacks of these use no values of their operands, or of their first operand, only shapes and types.
@@ -137,8 +139,6 @@ def current(box: ArrayBox) -> Op:
     if box.seen == memory.writes:
         return box.op
     if box.derivation is None:
-        from .places import blame, user_site
-
         if is_constant(box):  # what it holds now is as good
             box.op = append(box.op.tape, np.array, (box.value.copy(),), {}, box.value, box.op.site)
             box.seen = memory.writes
@@ -178,8 +178,6 @@ def lay_out(box: ArrayBox, reads: Any) -> bool:
 
 def is_constant(box: ArrayBox) -> bool:
     """Whether nothing in the storage of an array has a derivative that somebody may ask for."""
-    from .active import active
-
     memory = box.memory
     tracer = active.tracer
     if tracer is None:
@@ -422,9 +420,6 @@ def commit(box: ArrayBox, op: Op) -> None:
 
 def must_be_constant(op: Op) -> None:
     """Refuse a write to what an iterator of NumPy's gives: it carries it over to an array, nobody knows when."""
-    from .active import active
-    from .places import blame, user_site
-
     if active.tracer is None or active.tracer.dependence.has(op):
         raise TraceError(
             f"{blame(user_site())}: a traced value is written to an array by way of np.nditer; write to the array "
@@ -521,8 +516,6 @@ def write_all(box: ArrayBox, new: Op, site: Site) -> None:
 
 def in_rows() -> None:
     """Note that what was just computed stands for what is written only where all arrays lie in memory as now."""
-    from .active import active
-
     if active.tracer is not None and active.tracer.reads is not None:
         active.tracer.reads.in_rows = True
 

@@ -19,16 +19,18 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import reused as as_many
-from . import calls, places, protocols, scopes, sights, stand_ins
+from . import meaning, places, protocols, rewrite, stand_ins
 from .arrays import is_traced_array, turn_into
-from .border import ATOMS, STAND_INS, enter, enter_from, is_constant, lower
+from .border import ATOMS, STAND_INS, is_constant
 from .box import BOXES, ArrayBox, Box
+from .detours import code_of
 from .effects import effect
 from .errors import TraceError
 from .holders import held, hold
 from .intrinsic import intrinsic
 from .kinds import (
     HELD,
+    PROXIES,
     attribute,
     has,
     has_dict,
@@ -112,7 +114,7 @@ def slot(obj: Any) -> int:
 def lies_outside(tracer: Tracer, obj: Any) -> bool:
     """Whether somebody outside may look at an object: it was there before the run."""
     if type(obj) is types.FunctionType:
-        return not calls.rewrite.is_twin(obj.__code__)
+        return not rewrite.is_twin(obj.__code__)
     return id(obj) in tracer.outside or issubclass(type(obj), (type, types.ModuleType, Globals))
 
 
@@ -126,7 +128,7 @@ def owner_place(tracer: Tracer, obj: Any) -> Place | None:
     if isinstance(obj, (type, types.ModuleType)):
         return reads.constant(obj)
     if isinstance(obj, types.FunctionType):
-        return None if calls.rewrite.is_twin(obj.__code__) else reads.constant(obj)
+        return None if rewrite.is_twin(obj.__code__) else reads.constant(obj)
     if id(obj) in tracer.outside:
         reads.problem(
             f"nobody knows where a {type(obj).__name__} comes from, of which attributes are read"
@@ -368,7 +370,7 @@ def look_up(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             place = noted(tracer, obj, name, value)
         sort = type(value)
         if type(sort) is type and sort in ATOMS and sort not in DISGUISES:
-            return enter(tracer, value, name, place)
+            return meaning.boxing.enter(tracer, value, name, place)
         if sort is str or sort is bytes:
             return leaf(tracer, obj, name, value, True, place)
         if obj.__name__.partition(".")[0] in CONSTANT_MODULES and not (
@@ -399,12 +401,12 @@ def load_of_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
         found = note_member(tracer, meta, name)
         custom: Any = meta.__getattribute__
         if type(custom) is types.FunctionType:
-            return calls.call(tracer, site, custom, (cls, name), {})
+            return meaning.calls.call(tracer, site, custom, (cls, name), {})
         custom = static(meta, "__getattr__")
         if found is static(cls, name) is MISSING and type(custom) is types.FunctionType:
             noted(tracer, cls, name, MISSING, "static")
             note_member(tracer, meta, "__getattr__")
-            return calls.call(tracer, site, custom, (cls, name), {})
+            return meaning.calls.call(tracer, site, custom, (cls, name), {})
     return find_in_class(tracer, site, cls, meta, name)
 
 
@@ -417,19 +419,19 @@ def find_in_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
         if own is MISSING:
             note_member(tracer, cls, name)
         if type(found) is property and type(found.fget) is types.FunctionType:
-            return calls.call(tracer, site, found.fget, (cls,), {})
+            return meaning.calls.call(tracer, site, found.fget, (cls,), {})
         getter = MISSING if found is MISSING else static(type(found), "__get__")
         if type(getter) is types.FunctionType and (
             own is MISSING or is_data_descriptor(type(found))
         ):
             enter_member(tracer, name, found)
-            return calls.call(tracer, site, getter, (found, cls, meta), {})
+            return meaning.calls.call(tracer, site, getter, (found, cls, meta), {})
     getter = MISSING if own is MISSING else static(type(own), "__get__")
     if type(getter) is types.FunctionType and type(own).__module__ not in LIBRARY:
         noted(tracer, cls, name, own, "static")
         note_descriptor(tracer, own)
         enter_member(tracer, name, own)
-        return calls.call(tracer, site, getter, (own, None, cls), {})
+        return meaning.calls.call(tracer, site, getter, (own, None, cls), {})
     if type(member(meta, "__getattribute__")) is types.FunctionType:
         value = type.__getattribute__(cls, name)
     else:
@@ -452,10 +454,12 @@ def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
         return leaf(tracer, cls, name, found, True, place)
     note_descriptor(tracer, found)
     if type(found) is property and type(found.fget) is types.FunctionType and obj is not kind:
-        return calls.call(tracer, site, found.fget, (obj,), {})
+        return meaning.calls.call(tracer, site, found.fget, (obj,), {})
     if type(getter) is types.FunctionType:
         enter_member(tracer, name, found)
-        return calls.call(tracer, site, getter, (found, None if obj is kind else obj, kind), {})
+        return meaning.calls.call(
+            tracer, site, getter, (found, None if obj is kind else obj, kind), {}
+        )
     value = getattr(bound, name)
     if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return leaf(
@@ -500,8 +504,8 @@ def note_descriptor(tracer: Tracer, found: Any) -> None:
 
 def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
     """An attribute of an object: what its class finds; where that is nothing, what its ``__getattr__`` gives."""
-    known = type(kind) is type and kind in sights.PROXIES
-    if known and (meant := sights.referent(tracer, site, obj)) is not obj:
+    known = type(kind) is type and kind in PROXIES
+    if known and (meant := meaning.sights.referent(tracer, site, obj)) is not obj:
         return load(tracer, site, meant, name)
     try:
         return load_found(tracer, site, obj, kind, name)
@@ -510,7 +514,7 @@ def load_instance(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -
         fallback = static(kind, "__getattr__")
         if type(fallback) is not types.FunctionType:
             raise
-    return calls.call(tracer, site, fallback, (obj, name), {})
+    return meaning.calls.call(tracer, site, fallback, (obj, name), {})
 
 
 def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> Any:
@@ -519,7 +523,7 @@ def load_found(tracer: Tracer, site: Site, obj: Any, kind: type, name: str) -> A
     if tracer.reads is not None:
         note_member(tracer, kind, "__getattribute__")
     if type(custom) is types.FunctionType:
-        return calls.call(tracer, site, custom, (obj, name), {})
+        return meaning.calls.call(tracer, site, custom, (obj, name), {})
     return find(tracer, site, obj, name)
 
 
@@ -544,10 +548,10 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if found is not MISSING:
         if sort is property:
             if type(found.fget) is types.FunctionType:
-                return calls.call(tracer, site, found.fget, (obj,), {})
+                return meaning.calls.call(tracer, site, found.fget, (obj,), {})
         elif sort is functools.cached_property and own is not None and not in_own:
             noted(tracer, obj, name, MISSING, "own")
-            value = calls.call(tracer, site, found.func, (obj,), {})
+            value = meaning.calls.call(tracer, site, found.func, (obj,), {})
             write_own(tracer, site, obj, name, value)
             return value
         elif type(getter := static(sort, "__get__")) is types.FunctionType and (
@@ -556,7 +560,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             if not in_own and not is_data_descriptor(sort):
                 noted(tracer, obj, name, MISSING, "own")
             enter_member(tracer, name, found)
-            return calls.call(tracer, site, getter, (found, obj, kind), {})
+            return meaning.calls.call(tracer, site, getter, (found, obj, kind), {})
     elif not in_own and has_ways_of_its_own(kind):
         try:
             value = object.__getattribute__(obj, name)
@@ -625,7 +629,9 @@ def is_data_descriptor(sort: type) -> bool:
 
 def enter_member(tracer: Tracer, name: str, found: Any) -> None:
     """What a class holds lies outside: its descriptors keep plain values."""
-    enter(tracer, found, name, None if tracer.reads is None else tracer.reads.of(found))
+    meaning.boxing.enter(
+        tracer, found, name, None if tracer.reads is None else tracer.reads.of(found)
+    )
 
 
 # The attributes of a function that its twin has not got from it.
@@ -635,28 +641,30 @@ OF_FUNCTIONS = frozenset(("__code__", "__globals__", "__closure__"))
 def load_function(tracer: Tracer, site: Site, fn: types.FunctionType, name: str) -> Any:
     """What a function is made of: the traced function sees its own code, and the cells of its twin."""
     if name == "__globals__":
-        return scopes.seen_globals(tracer, site, fn.__globals__, f"{fn.__name__}.__globals__")
-    if calls.rewrite.is_twin(fn.__code__):
-        return calls.rewrite.original(fn.__code__) if name == "__code__" else fn.__closure__
+        return meaning.scopes.seen_globals(
+            tracer, site, fn.__globals__, f"{fn.__name__}.__globals__"
+        )
+    if rewrite.is_twin(fn.__code__):
+        return rewrite.original(fn.__code__) if name == "__code__" else fn.__closure__
     if name == "__closure__":
-        return calls.twin_of(tracer, fn).__closure__
-    return leaf(tracer, fn, name, calls.code_of(fn), True, noted(tracer, fn, name, fn.__code__))
+        return meaning.calls.twin_of(tracer, fn).__closure__
+    return leaf(tracer, fn, name, code_of(fn), True, noted(tracer, fn, name, fn.__code__))
 
 
 def load_generator(generator: types.GeneratorType[Any, Any, Any], name: str) -> Any:
     """An attribute of a generator: the traced function sees its own code, and its own iterators."""
     value = stand_ins.own(getattr(generator, name))
-    return calls.rewrite.original(value) if type(value) is types.CodeType else value
+    return rewrite.original(value) if type(value) is types.CodeType else value
 
 
 def load_frame(tracer: Tracer, frame: types.FrameType, name: str) -> Any:
     """An attribute of a frame: the traced function sees its own code, and none of our frames."""
     if name == "f_code":
-        return calls.rewrite.original(frame.f_code)
+        return rewrite.original(frame.f_code)
     if name == "f_back":
         return places.outer(frame)
     if name == "f_globals":
-        return scopes.seen(tracer, frame.f_globals)
+        return meaning.scopes.seen(tracer, frame.f_globals)
     return getattr(frame, name)
 
 
@@ -674,18 +682,20 @@ def leaf(
         entry = tracer.overlay.get((slot(obj), name)) if seen_elsewhere else None
         if entry is not None and entry[1] is value:
             return entry[2]
-        return enter_from(tracer, obj, name, value, name, place) if outside else value
+        return (
+            meaning.boxing.enter_from(tracer, obj, name, value, name, place) if outside else value
+        )
     entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
         return entry[2]
     if outside or tracer.holder_of(obj) is not None:
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__
-        traced = enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
+        traced = meaning.boxing.enter_from(tracer, obj, name, value, f"{owner}.{name}", place)
         tracer.overlay[slot(obj), name] = (obj, value, traced)
         return traced
     if is_traced_array(value) or (is_container(value) and id(value) in tracer.shadows):
-        return enter(tracer, value, name)
+        return meaning.boxing.enter(tracer, value, name)
     return value
 
 
@@ -729,7 +739,11 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         flat = load_box(tracer, site, obj, name)
         protocols.judge_flat(flat, Ellipsis, operand(value, []))
         protocols.set_item(
-            tracer, site, flat, Ellipsis, calls.call(tracer, site, as_many, (value, flat), {})
+            tracer,
+            site,
+            flat,
+            Ellipsis,
+            meaning.calls.call(tracer, site, as_many, (value, flat), {}),
         )
         return
     if kind is ArrayBox and name in ("shape", "dtype", "strides"):
@@ -754,14 +768,17 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
     if name == "__dict__" and type(value) is Namespace and value.owner is obj:
         return  # ``obj.__dict__ |= …`` stores what it has changed
-    if is_one_of(kind, sights.PROXIES) and (meant := sights.referent(tracer, site, obj)) is not obj:
+    if (
+        is_one_of(kind, PROXIES)
+        and (meant := meaning.sights.referent(tracer, site, obj)) is not obj
+    ):
         store(tracer, site, meant, name, value)
         return
     custom = kind.__setattr__ if type(kind) is type else static(kind, "__setattr__")
     if tracer.reads is not None:
         note_member(tracer, kind, "__setattr__")
     if type(custom) is types.FunctionType:
-        calls.call(tracer, site, custom, (obj, name, value), {})
+        meaning.calls.call(tracer, site, custom, (obj, name, value), {})
         return
     assign(tracer, site, obj, name, value)
 
@@ -773,12 +790,12 @@ def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         note_member(tracer, type(obj), name)
         note_descriptor(tracer, found)
     if type(found) is property and type(found.fset) is types.FunctionType:
-        calls.call(tracer, site, found.fset, (obj, value), {})
+        meaning.calls.call(tracer, site, found.fset, (obj, value), {})
         return
     setter = None if found is MISSING else static(type(found), "__set__")
     if type(setter) is types.FunctionType:
         enter_member(tracer, name, found)
-        calls.call(tracer, site, setter, (found, obj, value), {})
+        meaning.calls.call(tracer, site, setter, (found, obj, value), {})
         return
     write(tracer, site, obj, name, value)
 
@@ -812,7 +829,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
                     f"function becomes a {type(value).__name__}; clear and update the one that it has"
                 )
             tracer.namespaces[slot(obj)] = obj, value
-        plain = lower(tracer, value)
+        plain = meaning.unboxing.lower(tracer, value)
         will_write(tracer, obj, name, own)
         (put_own if own else put)(obj, name, plain)
         if not own and not is_constant(tracer, stored(value, [])):
@@ -858,7 +875,7 @@ def remade(tracer: Tracer, fn: types.FunctionType, name: str, value: Any) -> Any
     tracer.twins.pop(id(fn), None)
     if tracer.reads is not None:
         tracer.reads.problem(f"{name} of {fn.__name__} is set")
-    return calls.rewrite.original(value) if name == "__code__" else value
+    return rewrite.original(value) if name == "__code__" else value
 
 
 def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
@@ -866,15 +883,15 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     if type(obj) is Namespace:
         delattr(own_dict(obj.owner), name)  # raises what plain Python raises
     if (
-        is_one_of(type(obj), sights.PROXIES)
-        and (meant := sights.referent(tracer, site, obj)) is not obj
+        is_one_of(type(obj), PROXIES)
+        and (meant := meaning.sights.referent(tracer, site, obj)) is not obj
     ):
         delete(tracer, site, meant, name)
         return
     custom = member(type(obj), "__delattr__")
     note_member(tracer, type(obj), "__delattr__")
     if type(custom) is types.FunctionType:
-        calls.call(tracer, site, custom, (obj, name), {})
+        meaning.calls.call(tracer, site, custom, (obj, name), {})
         return
     discard(tracer, site, obj, name)
 
@@ -884,12 +901,12 @@ def discard(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     found = note_member(tracer, type(obj), name)
     note_descriptor(tracer, found)
     if type(found) is property and type(found.fdel) is types.FunctionType:
-        calls.call(tracer, site, found.fdel, (obj,), {})
+        meaning.calls.call(tracer, site, found.fdel, (obj,), {})
         return
     deleter = None if found is MISSING else static(type(found), "__delete__")
     if type(deleter) is types.FunctionType:
         enter_member(tracer, name, found)
-        calls.call(tracer, site, deleter, (found, obj), {})
+        meaning.calls.call(tracer, site, deleter, (found, obj), {})
         return
     note_deletion(tracer, site, obj, name)
     if type(member(type(obj), "__delattr__")) is not types.FunctionType:

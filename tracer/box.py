@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from . import meaning, places
 from .errors import EscapeError
 from .tape import Op
 
@@ -34,66 +35,66 @@ class Box:
 
     # What draws a plain value out is a decision of the program, and a guard on the tape.
     def __bool__(self) -> bool:
-        return protocols.draw(self, bool)
+        return meaning.protocols.draw(self, bool)
 
     def __index__(self) -> int:
-        return protocols.draw(self, operator.index)
+        return meaning.protocols.draw(self, operator.index)
 
     def __hash__(self) -> int:
-        return protocols.draw(self, hash)
+        return meaning.protocols.draw(self, hash)
 
     def __str__(self) -> str:
-        return protocols.draw(self, str)
+        return meaning.protocols.draw(self, str)
 
     def __repr__(self) -> str:
-        return protocols.draw(self, repr)
+        return meaning.protocols.draw(self, repr)
 
     def __format__(self, spec: str) -> str:
-        return protocols.draw(self, lambda value: format(value, spec))
+        return meaning.protocols.draw(self, lambda value: format(value, spec))
 
     def __len__(self) -> int:
         return len(self.value)
 
     def __iter__(self) -> Any:
-        return protocols.iterate(self)
+        return meaning.protocols.iterate(self)
 
     def __contains__(self, item: Any) -> bool:
-        return protocols.contains(*protocols.tracer_and_site(), self, item)
+        return meaning.protocols.contains(*meaning.protocols.tracer_and_site(), self, item)
 
     def __getitem__(self, key: Any) -> Any:
-        return protocols.get_item(*protocols.tracer_and_site(), self, key)
+        return meaning.protocols.get_item(*meaning.protocols.tracer_and_site(), self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        protocols.write_item(self, key, value)
+        meaning.protocols.write_item(self, key, value)
 
     def __getattr__(self, name: str) -> Any:
-        return protocols.box_attribute(self, name)
+        return meaning.protocols.box_attribute(self, name)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        return protocols.operate(
+        return meaning.protocols.operate(
             ufunc if method == "__call__" else getattr(ufunc, method), args, kwargs
         )
 
     def __array_function__(self, fn: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return protocols.operate(fn, args, kwargs)
+        return meaning.protocols.operate(fn, args, kwargs)
 
     # What would hand the bare value to code that records nothing is refused, where it has a derivative.
     def __float__(self) -> float:
-        return float(protocols.given(self, "float()"))
+        return float(meaning.protocols.given(self, "float()"))
 
     def __int__(self) -> int:
-        return int(protocols.given(self, "int()"))
+        return int(meaning.protocols.given(self, "int()"))
 
     def __complex__(self) -> complex:
-        return complex(protocols.given(self, "complex()"))
+        return complex(meaning.protocols.given(self, "complex()"))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         if type(self) is ArrayBox:  # whose memory somebody could keep
             raise lost(self, "np.asarray()")
-        return np.asarray(protocols.given(self, "np.asarray()")).__array__(*args, **kwargs)
+        return np.asarray(meaning.protocols.given(self, "np.asarray()")).__array__(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return operator.getitem, ([protocols.given(self, "pickle or copy")], 0)
+        return operator.getitem, ([meaning.protocols.given(self, "pickle or copy")], 0)
 
 
 class ArrayBox(Box):
@@ -133,14 +134,14 @@ def lost(box: Box, where: str) -> EscapeError:
 def _slot(name: str) -> Any:
     def slot(self: Box, other: Any, modulus: Any = None) -> Any:
         if modulus is not None:
-            return protocols.operate(pow, (self, other, modulus))
-        return protocols.operate_slot(self, name, other)
+            return meaning.protocols.operate(pow, (self, other, modulus))
+        return meaning.protocols.operate_slot(self, name, other)
 
     return slot
 
 
 def _unary(op: Callable[[Any], Any]) -> Any:
-    return lambda self, *rest: protocols.operate(op, (self, *rest))
+    return lambda self, *rest: meaning.protocols.operate(op, (self, *rest))
 
 
 for _name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod".split():
@@ -153,5 +154,3 @@ for _name in "lt le eq ne gt ge".split():
 for _name in "neg pos invert abs".split():
     setattr(Box, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
 Box.__round__ = _unary(round)  # type: ignore[attr-defined]
-
-from . import places, protocols  # noqa: E402  (boxes and what uses them need each other; boxes come first)

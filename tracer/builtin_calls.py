@@ -35,13 +35,14 @@ from . import (
     stand_ins,
 )
 from .arrays import is_traced_array, move_out, window
-from .border import STAND_INS, is_constant, lower
+from .border import STAND_INS, is_constant
 from .box import BOXES, ArrayBox
-from .calls import call, handles
+from .calls import call
 from .depth import depth, recursion_limit
 from .effects import effect
 from .errors import TraceError
 from .foreign import callback, opaque, structural
+from .handlers import handlers, handles
 from .holders import held, hold_all, may_hold
 from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance, member, own_dict, static
@@ -53,6 +54,7 @@ from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
 from .tape import Site
 from .text import TEXTS, bare
+from .unboxing import lower
 
 
 @handles(builtins.isinstance)
@@ -248,7 +250,7 @@ def _number(cls: type) -> Any:
 
 
 for _cls in (float, int, complex):
-    calls.special[_cls] = _number(_cls)
+    handlers[_cls] = _number(_cls)
 
 
 @handles(iter)
@@ -530,7 +532,7 @@ def print_to(
     """Print to an object of the user's, whose methods are called like any others."""
 
     def write(text: Any) -> None:
-        call(tracer, site, calls.special[getattr](tracer, site, (stream, "write"), {}), (text,), {})
+        call(tracer, site, handlers[getattr](tracer, site, (stream, "write"), {}), (text,), {})
 
     for i, x in enumerate(args):
         if i:
@@ -538,7 +540,7 @@ def print_to(
         write(call(tracer, site, str, (x,), {}))
     write("\n" if end is None else end)
     if protocols.truth(tracer, site, flush):
-        call(tracer, site, calls.special[getattr](tracer, site, (stream, "flush"), {}), (), {})
+        call(tracer, site, handlers[getattr](tracer, site, (stream, "flush"), {}), (), {})
 
 
 @handles(builtins.__build_class__)

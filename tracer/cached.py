@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from . import calls, rewrite
-from .border import enter, lower, remember
+from . import meaning, rewrite
+from .border import remember
 from .box import Box
+from .boxing import enter
 from .closed import is_hidden, reached
+from .detours import Detour, detours
 from .errors import TraceError
-from .escape import Detour, detours
 from .foreign import is_plain_value, unknown
 from .kinds import is_one_of, isinstance
 from .marks import found
@@ -29,6 +30,7 @@ from .protocols import draw
 from .record import born, has_box, raised
 from .session import Tracer
 from .tape import Input, Op, Site
+from .unboxing import lower
 
 
 class Visit:
@@ -65,7 +67,7 @@ def call_cached(
     key = fn, tuple(map(cache_key, args)), tuple((k, cache_key(v)) for k, v in kwargs.items())
     if inside or type(body) is not types.FunctionType:  # the cache of this run will do
         if key not in tracer.calls:
-            tracer.calls[key] = calls.call(tracer, site, body, args, kwargs)
+            tracer.calls[key] = meaning.calls.call(tracer, site, body, args, kwargs)
         return tracer.calls[key]
     start = len(tracer.tape.ops)
     visit = Visit(tracer, args, kwargs)
@@ -114,7 +116,7 @@ def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: An
 def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> Any:
     """Run the body for its derivative, where the cache had the value; raises where that shows."""
     start = len(tracer.tape.ops)
-    result = calls.call(tracer, site, body, visit.args, visit.kwargs)
+    result = meaning.calls.call(tracer, site, body, visit.args, visit.kwargs)
     why = None
     for op in tracer.tape.ops[start:]:
         if op.kind == "effect":

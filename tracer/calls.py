@@ -25,48 +25,58 @@ import types
 import typing
 import warnings
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..rules import registry
-from . import natives, overrides, protocols, rewrite, slots, through
+from . import (
+    cached,
+    debugger,
+    meaning,
+    natives,
+    overrides,
+    pairs,
+    protocols,
+    reading,
+    rewrite,
+    slots,
+    through,
+)
 from .active import untraced
-from .arrays import dtype_of, phantom, refusing, write_all
+from .arrays import phantom, write_all
 from .arrays import write_item as write_array_item
-from .border import enter, enter_from, lower, note_captured, remember
+from .border import remember
 from .box import ArrayBox, Box
+from .boxing import enter, enter_from, note_captured
 from .closed import must_be_closed
+from .detours import code_of, finalized
 from .errors import TraceError
-from .escape import classes_in, code_of, finalized, plainly
+from .escape import classes_in
 from .foreign import is_structural, opaque, structural, unknown
+from .handlers import handlers
 from .intrinsic import Intrinsic, intrinsics
 from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
 from .marks import found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
-from .places import LIBRARY, OURS, blame, is_library, module_of, user_frame
+from .out import call_with_out, has_out
+from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
+from .plain_calls import as_caller, plainly
 from .protocols import get_item, hashable, is_numeric
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import append, born, has_box, operand, raised, record, see_inside
+from .record import born, has_box, operand, raised, record, see_inside
 from .session import Tracer
-from .slots import is_object, is_python, plain_of
-from .slots import special as special_method
+from .slots import is_object, is_python, special
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 from .text import PRIVATE, bare_all
+from .unboxing import lower
 
 FunctionType = types.FunctionType
 
 ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
-# Their own business, with no numbers in it: their Python functions are run as they are.
-UNTRACED = frozenset(
-    "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
-    "_py_warnings annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
-    "pytest _pytest subprocess socket tqdm matplotlib pdb bdb cmd".split()
-)
 
 ABOUT_STRUCTURE = frozenset(
     "importlib warnings _py_warnings typing inspect enum abc types annotationlib _weakrefset".split()
@@ -105,34 +115,6 @@ C_STACK = sys.version_info < (3, 12)
 
 PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab", "x", "data", "input"))
 
-special: dict[Any, Callable[..., Any]] = {}
-
-
-def handles(*fns: Any, takes: tuple[int, int] | None = None) -> Callable[[Any], Any]:
-    """Say how a call of each of these functions is traced: ``handler(tracer, site, args, kwargs)``.
-
-    A handler of a function that ``takes`` so many arguments, all of them by position, is given no others.
-    """
-
-    def register(handler: Any) -> Any:
-        for fn in fns:
-            special[fn] = handler if takes is None else strict(fn, handler, *takes)
-        return handler
-
-    return register
-
-
-def strict(fn: Any, handler: Any, least: int, most: int) -> Any:
-    """A handler that lets CPython refuse what ``fn`` does not take."""
-
-    def checked(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-        if kwargs or not least <= len(args) <= most:
-            given = tuple(map(plain_of, args)), {k: plain_of(x) for k, x in kwargs.items()}
-            return plainly(fn, *given)  # raises what plain Python raises
-        return handler(tracer, site, args, kwargs)
-
-    return checked
-
 
 def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ask what ``fn`` is, in the order of the design: primitive, Python, class, structural, opaque."""
@@ -144,7 +126,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         kind
     ):  # any other is the user's own, and not ours to run
         try:
-            handler = special.get(fn)
+            handler = handlers.get(fn)
             rule = registry.rules.get(fn)
             if rule is None and handler is None and registry.package_of(fn) in registry.awaited:
                 rule = registry.lookup(fn)
@@ -183,7 +165,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     if kind is typing.NewType:
         return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
     if is_object(fn):
-        found = special_method(fn, "__call__")
+        found = special(fn, "__call__")
         if is_python(found):
             if type(found) is FunctionType:
                 return call(tracer, site, found, (fn, *args), kwargs)
@@ -200,7 +182,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             and fn.__name__ in ("__get__", "__set__")
             and static(type(args[0]), fn.__self__.__name__) is fn.__self__
         ):
-            how = special[getattr if fn.__name__ == "__get__" else setattr]
+            how = handlers[getattr if fn.__name__ == "__get__" else setattr]
             return how(
                 tracer,
                 site,
@@ -209,14 +191,14 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             )
         plain = getattr(fn.__objclass__, fn.__name__)
         given = (fn.__self__, *args)
-        if plain in special:
-            return special[plain](tracer, site, given, kwargs)
+        if plain in handlers:
+            return handlers[plain](tracer, site, given, kwargs)
         if not kwargs and natives.is_followed(plain, given):
             return natives.call(tracer, site, plain, given)
     if kind is types.BuiltinFunctionType and not isinstance(fn.__self__, types.ModuleType | type):
         plain = getattr(type(fn.__self__), fn.__name__, None)
-        if plain is not None and hashable(plain) and plain in special:
-            return special[plain](tracer, site, (fn.__self__, *args), kwargs)
+        if plain is not None and hashable(plain) and plain in handlers:
+            return handlers[plain](tracer, site, (fn.__self__, *args), kwargs)
     if kind is operator.methodcaller:
         return call_method(tracer, site, fn, *args)
     if kind is operator.attrgetter:
@@ -281,7 +263,7 @@ def primitive(
         if type(fn) is np.ufunc and any(overrides.is_element(tracer, x) for x in args):
             return overrides.by_element(tracer, site, fn, args)
     if rule.kind == registry.CALLER:
-        return closing.called_back(tracer, site, fn, rule, args, kwargs)
+        return meaning.closing.called_back(tracer, site, fn, rule, args, kwargs)
     if rule.kind == registry.MUTATOR:
         return mutate(tracer, site, fn, rule, args, kwargs)
     if is_recorded:
@@ -386,95 +368,6 @@ def is_foreign(value: Any) -> bool:
     if is_one_of(kind, (list, tuple)) or (kind is np.ndarray and value.dtype.kind == "O"):
         return any(not slots.is_native(x) for x in classes_in(value, 2))
     return kind.__module__ not in ("builtins", "numpy", "collections")
-
-
-def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a call of a NumPy function says where to write its result."""
-    return kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin)
-
-
-def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
-    """A function with ``out=``: compute the value, then write it where it belongs."""
-    kwargs = dict(kwargs)
-    out = kwargs.pop("out", None)
-    if type(fn) is np.ufunc and len(args) > fn.nin:
-        args, out = args[: fn.nin], args[fn.nin :]
-    if out is Ellipsis:
-        return call(tracer, site, np.asarray, (call(tracer, site, fn, args, kwargs),), {})
-    targets = out if isinstance(out, tuple) else (out,)
-    mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
-    if not (has_box(args) or has_box(kwargs) or has_box(targets)):
-        return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
-    failed = None
-    try:
-        if mask is not True:  # elsewhere the array keeps what it held
-            with np.errstate(all="ignore"):
-                results = call(tracer, site, fn, args, kwargs)
-            results = call(tracer, site, np.where, (mask, results, targets[0]), {})
-        else:
-            results = call(tracer, site, fn, args, kwargs)
-    except (TypeError, ValueError) as error:
-        failed = error
-    if failed is not None:
-        if not any(is_object(x) for x in (*args, *targets)):
-            plainly(fn, *refusable(args, kwargs, targets, mask))  # raises what plain Python raises
-        raise failed
-    for target, result in zip(
-        targets, results if isinstance(results, tuple) else (results,), strict=True
-    ):
-        if target is not None:
-            arrays: list[ArrayBox] = []
-            value = operand(result, arrays)
-            as_it_is = type(target) is ArrayBox and fits(fn, plain_of(result), target.value)
-            if not as_it_is:
-                plain, named = refusable(args, kwargs, targets, mask)
-                plainly(fn, plain, named)  # raises what plain Python raises
-            if type(target) is not ArrayBox:
-                raise TraceError(f"{site}: out= must be an array")
-            if not as_it_is:
-                written = named["out"][targets.index(target)] if len(targets) > 1 else named["out"]
-                must_be_cast(tracer, site, fn, plain_of(result), written)
-                write_array_item(target, Ellipsis, value, site)
-            elif isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
-                write_array_item(target, Ellipsis, value, site)
-            else:
-                # Of an array without axes the first makes a number, and of bools nothing.
-                plus = target.value.ndim and dtype_of(value.value).kind != "b"
-                copy = np.positive if plus else np.copy
-                made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
-                write_all(target, made, site)
-    return out if len(targets) > 1 else targets[0]
-
-
-def must_be_cast(tracer: Tracer, site: Site, fn: Any, result: Any, written: np.ndarray) -> None:
-    """Make sure that what NumPy has written into an array of another type is the result, cast."""
-    cast = np.empty_like(written)
-    with np.errstate(all="ignore"):
-        cast[...] = result
-    if not np.array_equal(cast, written, equal_nan=written.dtype.kind in "fc"):
-        raise TraceError(
-            f"{blame(site)}: {fn.__name__} computes otherwise for out= of type {written.dtype}; leave out= away"
-        )
-    if tracer.reads is not None:
-        tracer.reads.problem("a result is written into an array of another type")
-
-
-def fits(fn: Any, result: Any, out: np.ndarray) -> bool:
-    """Whether NumPy surely takes an array for the result of a function. Some want it to be row by row."""
-    return (
-        (type(fn) is np.ufunc or out.flags.c_contiguous)
-        and np.shape(result) == out.shape
-        and out.flags.writeable
-        and np.can_cast(np.asarray(result).dtype, out.dtype, "same_kind")
-    )
-
-
-def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any]:
-    """The arguments of a call with ``out=`` for NumPy to judge, which writes to copies."""
-    out = tuple([refusing(plain_of(x)) if x is not None else None for x in targets])
-    options = {} if mask is True else {"where": primal(operand(mask, []))}
-    plain, named = primal(operand(args, [])), primal(operand(kwargs, []))
-    return plain, {**named, **options, "out": out if len(out) > 1 else out[0]}
 
 
 def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any) -> Any:
@@ -600,11 +493,6 @@ MEMBERS = frozenset(
 )
 
 
-def root_of(fn: Any) -> str:
-    """The package that a function comes from."""
-    return module_of(fn).partition(".")[0]
-
-
 def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a Python function as it is."""
     if (
@@ -691,21 +579,6 @@ def elsewhere(site: Site, name: str) -> TraceError:
     )
 
 
-def as_caller(fn: Any, args: Any, kwargs: Any) -> Any:
-    """Call what looks at its caller's module, or warns of its line, in a frame that has those of the traced code."""
-    frame = user_frame()
-    return FunctionType(step_at(frame.f_lineno or 0), frame.f_globals)(fn, args, kwargs)
-
-
-def step(fn: Any, args: Any, kwargs: Any) -> Any:
-    return fn(*args, **kwargs)
-
-
-@functools.cache
-def step_at(line: int) -> types.CodeType:
-    return step.__code__.replace(co_firstlineno=line - 1)
-
-
 def call_directly(twin: Any, args: tuple[Any, ...]) -> Any:
     """Call a function without unpacking its arguments, for which CPython 3.11 would need a piece of the C stack."""
     match args:
@@ -732,12 +605,12 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         return fn  # which is kept nowhere, so that it dies as in plain Python
     try:
         with untraced():  # it may use a class whose special methods make a detour at the moment
-            twin_code = rewrite.instrument(code, hooks)
+            twin_code = rewrite.instrument(code, meaning.hooks)
     except rewrite.UnsupportedCode as error:
         raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
     place = function_place(tracer, fn, owner)
     if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
-        hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
+        meaning.hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))
     cells = fn.__closure__ and tuple(
         shadow_cell(tracer, c, n, i, place, fn)
         for i, (c, n) in enumerate(zip(fn.__closure__, code.co_freevars, strict=True))
@@ -924,7 +797,7 @@ def call_method(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
     keywords = maker.keywords if isinstance(maker, functools.partial) else {}
     name, *args = (*maker.args, *parts) if keywords else parts
     return call(
-        tracer, site, special[getattr](tracer, site, (obj, name), {}), tuple(args), keywords
+        tracer, site, handlers[getattr](tracer, site, (obj, name), {}), tuple(args), keywords
     )
 
 
@@ -934,7 +807,7 @@ def get_attributes(tracer: Tracer, site: Site, fn: Any, obj: Any) -> Any:
     for path in fn.__reduce__()[1]:
         value = obj
         for name in path.split("."):
-            value = special[getattr](tracer, site, (value, name), {})
+            value = handlers[getattr](tracer, site, (value, name), {})
         found.append(value)
     return tuple(found) if len(found) > 1 else found[0]
 
@@ -993,10 +866,3 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         elif init is not object.__init__:
             init(instance, *args, **kwargs)
     return instance
-
-
-from . import builtin_calls as _builtin_calls  # noqa: E402, F401  (fills `special`)
-from . import cached, closing, debugger, hooks, pairs, reading  # noqa: E402
-from . import draws as _draws  # noqa: E402, F401
-from . import errstate as _errstate  # noqa: E402, F401
-from . import stack as _stack  # noqa: E402, F401

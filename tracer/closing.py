@@ -21,22 +21,28 @@ import numpy as np
 
 from ..rules import equivalents, registry
 from ..rules.mutation import setitem
+from . import calls
 from .active import active, untraced
 from .arrays import kept_copy
-from .border import boxes_behind, enter, lower
+from .border import boxes_behind
 from .box import BOXES, Box
+from .boxing import enter
+from .detours import code_of
 from .errors import NoRuleError, TraceError
-from .escape import code_of
 from .frames import MAPPINGS, MUTABLE, NATIVE, items_of, made, option_of
+from .handlers import handlers
+from .held import Held
 from .intrinsic import intrinsic
 from .kinds import attribute, is_one_of, isinstance, own_dict
 from .places import LIBRARY, OURS, blame
+from .plain_calls import as_caller
 from .record import record, stored
 from .remembered import Read, filled, names_in, own_code
 from .run import run
-from .seals import Held, Unfollowed, tied_to
+from .seals import Unfollowed, tied_to
 from .session import Tracer
 from .tape import NOWHERE, External, Input, Op, Site, fn_name, ops_in, primal
+from .unboxing import lower
 
 FunctionType = types.FunctionType
 
@@ -301,7 +307,7 @@ class Engine:
 
         values = [plain(x) for x in given]
         plain_options = {k: plain(x) for k, x in options.items()}
-        return calls.as_caller(solver, (self.live(f, args, sources), *values), plain_options)
+        return as_caller(solver, (self.live(f, args, sources), *values), plain_options)
 
     def plain(self, value: Any) -> Any:
         """The value without boxes; functions among the options work on plain values."""
@@ -313,7 +319,7 @@ class Engine:
 
     def attribute(self, obj: Any, name: str) -> Any:
         """An attribute as the traced function sees it."""
-        return calls.special[getattr](self.tracer, self.site, (obj, name), {})
+        return handlers[getattr](self.tracer, self.site, (obj, name), {})
 
     def constant(self, value: Any, what: str) -> Any:
         """The plain value of an option; an error, where a derivative may be asked in it."""
@@ -388,6 +394,3 @@ def called_back(
         return rule.function(Engine(tracer, site, fn_name(fn)), *args, **kwargs)
     except NotImplementedError as error:
         raise NoRuleError(f"{blame(site)}: {error}") from error
-
-
-from . import calls  # noqa: E402  (calls and this module need each other)

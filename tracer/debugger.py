@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from . import rewrite
+from . import meaning, rewrite
 from .box import BOXES
-from .calls import call, handles
-from .foreign import opaque
+from .handlers import handles
 from .kinds import is_one_of, isinstance
 from .places import is_ours, outer, user_frame
 from .protocols import plain_of
@@ -41,13 +40,13 @@ def _breakpoint(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     ):  # called like any function, for it may look at who calls it
         if tracer.reads is not None:
             tracer.reads.problem("sys.breakpointhook is called", site)
-        return call(tracer, site, hook, args, kwargs)
+        return meaning.calls.call(tracer, site, hook, args, kwargs)
     name = os.environ.get("PYTHONBREAKPOINT") or "pdb.set_trace"
     if sys.flags.ignore_environment:
         name = "pdb.set_trace"
     if name == "pdb.set_trace":
         return stop(tracer, site, importlib.import_module("pdb").set_trace, args, kwargs)
-    return opaque(tracer, site, hook, args, kwargs)
+    return meaning.foreign.opaque(tracer, site, hook, args, kwargs)
 
 
 def stop(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
 from ..rules.registry import Rule
+from . import meaning
 from .box import BOXES
 from .errors import NoRuleError
 from .kinds import is_one_of, isinstance
@@ -96,7 +97,7 @@ def called(
     primals = tuple(args[:count])
     tangents = tuple([tangent(x) for x in primals])
     unlink(tangent)
-    answer = calls.call(tracer, site, rule.forward, (primals, tangents), options)
+    answer = meaning.calls.call(tracer, site, rule.forward, (primals, tangents), options)
     if answer is NotImplemented:
         return None
     if not isinstance(answer, tuple) or len(answer) != 2:
@@ -119,7 +120,7 @@ def flattened(tracer: Tracer, fn: Any, site: Site, t: Any, value: Any) -> list[A
         return [None]
     if not is_number(t) or np.shape(plain(t)) != np.shape(plain(value)):
         raise misfit(fn, site, t, value)
-    return [calls.call(tracer, site, broadcast_like, (t, value), {})]
+    return [meaning.calls.call(tracer, site, broadcast_like, (t, value), {})]
 
 
 def misfit(fn: Any, site: Site, t: Any, value: Any) -> NoRuleError:
@@ -175,6 +176,3 @@ def renamed(tree: Any, known: dict[Op, Op]) -> Any:
     if isinstance(tree, tuple):
         return tuple([renamed(x, known) for x in tree])
     return known[tree] if isinstance(tree, Op) else tree
-
-
-from . import calls  # noqa: E402  (calls and this module need each other)

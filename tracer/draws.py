@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..rules.numpy_random import DRAWS, REQUIRED, Family, cut, reparameterised
-from .calls import call, handles
+from .calls import call
 from .foreign import opaque
+from .handlers import handles
 from .record import has_box
 from .session import Tracer
 from .tape import Site

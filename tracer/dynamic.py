@@ -19,11 +19,11 @@ import operator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from . import attributes, hooks, places, protocols, rewrite
-from .border import lower, remember
-from .calls import handles
+from . import attributes, meaning, places, protocols, rewrite
+from .border import remember
 from .errors import TraceError
 from .escape import watched
+from .handlers import handles
 from .kinds import has, isinstance
 from .marks import found, refuse
 from .protocols import plain_of
@@ -31,6 +31,7 @@ from .scopes import Execution, Variables, scope_of, seen_globals
 from .session import Tracer
 from .tape import Site
 from .text import bare
+from .unboxing import lower
 
 FUTURE = functools.reduce(
     operator.or_,
@@ -164,7 +165,7 @@ def known(code: CodeType, filename: str) -> CodeType:
 def instrumented(code: CodeType) -> CodeType:
     """The twin of code that ``exec`` or ``eval`` runs."""
     try:
-        return rewrite.instrument(known(code, code.co_filename), hooks, executed=True)
+        return rewrite.instrument(known(code, code.co_filename), meaning.hooks, executed=True)
     except rewrite.UnsupportedCode as error:
         raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
 
@@ -242,7 +243,7 @@ def _function(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     must_be_plain(site, own)
     scope = scope_of(tracer, own)
     try:
-        twin = rewrite.instrument(rewrite.original(code), hooks)
+        twin = rewrite.instrument(rewrite.original(code), meaning.hooks)
     except rewrite.UnsupportedCode:
         twin = code  # an async function; it is refused when it is called
     kwargs = {k: x for k, x in kwargs.items() if k not in ("code", "globals")}

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from . import border
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
 from .frames import valued
@@ -109,6 +110,3 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
         reads.stored[id(value)] = value, list(value.items() if kind is dict else value)
     for x in value.values() if kind is dict else value:
         keep_stored(tracer, site, x)
-
-
-from . import border  # noqa: E402  (border and this module need each other)

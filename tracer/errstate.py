@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .calls import handles
+from .handlers import handles
 from .session import Tracer
 from .tape import Op, Site, append
 

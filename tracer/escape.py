@@ -21,8 +21,6 @@ import gc
 import inspect
 import itertools
 import operator
-import re
-import threading
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -30,10 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from . import rewrite, watchers
+from . import meaning, rewrite, seals, watchers
 from .active import active
-from .box import BOXES, Box
+from .border import boxes_behind, is_constant, is_structure
+from .box import BOXES
+from .detours import Callback, Detour, code_of, detours
 from .errors import EscapeError
+from .held import Held
 from .kinds import (
     IMMUTABLE,
     are_one_of,
@@ -45,12 +46,15 @@ from .kinds import (
     isinstance,
     own_dict,
 )
-from .places import LIBRARY, OURS, blame
+from .places import LIBRARY, OURS, blame, root_of
+from .plain_calls import plainly
+from .protocols import given, plain_key, shown
 from .reads import HEAP_TYPE, static
+from .record import operand
 from .session import Tracer
 from .structure import is_container
 from .tape import Site
-from .text import PRIVATE, TEXTS
+from .text import FORMATTING, PRIVATE, TEXTS
 
 HARMLESS = (
     frozenset(
@@ -198,15 +202,12 @@ class Watch:
 
 def made_plain(tracer: Tracer, value: Any) -> bool:
     """Take the boxes out of an object that Python code is about to see, where none of them has a derivative."""
-    from .border import boxes_behind, is_constant, is_structure, lower
-    from .record import operand
-
     if is_one_of(type(value), BOXES) or is_container(value) or not is_structure(value):
         return False
     boxes = list(boxes_behind(tracer, value, set()))
     if not is_constant(tracer, operand(boxes, [])):
         return False
-    lower(tracer, value)
+    meaning.unboxing.lower(tracer, value)
     return True
 
 
@@ -241,50 +242,6 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
         elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
             todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
     return False
-
-
-def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) -> Any:
-    """Call a C function; what it does not take for its argument it names as it is in plain Python.
-
-    Where its caller is ``seen``, that is the traced function.
-    """
-    try:
-        return calls.as_caller(fn, args, kwargs) if seen else fn(*args, **kwargs)
-    except TypeError as error:
-        show_plain_names(error, (args, kwargs))
-        raise
-
-
-def show_plain_names(error: TypeError, given: Any) -> None:
-    """Let a C function that complains of the type of a box complain of that of the value in it."""
-    message = error.args[0] if error.args else None
-    if isinstance(message, str) and "Box" in message:
-        for box in boxes_in(given):
-            kind = type(box.value)
-            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
-            message = re.sub(rf"\b{type(box).__name__}\b", name, message)
-        error.args = (message, *error.args[1:])
-
-
-def boxes_in(value: Any) -> Iterator[Box]:
-    """The boxes in nested arguments, which may be cyclic; no class of the user's is asked for items."""
-    todo, seen = [value], set()
-    while todo:
-        x = todo.pop()
-        if is_one_of(type(x), BOXES):
-            yield x
-        base = next((kind for kind in NESTED if isinstance(x, kind)), None)
-        if base is not None and id(x) not in seen:
-            seen.add(id(x))
-            todo += reversed([*(dict.values(x) if base is dict else base.__iter__(x))])
-
-
-NESTED: tuple[Any, ...] = (tuple, list, dict, set, frozenset)
-
-
-def type_name(kind: type) -> str:
-    """How CPython calls a class written in C."""
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
 # --------------------------------------------------------------------------------- what may be called
@@ -383,9 +340,6 @@ def cell_contents(fn: types.FunctionType) -> Iterator[Any]:
             continue
 
 
-ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-
-
 def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
     """The special methods of classes. A run remembers them as long as the class is what it was."""
     found: list[Detour] = []
@@ -399,7 +353,7 @@ def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
                 Detour(x)
                 for name, x in members.items()
                 if type(x) is types.FunctionType and name.startswith("__") and name.endswith("__")
-                if calls.root_of(x) != "typing"  # which looks at who calls it
+                if root_of(x) != "typing"  # which looks at who calls it
             ]
             known = tracer.specials[id(cls)] = (cls, members, detours)
             if tracer.reads is not None:
@@ -474,134 +428,24 @@ def may_give(value: Any) -> bool:
 GIVING = PRIVATE | {types.GeneratorType}
 
 
-# -------------------------------------------------------------------------------------------- detours
-
-
-class Detour:
-    """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it."""
-
-    __slots__ = ("code", "made_for", "method", "own", "users")
-
-    def __init__(self, method: types.FunctionType) -> None:
-        self.method = method
-        self.own = method.__code__
-        self.users = 0
-        self.made_for: types.CodeType | None = None
-
-    def put_up(self) -> None:
-        if self.made_for is not self.own:
-            handed = isinstance(self, Callback)
-            self.made_for, self.code = self.own, detour_code(self.method, self.own, handed)
-        self.method.__code__ = self.code
-
-
-class Callback(Detour):
-    """The detour of a function that C code is handed: what it gives back is plain."""
-
-    __slots__ = ()
-
-
-def finalized(tracer: Tracer, method: Any) -> None:
-    """Let what CPython may call anywhere, such as ``__del__``, run its twin until the run ends."""
-    known = tracer.finalizers
-    if type(method) is types.FunctionType and not any(x.method is method for x in known):
-        detours.take([Detour(method)], known)
-
-
-class Detours:
-    """The detours of all threads: whoever comes first puts one up, whoever leaves last takes it down."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()  # a finalizer may call a C function at any moment
-        self.open: dict[int, Detour] = {}
-
-    def take(self, wanted: Iterable[Detour], taken: list[Detour]) -> None:
-        """Put the detours up; those that the caller has to leave again are added to ``taken``."""
-        with self.lock:
-            for detour in wanted:
-                method = detour.method
-                known = self.open.get(id(method))
-                if known is None:
-                    own = method.__code__
-                    if own.co_flags & ASYNC or own.co_filename.startswith(OURS):
-                        continue
-                    if rewrite.is_twin(own):
-                        continue
-                    known, detour.own = detour, own
-                    self.open[id(method)] = detour
-                known.users += 1
-                taken.append(known)
-                if known.users == 1:
-                    known.put_up()
-
-    def leave(self, taken: list[Detour]) -> None:
-        with self.lock:
-            for detour in taken:
-                detour.users -= 1
-                if detour.users == 0:
-                    if (
-                        detour.method.__code__.co_filename == __file__
-                    ):  # nobody has changed it meanwhile
-                        detour.method.__code__ = detour.own
-                    del self.open[id(detour.method)]
-
-    def code_of(self, fn: types.FunctionType) -> types.CodeType:
-        with self.lock:
-            known = self.open.get(id(fn))
-            return fn.__code__ if known is None else known.own
-
-
-detours = Detours()
-
-
-def code_of(fn: types.FunctionType) -> types.CodeType:
-    """The code of a Python function, also while some thread has it make a detour."""
-    return detours.code_of(fn)
-
-
-def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -> types.CodeType:
-    """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is.
-
-    ``handed`` says that C code was handed the function itself.
-    """
-    from .calls import twin_of
-
-    users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        tracer = active.tracer
-        if tracer is not None:
-            tracer.called_back += users
-            twin = twin_of(tracer, method)
-            visits = tracer.visits.get(id(method))
-            if visits and not visits[-1].ran:
-                return visits[-1].run(twin)
-            if handed:
-                return back_to_c(
-                    tracer, method, twin(*[known_as(tracer, x) for x in args], **kwargs)
-                )
-            result = twin(*args, **kwargs)
-            if tracer.watches and any(map(may_give, (result, *args[:1]))):
-                tracer.watches[-1].begin()
-            return (
-                drawn(result, method.__name__, args) if is_one_of(type(result), BOXES) else result
-            )
-        # a thread that traces nothing has met the detour of another
-        plain = types.FunctionType(
-            own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
-        )
-        plain.__kwdefaults__ = method.__kwdefaults__
-        return plain(*args, **kwargs)
-
-    template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
-    consts = tuple([run if x == "run" else x for x in template.co_consts])
-    return template.replace(co_consts=consts)
+def called_in_c(
+    tracer: Tracer, method: types.FunctionType, handed: bool, args: Any, kwargs: Any
+) -> Any:
+    """What C code is given of a method of the user's, or of a function that it was ``handed``: the twin runs."""
+    twin = meaning.calls.twin_of(tracer, method)
+    visits = tracer.visits.get(id(method))
+    if visits and not visits[-1].ran:
+        return visits[-1].run(twin)
+    if handed:
+        return back_to_c(tracer, method, twin(*[known_as(tracer, x) for x in args], **kwargs))
+    result = twin(*args, **kwargs)
+    if tracer.watches and any(map(may_give, (result, *args[:1]))):
+        tracer.watches[-1].begin()
+    return drawn(result, method.__name__, args) if is_one_of(type(result), BOXES) else result
 
 
 def known_as(tracer: Tracer, value: Any) -> Any:
     """What the traced function knows by something that C code gives to a callback."""
-    from . import seals
-
     if shadows := tracer.shadows_of.get(id(value)):
         return shadows[-1]
     if id(value) in tracer.arrays:
@@ -611,7 +455,7 @@ def known_as(tracer: Tracer, value: Any) -> Any:
         return value
     name = getattr(watch.fn, "__name__", "a callback")
     ops = watch.sources
-    found = seals.tied_to(tracer, watch.site, seals.Held(name, lambda: ops, value), value)
+    found = seals.tied_to(tracer, watch.site, Held(name, lambda: ops, value), value)
     if is_one_of(type(found), BOXES):
         watch.tied.add(found.op)
     return found
@@ -619,9 +463,6 @@ def known_as(tracer: Tracer, value: Any) -> Any:
 
 def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
     """What C code is given of the traced result of a callback: nothing that has a derivative."""
-    from .border import boxes_behind, lower
-    from .protocols import given
-
     kind = type(result)
     if is_one_of(kind, TEXTS):
         tracer.texts.drawn.append(result.origin)
@@ -629,7 +470,11 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
     for box in boxes_behind(tracer, result, set()):
         if not (tracer.watches and tracer.watches[-1].knows(box.op)):
             given(box, f"{method.__name__}()")
-    return lower(tracer, result) if is_one_of(kind, PRIVATE) or is_container(result) else result
+    return (
+        meaning.unboxing.lower(tracer, result)
+        if is_one_of(kind, PRIVATE) or is_container(result)
+        else result
+    )
 
 
 # Special methods of which CPython takes nothing but a plain answer.
@@ -641,8 +486,6 @@ ANSWERS = frozenset(
 
 def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
     """What C code is given of the traced result of a special method."""
-    from .protocols import given, plain_key, shown
-
     if name in ("__float__", "__complex__") and of_text(active.tracer):
         return shown(box)
     if name in ("__float__", "__complex__", "__array__"):
@@ -652,33 +495,8 @@ def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
     return plain_key(box) if name in ANSWERS else box
 
 
-# Of strings: these convert what is to be shown by a format.
-FORMATTING = frozenset(("mod", "imod", "__mod__", "__rmod__"))
-
-
 def of_text(tracer: Tracer | None) -> bool:
     """Whether the C function that is being watched makes text."""
     if tracer is None or not tracer.watches:
         return False
     return getattr(tracer.watches[-1].fn, "__name__", "") in FORMATTING
-
-
-@functools.cache
-def template_of(cells: int, generator: bool) -> types.CodeType:
-    """The code of a function that calls the constant ``"run"``; CPython wants as many cells as the method has."""
-    names = [f"cell{i}" for i in range(cells)]
-    declared = f"nonlocal {', '.join(names)}" if names else "pass"
-    source = f"""
-def around({", ".join(names)}):
-    def detour(*args, **kwargs):
-        {declared}
-        run = "run"
-        return {"(yield from run(*args, **kwargs))" if generator else "run(*args, **kwargs)"}
-    return detour
-"""
-    scope: dict[str, Any] = {}
-    exec(compile(source, __file__, "exec"), scope)
-    return scope["around"](*[None] * cells).__code__
-
-
-from . import calls  # noqa: E402  (calls and this module need each other)

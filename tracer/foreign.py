@@ -24,14 +24,18 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from . import attributes, meaning, operators, stand_ins
 from .arrays import is_traced_array, window
-from .border import STAND_INS, draw_all, enter, is_constant, is_held, is_iterator, lower
+from .border import STAND_INS, is_constant, is_held, is_iterator
 from .box import BOXES, ArrayBox, Box
+from .boxing import enter
+from .detours import finalized
 from .effects import effect
 from .errors import NoRuleError, TraceError
-from .escape import callbacks_in, finalized, watched
+from .escape import callbacks_in, watched
 from .frames import MUTABLE
 from .handed import Handed
+from .handlers import handlers
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, has_dict, is_one_of, isinstance
 from .making import note_making
@@ -54,6 +58,7 @@ from .marks import (
 from .missing import no_rule
 from .operators import is_integer
 from .origins import Origin, joined
+from .out import call_with_out, has_out
 from .places import blame, module_of
 from .protocols import (
     can_be_iterated,
@@ -78,6 +83,8 @@ from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE, STRINGS, by_users_codec
 from .through import read_cells, write_cells
+from .unboxing import lower
+from .write_back import draw_all
 from .writers import is_home, is_shared, write_container, writes_to
 
 STRUCTURAL_TYPES = (
@@ -293,7 +300,7 @@ def extreme(
     before = operator.lt if fn is min else operator.gt
     best = most = MISSING
     for x in itertools.chain(found, given):
-        this = x if key is None else calls.call(tracer, site, key, (x,), {})
+        this = x if key is None else meaning.calls.call(tracer, site, key, (x,), {})
         if best is MISSING or truth(
             tracer, site, operators.operate(tracer, site, before, this, most)
         ):
@@ -362,10 +369,10 @@ CONSUMERS = frozenset(
 
 def callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that C code will call back."""
-    if type(fn) is calls.FunctionType and registry.lookup(fn) is None and fn not in calls.special:
-        return calls.twin_of(tracer, fn)
+    if type(fn) is types.FunctionType and registry.lookup(fn) is None and fn not in handlers:
+        return meaning.calls.twin_of(tracer, fn)
     if callable(fn) and not is_one_of(type(fn), BOXES):
-        return lambda *args, **kwargs: calls.call(tracer, site, fn, args, kwargs)
+        return lambda *args, **kwargs: meaning.calls.call(tracer, site, fn, args, kwargs)
     return plain_of(fn)
 
 
@@ -373,8 +380,8 @@ def kept_callback(tracer: Tracer, site: Site, fn: Any) -> Any:
     """A stand-in for a function that an iterator or a defaultdict keeps, and shows to whoever asks for it."""
     if is_one_of(type(fn), BOXES):  # a number, which C code will refuse
         return plain_of(fn)
-    twin = callback(tracer, site, fn) if type(fn) is calls.FunctionType else None
-    return stand_ins.kept(site, fn, twin if type(twin) is calls.FunctionType else None)
+    twin = callback(tracer, site, fn) if type(fn) is types.FunctionType else None
+    return stand_ins.kept(site, fn, twin if type(twin) is types.FunctionType else None)
 
 
 def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
@@ -398,15 +405,15 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 tracer.reads.rounded(seen, site)
         elif may_change(fn) and any(map(holds_mutable, seen)):
             tracer.reads.problem(f"{fn_name(fn)} may change a container", site)
-    if type(fn) is np.ufunc and fn.signature is None and calls.has_out(fn, args, kwargs):
-        return calls.call_with_out(tracer, site, fn, args, kwargs)
+    if type(fn) is np.ufunc and fn.signature is None and has_out(fn, args, kwargs):
+        return call_with_out(tracer, site, fn, args, kwargs)
     asked = (fn, given, kwargs)
     texts = len(tracer.texts.drawn)
     origin = found(tracer, asked) if texts else None
-    if has_files(tracer.texts) and (fn is np.fromfile or type(fn) is calls.FunctionType):
+    if has_files(tracer.texts) and (fn is np.fromfile or type(fn) is types.FunctionType):
         origin = in_files(tracer, args) or origin
     passing: list[Origin] = []  # of text that the function is, or will be, given one by one
-    if type(fn) is not calls.FunctionType and any(map(is_generator, args)):
+    if type(fn) is not types.FunctionType and any(map(is_generator, args)):
         args = tuple([passed(x, passing) if is_generator(x) else x for x in args])
         stream = Origin(None, "", passing)
         origin = stream if origin is None else joined([origin, stream])
@@ -445,7 +452,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if texts and is_naming(fn):
             read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given))
             return result if read is None else follow(tracer, site, Reading(fn), result, read)
-        if texts and type(fn) is calls.FunctionType and module_of(fn) == "subprocess":
+        if texts and type(fn) is types.FunctionType and module_of(fn) == "subprocess":
             started(tracer.texts, behind(tracer, site, *given))
         if origin is not None:
             result = follow(tracer, site, fn, result, origin)
@@ -494,7 +501,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             keep(tracer, fn, given, kwargs, value, source)
     if value is None:
         keeper = attribute(fn, "__self__") if not hasattr(fn, "__objclass__") else args[0]
-        if type(fn) is not calls.FunctionType and not isinstance(keeper, types.ModuleType | None):
+        if type(fn) is not types.FunctionType and not isinstance(keeper, types.ModuleType | None):
             if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):  # a seed
                 draw_all(tracer, boxes)
                 if tracer.reads is not None:
@@ -576,7 +583,7 @@ def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any
 
     def call_back(*args: Any, **kwargs: Any) -> Any:
         args = tuple([follow(tracer, site, fn, x, origin) for x in args])
-        return calls.call(tracer, site, value, args, kwargs)
+        return meaning.calls.call(tracer, site, value, args, kwargs)
 
     return call_back
 
@@ -598,7 +605,7 @@ LOOKING = frozenset("_json _pickle _struct _io time random _random numpy logging
 
 def may_change(fn: Any) -> bool:
     """Whether a callable may change a container that it is given: one in C of which nothing is known."""
-    return not (type(fn) is calls.FunctionType or isinstance(fn, type) or looks_only(fn))
+    return not (type(fn) is types.FunctionType or isinstance(fn, type) or looks_only(fn))
 
 
 def looks_only(fn: Any) -> bool:
@@ -861,6 +868,3 @@ def stands_for(tracer: Tracer, value: Any, plain: Any) -> bool:
         parts = zip(value, plain, strict=False)
         return len(value) == len(plain) and all(stands_for(tracer, x, y) for x, y in parts)
     return plain_element(tracer, value) is plain
-
-
-from . import attributes, calls, operators, stand_ins  # noqa: E402  (these and this module need each other)

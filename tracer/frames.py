@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -284,3 +285,7 @@ def gradient(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) 
         return made(kind, {**fields, **parts})
     moving = zip(parts.items(), differentiable, strict=True)
     return {key: part for (key, part), has_one in moving if has_one} or None
+
+
+# Weak proxies, which pass on what they are asked for.
+PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))

@@ -28,10 +28,10 @@ from . import seals
 from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
 from .box import BOXES, ArrayBox, Box
+from .held import Held, hold
 from .kinds import attribute, is_one_of, isinstance
 from .places import blame, module_of
 from .record import append, has_box
-from .seals import Held
 from .session import Tracer
 from .shown import C_DATA
 from .structure import is_container
@@ -154,7 +154,7 @@ class Handed:
         if keepers and (self.behind or has_box((operands, options)) or holds_op(operands, options)):
             op = self.record(operands, options, None)
             for x in keepers:
-                seals.hold(self.tracer, Held(fn_name(self.fn), lambda: [op], x, self.arrays))
+                hold(self.tracer, Held(fn_name(self.fn), lambda: [op], x, self.arrays))
 
     def tied(self, result: Any) -> Any:
         """A result, as far as it may depend on what the call found behind objects."""

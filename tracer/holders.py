@@ -29,7 +29,7 @@ from ..rules import registry
 from .dependence import kind_of_rule
 from .kinds import attribute, is_one_of, isinstance
 from .origins import File, Origin, Texts, joined
-from .places import module_of
+from .places import UNTRACED, module_of, root_of
 from .structure import is_container
 from .text import PRIVATE
 
@@ -214,8 +214,6 @@ def may_hold(value: Any) -> bool:
 
 def is_known(fn: Any) -> bool:
     if type(fn) is types.FunctionType:
-        from .calls import UNTRACED, root_of
-
         root = root_of(fn)
         return root in UNTRACED and (root not in READING or fn.__name__ in KNOWN)
     name = attribute(fn, "__name__", "")

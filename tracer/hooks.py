@@ -17,8 +17,9 @@ from typing import Any
 
 from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
 from .active import active
-from .border import ATOMS, enter, lower, siblings
+from .border import ATOMS, siblings
 from .box import BOXES, ArrayBox, Box
+from .boxing import enter
 from .cycles import Loop
 from .depth import depth
 from .effects import effect
@@ -34,6 +35,7 @@ from .slots import double, is_object, is_python, kind_of, plain_of, special
 from .tails import tail_of
 from .tape import External, FloatOp, Op, Signature, Site
 from .text import PRIVATE, STRINGS, TEXTS, wrapped
+from .unboxing import lower
 from .writers import write_container
 
 Hook = Callable[..., Any]

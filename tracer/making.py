@@ -6,7 +6,7 @@ import types
 import weakref
 from typing import Any
 
-from .escape import code_of
+from .detours import code_of
 from .kinds import isinstance, static
 from .places import LIBRARY
 from .session import Tracer

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from . import escape
+from . import meaning
 from .arrays import current, dtype_of
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
@@ -46,9 +46,10 @@ from .holders import (
 from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
 from .origins import File, Origin, Texts, dependent, dependents, joined
 from .places import blame
+from .seals import Unfollowed
 from .structure import attributes, is_container, is_namedtuple
 from .tape import Site, append, fn_name
-from .text import PRIVATE, STRINGS, TEXTS, bare, wrapped
+from .text import FORMATTING, PRIVATE, STRINGS, TEXTS, bare, wrapped
 
 QUIET = SILENT | BOXES
 BOUND = frozenset((types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType))
@@ -185,7 +186,7 @@ def run(tracer: Any, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if tracer.reads is not None:
         tracer.reads.shown((*args, *kwargs.values()), site)
     before = len(tracer.texts.drawn)
-    value = escape.watched(fn, args, kwargs, site)
+    value = meaning.escape.watched(fn, args, kwargs, site)
     return made(tracer, site, fn, args, kwargs, value, before)
 
 
@@ -414,20 +415,17 @@ def operate(tracer: Any, site: Site, op: Any, args: tuple[Any, ...], operands: A
     ``operands`` are what C code is given in the place of the arguments.
     """
     before = len(tracer.texts.drawn)
-    formats = op.__name__ in escape.FORMATTING and isinstance(args[0], (str, bytes))
+    formats = op.__name__ in FORMATTING and isinstance(args[0], (str, bytes))
     if tracer.reads is not None and formats:
         tracer.reads.shown(operands or args, site)
     elif tracer.reads is not None and not are_one_of(args, SILENT):
         if op.__name__.strip("_") not in COMPARING:
             tracer.reads.rounded(args, site)
     origin = behind(tracer, site, *args) if formats else found(tracer, *args)
-    value = escape.watched(op, [bare(x) for x in operands or args], {}, site)
+    value = meaning.escape.watched(op, [bare(x) for x in operands or args], {}, site)
     if is_container(value):  # of the very items of lists and tuples
         return value
     value = traced(tracer, site, op, value, origin, before)
     if origin is not None and value is args[0] and may_hold(value):  # written to in place
         hold_all(tracer.texts, value, origin)
     return value
-
-
-from .seals import Unfollowed  # noqa: E402  (which needs what is above)

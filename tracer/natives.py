@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from . import meaning, operators
 from .box import BOXES
 from .kinds import is_one_of, isinstance
 from .session import Tracer
@@ -46,7 +47,4 @@ def call(tracer: Tracer, site: Site, fn: Any, args: Any) -> Any:
         if not isinstance(plain_of(value), fn.__objclass__):
             fn(plain_of(value), plain_of(other))  # raises what plain Python raises
         return operators.native_slot(tracer, site, fn, value, other)
-    return calls.call(tracer, site, BUILTINS[fn.__name__], args, {})
-
-
-from . import calls, operators  # noqa: E402  (these need each other)
+    return meaning.calls.call(tracer, site, BUILTINS[fn.__name__], args, {})

@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from . import escape, marks, overrides, seals
+from . import escape, marks, meaning, protocols, seals
 from .arrays import refusing, write_all
-from .border import COLLECTIONS, lower
+from .border import COLLECTIONS
 from .box import BOXES, ArrayBox, Box
 from .errors import TraceError
 from .frames import MUTABLE
 from .kinds import has, is_one_of, isinstance
+from .protocols import SEQUENCES
 from .reads import HEAP_TYPE, MISSING
 from .record import record
 from .session import Tracer
@@ -46,7 +47,6 @@ from .slots import (
 )
 from .tape import Site
 from .text import PRIVATE, STRINGS
-from .writers import write_container
 
 INPLACE = {
     getattr(operator, f"i{name}"): getattr(operator, plain)
@@ -70,7 +70,6 @@ UNARY = {
     abs: "__abs__",
 }  # fmt: skip
 
-SEQUENCES = frozenset((list, tuple, deque)) | STRINGS
 EXACT = frozenset((int, float, complex, bool))
 
 
@@ -97,7 +96,7 @@ def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     if in_place and not is_for_array(op, left, right):
         right = count(right) if is_integer(right) else right
         if not is_one_of(type(right), BOXES):
-            return write_container(tracer, site, op, left, (right,), {})
+            return meaning.writers.write_container(tracer, site, op, left, (right,), {})
     return apply(tracer, site, op, (left, right), {})
 
 
@@ -154,7 +153,7 @@ def extended(tracer: Tracer, site: Site, method: Any, sequence: Any, values: Any
     """What the native ``__iadd__`` of a sequence makes of it."""
     protocols.looked_at(tracer, site, sequence, values)
     items = protocols.iterable(tracer, site, values)
-    return write_container(tracer, site, method, sequence, (items,), {})
+    return meaning.writers.write_container(tracer, site, method, sequence, (items,), {})
 
 
 def has_python_slot(value: Any, names: tuple[str, str]) -> bool:
@@ -264,19 +263,19 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
     if tracer.readable and (behind := seals.seals_of(tracer, (value, other))):
         return seals.through(tracer, site, behind, native_slot, site, found, value, other)
     if op in INPLACE and type(value) is ArrayBox:
-        how = overrides.update if is_object(other) else update
+        how = meaning.overrides.update if is_object(other) else update
         return how(tracer, site, op, value, other)
     if issubclass(found.__objclass__, (np.ndarray, np.generic)) and not is_object(value):
-        return overrides.by_numpy(tracer, site, op, left, right, reflected)
+        return meaning.overrides.by_numpy(tracer, site, op, left, right, reflected)
     protocols.looked_at(tracer, site, value, other)
     if op in COMPARE:
         protocols.compared(tracer, value, other)
     if not is_one_of(type(value), BOXES) and not is_one_of(type(other), BOXES):
         if op in INPLACE and isinstance(value, COLLECTIONS):
-            return write_container(tracer, site, found, value, (other,), {})
+            return meaning.writers.write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):
-        return calls.opaque(tracer, site, op, (left, right), {})
+        return meaning.foreign.opaque(tracer, site, op, (left, right), {})
     result = escape.watched(found, (plain_of(value), plain_of(other)), {}, site)
     if result is NotImplemented:
         return result
@@ -284,7 +283,7 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
         return record(
             tracer, site, op, (number(tracer, site, left), number(tracer, site, right)), {}
         )
-    return calls.opaque(tracer, site, op, (left, right), {})
+    return meaning.foreign.opaque(tracer, site, op, (left, right), {})
 
 
 def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any:
@@ -352,7 +351,9 @@ def by_sequence(tracer: Tracer, site: Site, op: Any, shown: Any, left: Any, righ
                 return shown(base.__new__(base), blank(count))  # raises what plain Python raises
             count = plain_of(protocols.position(tracer, site, count))
             if shown is operator.imul and sequence is left and "__imul__" in vars(base):
-                return write_container(tracer, site, base.__imul__, left, (count,), {})
+                return meaning.writers.write_container(
+                    tracer, site, base.__imul__, left, (count,), {}
+                )
             return marks.operate(tracer, site, base.__mul__, (sequence, count))
     return NotImplemented
 
@@ -421,7 +422,7 @@ def compare_slot(tracer: Tracer, site: Site, name: str, value: Any, other: Any) 
             method = bound(tracer, site, found, value)
         except Exception:  # which CPython takes for a method that is not there
             return NotImplemented
-        return calls.call(tracer, site, method, (other,), {})
+        return meaning.calls.call(tracer, site, method, (other,), {})
     if found.__objclass__ is not object:
         return native_slot(tracer, site, found, value, other)
     if name == "__eq__":
@@ -478,7 +479,7 @@ def native(
             return native(tracer, site, INPLACE[op], args, kwargs)
         if isinstance(left, COLLECTIONS):
             right = count(args[1]) if op is operator.imul and type(args[1]) is Box else args[1]
-            return write_container(tracer, site, op, left, (right,), {})
+            return meaning.writers.write_container(tracer, site, op, left, (right,), {})
         if tracer.reads is not None:
             tracer.reads.problem(f"a {type(left).__name__} is changed in place", site)
     if op not in NOT_OF_SCALARS and any(isinstance(plain_of(x), np.generic) for x in args):
@@ -536,7 +537,7 @@ NOT_OF_SCALARS = frozenset((operator.mul, operator.matmul))
 def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
     """A list or tuple as NumPy takes it for an operand; anything else as it is."""
     return (
-        calls.call(tracer, site, np.array, (value,), {})
+        meaning.calls.call(tracer, site, np.array, (value,), {})
         if is_one_of(type(value), (list, tuple))
         else value
     )
@@ -544,12 +545,14 @@ def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:
     """``a += v``: the array is written to, and stays the same array."""
-    if op is operator.imatmul and np.ndim(lower(tracer, value)) < 2:
-        op(refusing(target.value), lower(tracer, value))  # raises what plain Python raises
+    if op is operator.imatmul and np.ndim(meaning.unboxing.lower(tracer, value)) < 2:
+        op(
+            refusing(target.value), meaning.unboxing.lower(tracer, value)
+        )  # raises what plain Python raises
     new: Any = None
     failed: Exception | None = None
     try:
-        new = calls.call(tracer, site, INPLACE[op], (target, value), {})
+        new = meaning.calls.call(tracer, site, INPLACE[op], (target, value), {})
     except Exception as error:
         failed = error
     if is_one_of(type(new), BOXES) and (
@@ -560,10 +563,9 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) ->
             return target
         except (TypeError, ValueError):
             pass
-    op(refusing(target.value), lower(tracer, value))  # raises what plain Python raises
+    op(
+        refusing(target.value), meaning.unboxing.lower(tracer, value)
+    )  # raises what plain Python raises
     if failed is not None:
         raise failed
     raise TraceError(f"{site}: the in-place operation {op.__name__} could not be followed")
-
-
-from . import calls, protocols  # noqa: E402  (these need each other)

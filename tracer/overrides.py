@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from . import meaning, operators, protocols, slots
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
 from .kinds import attribute, flags_of, has, is_one_of, isinstance
@@ -59,7 +60,7 @@ def priority(tracer: Tracer, site: Site, value: Any) -> float:
     if not is_object(value):
         return LOWEST
     try:
-        found = attributes.load(tracer, site, value, "__array_priority__")
+        found = meaning.attributes.load(tracer, site, value, "__array_priority__")
     except AttributeError:
         return LOWEST
     return float(plain_of(found))
@@ -92,7 +93,7 @@ def by_numpy(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, reflect
     ufunc = UFUNCS[op]
     if ufunc in COMPARE and is_bare(tracer, value) and is_element(tracer, other):
         return operators.compare(tracer, site, op, item(tracer, site, value), other)
-    return calls.call(tracer, site, ufunc, (left, right), {})
+    return meaning.calls.call(tracer, site, ufunc, (left, right), {})
 
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) -> Any:
@@ -105,7 +106,7 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) ->
         return operators.update(tracer, site, op, target, inner)
     if is_element(tracer, other) and special(other, "__array_ufunc__") is MISSING:
         ufunc(target.value.copy(), object(), out=target.value.copy())  # raises what NumPy raises
-    return calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
+    return meaning.calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
 
 
 # Unlike Python's own numbers, those of derived classes have a precision.
@@ -124,7 +125,7 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
             number = operators.number(tracer, site, value)
         if base is int and not -LARGEST <= plain_of(number) < LARGEST:
             return number
-        return calls.call(tracer, site, WIDE[base], (number,), {})
+        return meaning.calls.call(tracer, site, WIDE[base], (number,), {})
     if base in (list, tuple):
         if python_special(value, "__array__") is not MISSING:
             return value
@@ -252,7 +253,7 @@ def of_ufunc(
 def run(tracer: Tracer, site: Site, found: Any, value: Any, args: Any, kwargs: Any) -> Any:
     """Call an override, with keywords."""
     method = slots.bound(tracer, site, found, value)
-    return calls.call(tracer, site, method, args, kwargs)
+    return meaning.calls.call(tracer, site, method, args, kwargs)
 
 
 def of_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
@@ -300,7 +301,7 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
         return inner
     if is_sequence(value) and id(value) not in tracer.single and has_length(tracer, site, value):
         items = elements(tracer, site, value)
-        return items if items is value else calls.call(tracer, site, np.array, (items,), {})
+        return items if items is value else meaning.calls.call(tracer, site, np.array, (items,), {})
     return value
 
 
@@ -467,7 +468,7 @@ def item(tracer: Tracer, site: Site, value: Any) -> Any:
     """A number as an array of objects holds it: one of Python's own."""
     plain = plain_of(value)
     if isinstance(plain, (np.generic, np.ndarray)):
-        return calls.call(tracer, site, type(plain).item, (value,), {})
+        return meaning.calls.call(tracer, site, type(plain).item, (value,), {})
     return value
 
 
@@ -486,7 +487,9 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
         for i in itertools.product(*map(range, shape))
     ]
     if ufunc in COMPARE:
-        return calls.call(tracer, site, np.array, (np.array(found, bool).reshape(shape),), {})
+        return meaning.calls.call(
+            tracer, site, np.array, (np.array(found, bool).reshape(shape),), {}
+        )
     if all(is_one_of(type(x), SCALARS) for x in found):
         objects = np.empty(len(found), object)
         objects[:] = found
@@ -501,7 +504,7 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
 def element(tracer: Tracer, site: Site, value: Any, shape: Any, index: Any) -> Any:
     if is_object(value):
         return value
-    whole = calls.call(tracer, site, np.broadcast_to, (value, shape), {})
+    whole = meaning.calls.call(tracer, site, np.broadcast_to, (value, shape), {})
     return item(tracer, site, protocols.get_item(tracer, site, whole, index))
 
 
@@ -511,12 +514,10 @@ def of_items(tracer: Tracer, site: Site, ufunc: Any, items: list[Any]) -> Any:
         result = operators.operate(tracer, site, op, *items)
         return np.bool_(protocols.truth(tracer, site, result)) if ufunc in COMPARE else result
     if len(items) == 1 and hasattr(items[0], ufunc.__name__):
-        method = attributes.load(tracer, site, items[0], ufunc.__name__)
-        return calls.call(tracer, site, method, (), {})
-    return calls.opaque(tracer, site, ufunc, tuple(items), {})
+        method = meaning.attributes.load(tracer, site, items[0], ufunc.__name__)
+        return meaning.calls.call(tracer, site, method, (), {})
+    return meaning.foreign.opaque(tracer, site, ufunc, tuple(items), {})
 
 
 CORE = "numpy.core" if np.__version__.startswith("1.") else "numpy._core"
 _internal: Any = importlib.import_module(f"{CORE}._internal")
-
-from . import attributes, calls, operators, protocols, slots  # noqa: E402  (these need each other)

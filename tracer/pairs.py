@@ -23,9 +23,9 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.registry import nondiff
-from . import rewrite
+from . import directions, meaning, rewrite
 from .arrays import current, same_place, save
-from .border import ATOMS, lower
+from .border import ATOMS
 from .box import BOXES, ArrayBox, Box
 from .closed import must_be_closed, must_come_from
 from .directions import is_number
@@ -37,6 +37,7 @@ from .record import box, box_of, describe, has_box, operand, stored
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, is_container, is_namedtuple
 from .tape import Op, Site, append, element, fn_name, ops_in, primal
+from .unboxing import lower
 
 FunctionType = types.FunctionType
 
@@ -113,7 +114,7 @@ def body(
     """Run the body of a rule."""
     tracer.bodies.append(fn)
     try:
-        return pair_of(rule.function, calls.call(tracer, site, rule.function, args, kwargs))
+        return pair_of(rule.function, meaning.calls.call(tracer, site, rule.function, args, kwargs))
     finally:
         tracer.bodies.pop()
 
@@ -500,6 +501,3 @@ def plain_function(
             except ValueError:  # an empty cell
                 pass
     return new
-
-
-from . import calls, directions  # noqa: E402  (calls and this module need each other)

@@ -98,3 +98,16 @@ def outer(frame: Any) -> Any:
     while frame is not None and is_ours(frame):
         frame = frame.f_back
     return frame
+
+
+# Their own business, with no numbers in it: their Python functions are run as they are.
+UNTRACED = frozenset(
+    "importlib logging warnings typing inspect enum abc threading re ast tokenize linecache traceback types "
+    "_py_warnings annotationlib io codecs locale encodings pickle copyreg _weakrefset pprint unittest "
+    "pytest _pytest subprocess socket tqdm matplotlib pdb bdb cmd".split()
+)
+
+
+def root_of(fn: Any) -> str:
+    """The package that a function comes from."""
+    return module_of(fn).partition(".")[0]

@@ -25,19 +25,20 @@ import numpy as np
 
 from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
-from . import escape, marks, seals
+from . import marks, meaning, seals, stand_ins
 from .active import active
 from .arrays import is_traced_array, owner_of, phantom, save
 from .arrays import write_item as write_array_item
-from .border import COLLECTIONS, enter, is_constant, is_iterator, lower
+from .border import COLLECTIONS, is_constant, is_iterator
 from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
 from .frames import items_of, native
+from .held import Held, lent_by
 from .kinds import hashes_natively, is_one_of, isinstance
 from .loops import is_fixed
 from .places import blame, user_site
 from .reads import BY_VALUE, MISSING, static
-from .record import decide, has_box, lent_by, operand, record, stored
+from .record import decide, has_box, operand, record, stored
 from .session import Tracer
 from .slots import (
     blank,
@@ -54,9 +55,8 @@ from .slots import (
 )
 from .structure import is_container
 from .tape import Op, Site, primal
-from .text import bare
+from .text import STRINGS, bare
 from .text import drawn as drawn_text
-from .writers import write_container
 
 
 def method_of(value: Any, name: str) -> Any:
@@ -77,9 +77,7 @@ def is_iterable(value: Any) -> bool:
 def is_numeric(value: Any) -> bool:
     """Whether an operator on a value is NumPy's or Python's arithmetic of numbers."""
     return not (
-        is_one_of(type(value), operators.SEQUENCES)
-        or is_one_of(type(value), UNORDERED)
-        or is_object(value)
+        is_one_of(type(value), SEQUENCES) or is_one_of(type(value), UNORDERED) or is_object(value)
     )
 
 
@@ -121,8 +119,8 @@ def operate(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     """An operation that reached a box through C code or through Python code without hooks."""
     tracer, site = tracer_and_site()
     if any(map(is_object, args)):
-        return calls.call(tracer, site, op, args, kwargs or {})
-    return operators.native(tracer, site, op, args, kwargs or {})
+        return meaning.calls.call(tracer, site, op, args, kwargs or {})
+    return meaning.operators.native(tracer, site, op, args, kwargs or {})
 
 
 def tracer_and_site() -> tuple[Tracer, Site]:
@@ -139,7 +137,7 @@ def tracer_and_site() -> tuple[Tracer, Site]:
 def operate_slot(box: Box, name: str, other: Any) -> Any:
     """A special method of a box, which C code calls: what the class of the number makes of it, or NotImplemented."""
     tracer, site = tracer_and_site()
-    return operators.own_slot(tracer, site, box, name, other)
+    return meaning.operators.own_slot(tracer, site, box, name, other)
 
 
 def operate_index(box: Box, index: int) -> Any:
@@ -347,7 +345,7 @@ def number(tracer: Tracer, site: Site, cls: type, value: Any) -> Any:
         inner = number(tracer, site, float, value)
     else:
         inner = index(tracer, site, value)
-    return value if inner is value else calls.call(tracer, site, cls, (inner,), {})
+    return value if inner is value else meaning.calls.call(tracer, site, cls, (inner,), {})
 
 
 ROUNDING = {
@@ -367,7 +365,7 @@ def rounded(tracer: Tracer, site: Site, fn: Any, value: Any, *digits: Any) -> An
         looked_at(tracer, site, value)
         if tracer.reads is not None and digits:
             tracer.reads.rounded([value], site)
-        return escape.watched(fn, (value, *digits), {}, site)
+        return meaning.escape.watched(fn, (value, *digits), {}, site)
     return MISSING if fn in (math.floor, math.ceil) else fn(blank(value), *digits)
 
 
@@ -598,8 +596,8 @@ def compared(tracer: Tracer, *values: Any) -> None:
 def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     """``item in container``."""
     if type(container) is ArrayBox:
-        equal = operators.operate(tracer, site, operator.eq, container, item)
-        return truth(tracer, site, calls.call(tracer, site, np.any, (equal,), {}))
+        equal = meaning.operators.operate(tracer, site, operator.eq, container, item)
+        return truth(tracer, site, meaning.calls.call(tracer, site, np.any, (equal,), {}))
     if type(container) is Box:
         return item in container.value  # raises what plain Python raises
     found = special(container, "__contains__")
@@ -614,7 +612,7 @@ def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     if tracer.reads is not None:
         tracer.reads.looked_into(container, site)
         compared(tracer, container, item)
-    return escape.watched(operator.contains, (container, item), {}, site)
+    return meaning.escape.watched(operator.contains, (container, item), {}, site)
 
 
 NUMBERS = (float, complex, np.inexact)
@@ -635,7 +633,7 @@ def found_among(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
         if plain_of(x) is plain_of(item):
             note_same(tracer, site, x, item)
             return True
-        if truth(tracer, site, operators.operate(tracer, site, operator.eq, x, item)):
+        if truth(tracer, site, meaning.operators.operate(tracer, site, operator.eq, x, item)):
             return True
     return False
 
@@ -643,7 +641,7 @@ def found_among(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
 def note_same(tracer: Tracer, site: Site, left: Any, right: Any) -> None:
     """Note that two values are one and the same: traced ones, that they are equal, as two others would be."""
     if type(left) is Box or type(right) is Box:
-        truth(tracer, site, operators.operate(tracer, site, operator.eq, left, right))
+        truth(tracer, site, meaning.operators.operate(tracer, site, operator.eq, left, right))
     else:
         compared(tracer, left, right)
 
@@ -660,7 +658,7 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     if type(container) is Box:
         return container.value[plain_of(key)]  # raises what plain Python raises
     if is_traced_array(container):
-        return get_item(tracer, site, enter(tracer, container, "array"), key)
+        return get_item(tracer, site, meaning.boxing.enter(tracer, container, "array"), key)
     found = special(container, "__getitem__")
     if is_python(found):
         return invoke(tracer, site, found, container, key)
@@ -673,19 +671,21 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         item = look_up(tracer, site, container, key)
     else:
         key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
-        item = escape.watched(operator.getitem, (container, bare(key)), {}, site)
+        item = meaning.escape.watched(operator.getitem, (container, bare(key)), {}, site)
         item = marks.read(tracer, site, operator.getitem, container, item)
     seal = tracer.readable.get(id(container))
     if is_traced_array(item) and shows_fields(container, seal):
-        return lent_by(tracer, enter(tracer, item, f"[{key!r}]"))
+        return lent_by(tracer, meaning.boxing.enter(tracer, item, f"[{key!r}]"))
     if seal is not None:
         return seals.behind(tracer, item, "an item", seal)
     if isinstance(container, COLLECTIONS) and id(container) in tracer.outside:
         return (
-            item if is_one_of(type(item), BOXES) else enter(tracer, item, type(container).__name__)
+            item
+            if is_one_of(type(item), BOXES)
+            else meaning.boxing.enter(tracer, item, type(container).__name__)
         )
     if isinstance(container, np.ndarray) and id(container) in tracer.outside and is_container(item):
-        return enter(tracer, item, "an element of an array of objects")
+        return meaning.boxing.enter(tracer, item, "an element of an array of objects")
     return item
 
 
@@ -693,7 +693,7 @@ def shows_fields(container: Any, seal: Any) -> bool:
     """Whether a container is an array of records, of whose fields arrays of numbers show the memory."""
     if not isinstance(container, np.ndarray) or container.dtype.names is None:
         return False
-    return seal is None or (type(seal) is seals.Held and seal.thing is owner_of(container))
+    return seal is None or (type(seal) is Held and seal.thing is owner_of(container))
 
 
 INDEXED = (list, tuple, str, bytes, bytearray, range, deque, memoryview)
@@ -704,15 +704,17 @@ def of_class(tracer: Tracer, site: Site, cls: type, key: Any) -> Any:
     found = static(cls, "__class_getitem__")
     if found is MISSING or not is_python(found):
         return cls[plain_of(key)]  # type: ignore[index]
-    return calls.call(tracer, site, cls.__class_getitem__, (key,), {})  # type: ignore[attr-defined]
+    return meaning.calls.call(tracer, site, cls.__class_getitem__, (key,), {})  # type: ignore[attr-defined]
 
 
 def look_up(tracer: Tracer, site: Site, mapping: Any, key: Any) -> Any:
     """The item of a dict, or of an object of a class that derives from it."""
     missing = python_special(mapping, "__missing__")
     if missing is MISSING and not isinstance(mapping, defaultdict):
-        return escape.watched(operator.getitem, (mapping, key), {}, site)
-    found = escape.watched(dict.get, (mapping, key, MISSING), {}, site)  # which hashes the key once
+        return meaning.escape.watched(operator.getitem, (mapping, key), {}, site)
+    found = meaning.escape.watched(
+        dict.get, (mapping, key, MISSING), {}, site
+    )  # which hashes the key once
     if found is not MISSING:
         return found
     if missing is MISSING:
@@ -724,8 +726,8 @@ def make_missing(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     """What a defaultdict does where a key is missing."""
     if container.default_factory is None:
         raise KeyError(key)
-    value = calls.call(tracer, site, container.default_factory, (), {})
-    write_container(tracer, site, operator.setitem, container, (key, value), {})
+    value = meaning.calls.call(tracer, site, container.default_factory, (), {})
+    meaning.writers.write_container(tracer, site, operator.setitem, container, (key, value), {})
     return value
 
 
@@ -760,12 +762,12 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     origin = marks.found(tracer, value) if tracer.texts.drawn else None
     if type(container) is ArrayBox:
         if origin is not None:  # NumPy makes numbers of it
-            value = calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
+            value = meaning.calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         arrays: list[ArrayBox] = []
         index = operand(indices(tracer, site, key), arrays)
         if is_object(value) or is_one_of(type(value), (list, tuple)):
             dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
-            value = overrides.as_element(tracer, site, value, dtype, single=single)
+            value = meaning.overrides.as_element(tracer, site, value, dtype, single=single)
         save(arrays)
         given = operand(value, [])
         if tracer.flats and id(container) in tracer.flats:
@@ -774,14 +776,16 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
                     return
                 place = get_item(tracer, site, container, key)
-                many = calls.call(tracer, site, as_many, (value, place), {})
+                many = meaning.calls.call(tracer, site, as_many, (value, place), {})
                 if np.size(plain_of(many)) > 1:
-                    many = calls.call(tracer, site, np.reshape, (many, plain_of(place).shape), {})
+                    many = meaning.calls.call(
+                        tracer, site, np.reshape, (many, plain_of(place).shape), {}
+                    )
                 given = operand(many, [])
         write_array_item(container, index, given, site)
         return
     if is_traced_array(container):
-        set_item(tracer, site, enter(tracer, container, "array"), key, value)
+        set_item(tracer, site, meaning.boxing.enter(tracer, container, "array"), key, value)
         return
     found = special(container, "__setitem__")
     if is_python(found):
@@ -812,12 +816,12 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
             "keep it in a list, a dict or an array of numbers"
         )
     if isinstance(container, dict):
-        write_container(tracer, site, operator.setitem, container, (key, value), {})
+        meaning.writers.write_container(tracer, site, operator.setitem, container, (key, value), {})
     elif isinstance(container, (list, deque)):
         key = drawn_slice(indices(tracer, site, key))
         if type(key) is slice:
             value = iterable(tracer, site, value)
-        write_container(tracer, site, operator.setitem, container, (key, value), {})
+        meaning.writers.write_container(tracer, site, operator.setitem, container, (key, value), {})
     else:
         memory = memory_behind(tracer, container)
         if memory is not None:
@@ -825,7 +829,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
                 f"{blame(site)}: an item of a {type(container).__name__} is set, in whose memory arrays lie that are "
                 "being traced; write to these arrays"
             )
-        container[lower(tracer, key)] = lower(tracer, value)
+        container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
             tracer.reads.problem(f"a {type(container).__name__} keeps a number", site)
         if origin is not None:
@@ -873,7 +877,7 @@ def delete_item(tracer: Tracer, site: Site, container: Any, key: Any) -> None:
         del without(container, "__setitem__")[plain_of(key)]  # raises what plain Python raises
     if not isinstance(container, dict):
         key = drawn_slice(indices(tracer, site, key))
-    write_container(tracer, site, operator.delitem, container, (key,), {})
+    meaning.writers.write_container(tracer, site, operator.delitem, container, (key,), {})
 
 
 def write_item(box: Box, key: Any, value: Any) -> None:
@@ -886,15 +890,13 @@ def write_item(box: Box, key: Any, value: Any) -> None:
 
 def box_attribute(box: Box, name: str) -> Any:
     """An attribute of a box in code without hooks."""
-    from .attributes import load_box
-
     tracer = active.tracer
     if tracer is None or name.startswith("__array_"):
         raise AttributeError(name)
-    found = load_box(tracer, user_site(), box, name)
+    found = meaning.attributes.load_box(tracer, user_site(), box, name)
     if type(found) is types.MethodType:  # which takes no box by itself
-        return lambda *args, **kwargs: calls.call(tracer, user_site(), found, args, kwargs)
+        return lambda *args, **kwargs: meaning.calls.call(tracer, user_site(), found, args, kwargs)
     return found
 
 
-from . import calls, operators, overrides, stand_ins  # noqa: E402  (these need each other)
+SEQUENCES = frozenset((list, tuple, deque)) | STRINGS

@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import calls
+from . import meaning
+from .border import is_iterator
 from .box import BOXES
 from .foreign import is_structural
+from .handlers import handlers
+from .held import Held
 from .kinds import attribute, is_one_of, isinstance
 from .protocols import hashable
 from .reads import static
-from .seals import Held, as_array, is_iterator, seals_of, through
+from .seals import as_array, seals_of, through
 from .session import Tracer
 from .sights import is_window
 from .slots import python_special
@@ -37,7 +40,7 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     if is_one_of(kind, FOLLOWED) and registry.lookup(fn) is None:
         return []
     if hashable(fn) and fn not in (float, complex):
-        if fn in calls.special:
+        if fn in handlers:
             if fn is next:
                 return [x for x in seals_of(tracer, args[:1]) if of_window(x)]
             if attribute(fn, "__objclass__") is not np.ndarray:
@@ -75,8 +78,10 @@ def call(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, seals: lis
             plain = as_array(tracer, array, tracer.readable[id(array)])
             if plain is not None:
                 own = array is attribute(fn, "__self__")
-                return plain if own else calls.call(tracer, site, fn, (plain, *rest), options)
-    return through(tracer, site, seals, calls.call, site, fn, args, kwargs)
+                return (
+                    plain if own else meaning.calls.call(tracer, site, fn, (plain, *rest), options)
+                )
+    return through(tracer, site, seals, meaning.calls.call, site, fn, args, kwargs)
 
 
 CONVERSIONS = frozenset((np.asarray, np.array, np.ascontiguousarray, np.asfortranarray, np.copy))

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import lookup
+from . import arrays
+from .detours import code_of
 from .frames import items_of, native, shown
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
@@ -244,7 +246,7 @@ class Reads:
         elif kind is types.FunctionType:
             # A primitive is what it is by itself: others that were decorated alike have the same code.
             place.check = "function" if lookup(value) is None else "is"
-            place.code = escape.code_of(value)
+            place.code = code_of(value)
             self.places[id(value)] = place
         elif kind is types.MethodType and isinstance(value.__self__, Intrinsic):
             own = self.note(place, "attribute", "__self__", value.__self__)
@@ -372,6 +374,3 @@ def is_moving(value: Any) -> bool:
     """Whether a value is an iterator written in C, which is not the same after it was looked at."""
     step = static(type(value), "__next__")
     return step is not MISSING and type(step) is not types.FunctionType
-
-
-from . import arrays, escape  # noqa: E402  (escape and this module need each other)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from . import meaning
 from .active import active
 from .arrays import (
     LINEAR,
@@ -32,10 +33,13 @@ from .arrays import (
 from .box import ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native, valued
+from .held import lent_by
 from .kinds import attribute, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
+from .places import blame, user_site
 from .session import Tracer
+from .shown import shows
 from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
@@ -96,8 +100,6 @@ READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a contain
 
 def not_read(kind: type, base: type) -> TraceError:
     """The error for a container that may not give C code the items that it has."""
-    from .places import blame, user_site
-
     return TraceError(
         f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here; "
         f"pass a {base.__name__} of them"
@@ -151,7 +153,7 @@ def record(
     options = operand(kwargs, arrays) if kwargs else {}
     try:
         if watched:
-            value = escape.watched(fn, primal(operands), primal(options), site)
+            value = meaning.escape.watched(fn, primal(operands), primal(options), site)
         else:
             value = fn(*primal(operands), **primal(options))
     except Exception as error:
@@ -245,30 +247,12 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         if tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(op.fn)} makes a {describe(value)}", op.site)
         if isinstance(value, np.ndarray) and value.base is not None:
-            from .shown import shows
-
             return shows(tracer, value, arrays)
         return value
-    from .places import blame
-
     raise TraceError(
         f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
         f"{describe(value)} of traced values, through which no gradient can be followed"
     )
-
-
-def lent_by(tracer: Tracer, box: ArrayBox) -> ArrayBox:
-    """An array in memory that belongs to something else, through which it can be read."""
-    memory = box.memory
-    if memory.lent and id(memory.owner) not in tracer.readable:
-        from .seals import Held, hold
-
-        def current_ops() -> list[Op]:
-            return [current(x) for x in memory.boxes] if memory.writes else []
-
-        name = type(memory.owner).__name__
-        hold(tracer, Held(name, current_ops, memory.owner))
-    return box
 
 
 def box_of(tracer: Tracer, op: Op) -> Box:
@@ -366,9 +350,9 @@ def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
     """A container made without traced operands: the arrays in it are boxed."""
     if isinstance(value, (list, dict)):
-        from .border import enter
-
-        return enter(tracer, value, attribute(fn, "__name__", "made"))  # it may be somebody's own
+        return meaning.boxing.enter(
+            tracer, value, attribute(fn, "__name__", "made")
+        )  # it may be somebody's own
     arrays = [(key, x) for key, x in enumerate(value) if is_traced_array(x)]
     if not arrays:
         return value
@@ -391,10 +375,5 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
         return
     site = op.site
     if last is not op:  # decided later than made
-        from .places import user_site
-
         site = user_site()
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
-
-
-from . import escape  # noqa: E402  (these need each other)

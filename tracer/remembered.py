@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .escape import code_of
+from .detours import code_of
 from .frames import MAPPINGS, NATIVE, attributes, items_of
 from .kinds import MISSING, is_one_of, isinstance
 from .places import LIBRARY, OURS

@@ -16,10 +16,10 @@ import numpy as np
 from . import calls, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
-from .border import admit, enter, lower, result_tree, settle, strip_exception
+from .boxing import admit, enter
 from .depth import depth, recursion_limit, room
+from .detours import detours
 from .errors import TraceError
-from .escape import detours
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
 from .loops import Loops, Watch
@@ -29,9 +29,11 @@ from .places import OURS
 from .reads import Reads
 from .rehearsal import take_back
 from .session import Tracer
-from .structure import FIXED, Tree, rebuild
+from .structure import FIXED, Branch, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
+from .unboxing import lower, strip_exception
 from .watchers import uncover
+from .write_back import result_tree, settle
 from .writers import check_effects
 
 SHALLOW = 40  # calls that no recursion limit forbids
@@ -375,8 +377,6 @@ def native_names(f: Any) -> tuple[list[str], str | None]:
 
 def admit_self(tracer: Tracer, f: Any) -> Tree:
     """Make the attributes of a callable object, or the closure of a function, inputs of the tape."""
-    from .structure import Branch
-
     if isinstance(f, types.MethodType):
         return admit_self(tracer, f.__self__)
     if not isinstance(f, types.FunctionType):

@@ -18,13 +18,14 @@ import builtins
 import operator
 from typing import Any
 
-from .border import enter, lower
+from . import attributes, meaning, protocols
 from .intrinsic import intrinsic
 from .kinds import isinstance
 from .places import user_site
 from .reads import Place
 from .session import Tracer
 from .tape import Site
+from .writers import write_container
 
 BUILTINS = vars(builtins)
 
@@ -60,7 +61,7 @@ class Scope:
         """Take the boxes out, when the run has ended: functions that were defined there may live on."""
         for name, value in list(self.globals.items()):
             if value is not BUILTINS:
-                plain = lower(tracer, value, memo, True)
+                plain = meaning.unboxing.lower(tracer, value, memo, True)
                 if plain is not value:
                     self.globals[name] = plain
 
@@ -98,7 +99,7 @@ class Owned(Scope):
 
     def store(self, tracer: Tracer, site: Site, name: str, value: Any) -> Any:
         attributes.write_own(tracer, site, self.owner, name, value)
-        return lower(tracer, value)
+        return meaning.unboxing.lower(tracer, value)
 
     def delete(self, tracer: Tracer, site: Site, name: str) -> None:
         if name in self.globals:
@@ -122,7 +123,7 @@ def scope_of(tracer: Tracer, seen: dict[str, Any]) -> dict[str, Any]:
     if known is not None:
         tracer.rebound = True
         tracer.scopes.setdefault(id(known[1]), Shadowed(known[1], seen))
-        lower(tracer, seen)
+        meaning.unboxing.lower(tracer, seen)
         return known[1]
     if id(seen) not in tracer.scopes:
         tracer.scopes[id(seen)] = Scope(seen, seen)
@@ -153,7 +154,7 @@ def builtin(tracer: Tracer, scope: dict[str, Any], name: str, value: Any) -> Any
     place: Place | None = None
     if tracer.reads is not None:
         place = tracer.reads.note(tracer.reads.constant(space), "global", name, value)
-    return enter(tracer, value, name, place)
+    return meaning.boxing.enter(tracer, value, name, place)
 
 
 class Execution:
@@ -207,9 +208,5 @@ class Variables:
         site = user_site()
         found = attributes.load(self.tracer, site, self.seen, "keys")
         return protocols.iterate_object(
-            self.tracer, site, calls.call(self.tracer, site, found, (), {})
+            self.tracer, site, meaning.calls.call(self.tracer, site, found, (), {})
         )
-
-
-from . import attributes, calls, protocols  # noqa: E402  (these need each other)
-from .writers import write_container  # noqa: E402

@@ -16,16 +16,17 @@ import functools
 import gc
 import types
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..rules.python_builtins import tied
-from . import frames, places
+from . import border, frames, meaning, places
 from .arrays import dtype_of, is_followed, is_traced_array
+from .border import VIEWS, is_iterator, stay_outside
 from .box import BOXES, ArrayBox, Box
+from .held import Held, hold
 from .holders import hold as keep_text
 from .intrinsic import Intrinsic
 from .kinds import has, is_number_class, is_one_of, isinstance
@@ -35,28 +36,10 @@ from .structure import Leaf, Sealed, Tree, sources
 from .tape import Input, Op, Site, append
 from .text import drawn as drawn_text
 
-TABLES: tuple[dict[Any, Any], ...] = ({}, OrderedDict())
-VIEWS = {
-    type(view): name
-    for table in TABLES
-    for name in ("keys", "values", "items")
-    for view in (getattr(table, name)(),)
-}
 NUMBERS = frozenset(t for t in np.sctypeDict.values() if issubclass(t, np.inexact)) | {
     float,
     complex,
 }
-
-
-def is_iterator(value: Any) -> bool:
-    """Whether a value is one of the iterators of Python itself."""
-    cls = type(value)
-    return cls.__module__ in (
-        "builtins",
-        "itertools",
-        "collections",
-        "_collections_abc",
-    ) and has(cls, "__next__")
 
 
 def underlying(view: Any) -> Any:
@@ -76,12 +59,12 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     seal = Sealed(f"{name}, a {kind.__name__}", advice, [])
     put_on(tracer, value, seal)
     if isinstance(value, border.COLLECTIONS):
-        border.stay_outside(tracer, value)
+        stay_outside(tracer, value)
     seen = value
     if kind is types.GeneratorType or is_iterator(value):
         seen = drawn(tracer, value, name, seal)
     elif is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
-        inside, tree = border.admit(tracer, underlying(value), name, "argument")
+        inside, tree = meaning.boxing.admit(tracer, underlying(value), name, "argument")
         seal.ops += sources(tree)
         seen = getattr(inside, VIEWS[kind])()
     elif kind is slice:
@@ -101,7 +84,7 @@ def put_on(tracer: Tracer, value: Any, seal: Sealed) -> None:
     tracer.holders[id(value)] = (value, seal)
     if kind is types.MethodType:
         if not isinstance(value.__self__, Intrinsic) and id(value.__self__) not in tracer.outside:
-            border.enter(tracer, value.__self__, type(value.__self__).__name__, None, seal)
+            meaning.boxing.enter(tracer, value.__self__, type(value.__self__).__name__, None, seal)
     elif not is_one_of(kind, NOT_READ) and not isinstance(value, type):
         tracer.readable[id(value)] = seal
 
@@ -180,7 +163,7 @@ def behind(tracer: Tracer, value: Any, name: str, seal: Sealed | Held) -> Any:
     """Something that was read from a sealed thing, as the traced function sees it."""
     if is_one_of(type(value), BOXES):
         return value
-    return border.enter(tracer, value, name, None, seal)
+    return meaning.boxing.enter(tracer, value, name, None, seal)
 
 
 def seals_of(tracer: Tracer, values: Any, depth: int = 3) -> list[Sealed]:
@@ -232,28 +215,6 @@ class Unfollowed:
 
     def __call__(self, x: Any, *others: Any) -> Any:
         return x
-
-
-class Held:
-    """On a thing that may hold traced values where the tracer cannot follow them: what is read depends on these ops."""
-
-    def __init__(
-        self,
-        name: str,
-        current: Callable[[], list[Op]],
-        thing: Any,
-        arrays: Iterable[ArrayBox] = (),
-    ) -> None:
-        self.name = name
-        self.current = current
-        self.thing = thing  # as long as it lives, its id is no other's
-        self.arrays = arrays  # that it may have kept, and may write to
-
-
-def hold(tracer: Tracer, held: Held) -> None:
-    """What is read from a thing depends, from now on, on what it holds."""
-    tracer.readable[id(held.thing)] = held
-    tracer.holders[id(held.thing)] = (held.thing, held)
 
 
 def shut(tracer: Tracer, thing: Any, boxes: list[Box]) -> None:
@@ -335,6 +296,3 @@ def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
     if type(box) is ArrayBox:
         return ArrayBox(box.value, op, box.memory, (box, fn, op.args[1:], {}))
     return Box(box.value, op)
-
-
-from . import border  # noqa: E402  (border and this module need each other)

@@ -20,8 +20,7 @@ from .active import active
 from .arrays import Memory, give_back, memory_of, overlaid, owner_of
 from .box import ArrayBox, Box
 from .errors import Refusal
-from .intrinsic import intrinsic as intrinsic
-from .intrinsic import intrinsics as intrinsics
+from .held import lent_by
 from .kinds import isinstance
 from .origins import Texts
 from .reads import Place, Reads
@@ -193,8 +192,6 @@ class Tracer:
         memory.saved.append(op)
         self.inputs.append((box, op))
         if memory.lent and value.flags.writeable:
-            from .record import lent_by
-
             self.tape.lent.append(memory)
             lent_by(self, box)
         elif (

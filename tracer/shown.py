@@ -16,8 +16,8 @@ import numpy as np
 
 from .arrays import Memory, byte_bounds, current, dtype_of, is_traced_array
 from .box import ArrayBox
+from .held import Held, hold
 from .kinds import isinstance
-from .seals import Held, hold
 from .session import Tracer
 from .tape import Op
 

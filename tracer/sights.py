@@ -19,20 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from . import seals, through
+from . import attributes, border, meaning, seals, through
+from . import shown as memories
 from .arrays import byte_bounds
+from .border import VIEWS, is_iterator
 from .box import BOXES
-from .kinds import attribute, is_one_of, isinstance, own_dict
+from .held import Held, hold
+from .kinds import PROXIES, attribute, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
 from .record import stored
+from .remembered import names_in, own_code
 from .session import Tracer
 from .structure import is_container
 from .tape import Op, Site, ops_in
 
-SIGHTS = frozenset((*seals.VIEWS, types.MappingProxyType, types.CellType))
+SIGHTS = frozenset((*VIEWS, types.MappingProxyType, types.CellType))
 BUFFERS = (memoryview, np.flatiter, np.nditer)
-# Weak proxies, which pass on what they are asked for.
-PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))
 MOST = 20_000  # things to look at behind a window
 
 
@@ -51,7 +53,7 @@ def entered(tracer: Tracer, value: Any, name: str, seal: Any) -> Any:
 def made(tracer: Tracer, value: Any, name: str, seal: Any) -> Any:
     kind = type(value)
     if kind is types.CellType:
-        return calls.lone_cell(tracer, value)
+        return meaning.calls.lone_cell(tracer, value)
     held = seals.underlying(value)
     if kind is types.MappingProxyType and (owner := class_of(value, held)) is not None:
         return attributes.namespace(tracer, owner)
@@ -62,10 +64,10 @@ def made(tracer: Tracer, value: Any, name: str, seal: Any) -> Any:
         place = tracer.reads.of(held)
         if place is None:
             tracer.reads.problem(f"{name} shows a dict")
-    inside = border.admit(tracer, held, name, "outside", place, seal)[0]
+    inside = meaning.boxing.admit(tracer, held, name, "outside", place, seal)[0]
     if kind is types.MappingProxyType:
         return types.MappingProxyType(inside)
-    return getattr(inside, seals.VIEWS[kind])()
+    return getattr(inside, VIEWS[kind])()
 
 
 def class_of(proxy: Any, held: Any) -> Any:
@@ -85,7 +87,7 @@ def referent(tracer: Tracer, site: Site, proxy: Any) -> Any:
         return found
     if tracer.reads is not None:
         tracer.reads.problem("a weak proxy is used", site)
-    return border.enter(tracer, found, type(found).__name__)
+    return meaning.boxing.enter(tracer, found, type(found).__name__)
 
 
 def meant(proxy: Any) -> Any:
@@ -106,7 +108,7 @@ def is_globals(value: Any) -> bool:
 
 
 def is_window(value: Any) -> bool:
-    return is_one_of(type(value), WINDOWS) or seals.is_iterator(value)
+    return is_one_of(type(value), WINDOWS) or is_iterator(value)
 
 
 WINDOWS = PROXIES | {*BUFFERS, types.GeneratorType}
@@ -119,8 +121,8 @@ def watch(tracer: Tracer, value: Any, name: str) -> None:
     if not is_one_of(type(value), PROXIES) and not any(map(is_changeable, behind(value))):
         return
 
-    held = seals.Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
-    seals.hold(tracer, held)
+    held = Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
+    hold(tracer, held)
 
 
 class Shown:
@@ -261,8 +263,6 @@ def within(x: Any) -> Iterable[Any]:
         except ReferenceError:  # it is gone
             return ()
     if isinstance(x, CODED):
-        from .remembered import names_in
-
         code, scope = code_of(x)
         wanted = names_in(code)
         return (Scope(scope, wanted), *variables(x))
@@ -301,8 +301,6 @@ LIBRARIES = frozenset(("numpy", "scipy", "wengert"))
 def code_of(value: Any) -> tuple[types.CodeType, dict[str, Any]]:
     """The code of a function or a generator, and its globals."""
     if isinstance(value, types.FunctionType):
-        from .remembered import own_code
-
         return own_code(value), value.__globals__
     frame = value.gi_frame
     return value.gi_code, {} if frame is None else frame.f_globals
@@ -317,7 +315,3 @@ def variables(value: Any) -> tuple[Any, ...]:
         return (*cells, value.__defaults__, value.__kwdefaults__, own_dict(value))
     frame = value.gi_frame
     return () if frame is None else (*frame.f_locals.values(), value.gi_yieldfrom)
-
-
-from . import attributes, border, calls  # noqa: E402  (these and this module need each other)
-from . import shown as memories  # noqa: E402

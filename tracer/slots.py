@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from . import meaning
 from .active import active
 from .kinds import IMMUTABLE as IMMUTABLE
 from .kinds import flags_of, is_one_of
@@ -101,15 +102,15 @@ def python_special(value: Any, name: str) -> Any:
 def invoke(tracer: Tracer, site: Site, found: Any, value: Any, *args: Any) -> Any:
     """Call the special method that was found in the class of ``value``."""
     if type(found) is FunctionType:
-        return calls.call(tracer, site, found, (value, *args), {})
-    return calls.call(tracer, site, bound(tracer, site, found, value), args, {})
+        return meaning.calls.call(tracer, site, found, (value, *args), {})
+    return meaning.calls.call(tracer, site, bound(tracer, site, found, value), args, {})
 
 
 def bound(tracer: Tracer, site: Site, found: Any, value: Any) -> Any:
     """What an attribute of a class becomes where it is read from an instance."""
     kind = type(found)
     if kind is property and type(found.fget) is FunctionType:
-        return calls.call(tracer, site, found.fget, (value,), {})
+        return meaning.calls.call(tracer, site, found.fget, (value,), {})
     getter = special(found, "__get__")
     if getter is MISSING:
         return found
@@ -136,6 +137,3 @@ def blank(value: Any) -> Any:
     """
     kind = kind_of(value)
     return shown(value) if is_native(kind) else double(kind, {"__array_ufunc__": None})
-
-
-from . import calls  # noqa: E402  (calls and this module need each other)

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from .border import lower
-from .calls import handles
+from .handlers import handles
 from .holders import hold
 from .kinds import isinstance
 from .marks import behind
@@ -20,6 +19,7 @@ from .places import is_ours, outer, user_frame
 from .protocols import plain_of
 from .session import Tracer
 from .tape import Site
+from .unboxing import lower
 from .watchers import bare, shielded
 
 

@@ -10,6 +10,7 @@ import functools
 import operator
 from typing import Any
 
+from . import meaning, seals, slots
 from .active import active
 from .border import STAND_INS
 from .box import BOXES
@@ -61,8 +62,8 @@ class ObjectIterator(StandIn):
         """``yield from`` calls what an iterator has of ``send``, ``throw`` and ``close``."""
         if name not in DELEGATED:
             raise AttributeError(name)
-        method = attributes.load(self.tracer, self.site, self.value, name)
-        return lambda *args: calls.call(self.tracer, self.site, method, args, {})
+        method = meaning.attributes.load(self.tracer, self.site, self.value, name)
+        return lambda *args: meaning.calls.call(self.tracer, self.site, method, args, {})
 
 
 DELEGATED = frozenset(("send", "throw", "close"))
@@ -95,7 +96,7 @@ class Iterable(StandIn):
 
     @intrinsic
     def __iter__(self) -> Any:
-        return iter(protocols.iterate_object(self.tracer, self.site, self.value))
+        return iter(meaning.protocols.iterate_object(self.tracer, self.site, self.value))
 
 
 class Sized(Iterable):
@@ -158,19 +159,19 @@ class Mapping(StandIn):
 
     @intrinsic
     def keys(self) -> Any:
-        method = attributes.load(self.tracer, self.site, self.value, "keys")
-        keys = calls.call(self.tracer, self.site, method, (), {})
-        return protocols.iterate_object(self.tracer, self.site, keys)
+        method = meaning.attributes.load(self.tracer, self.site, self.value, "keys")
+        keys = meaning.calls.call(self.tracer, self.site, method, (), {})
+        return meaning.protocols.iterate_object(self.tracer, self.site, keys)
 
     @intrinsic
     def __getitem__(self, key: Any) -> Any:
-        return protocols.get_item(self.tracer, self.site, self.value, key)
+        return meaning.protocols.get_item(self.tracer, self.site, self.value, key)
 
 
 def has_keys(tracer: Tracer, site: Site, value: Any) -> bool:
     """Whether ``dict`` takes a value for a mapping, rather than for an iterable of pairs."""
     try:
-        attributes.load(tracer, site, value, "keys")
+        meaning.attributes.load(tracer, site, value, "keys")
     except AttributeError:
         return False
     return True
@@ -202,7 +203,7 @@ class Formatted(StandIn):
         self.show = show
 
     def text(self, fn: Any, *args: Any) -> Any:
-        return calls.call(self.tracer, self.site, fn, (self.value, *args), {})
+        return meaning.calls.call(self.tracer, self.site, fn, (self.value, *args), {})
 
     @intrinsic
     def __format__(self, spec: str) -> Any:
@@ -228,7 +229,7 @@ class Context(StandIn):
 
     @intrinsic
     def __exit__(self, *error: Any) -> Any:
-        return protocols.plain_key(self.ask("__exit__", *error))
+        return meaning.protocols.plain_key(self.ask("__exit__", *error))
 
 
 class Callback(functools.partial):  # type: ignore[type-arg]
@@ -247,7 +248,7 @@ class Callback(functools.partial):  # type: ignore[type-arg]
 def call_back(site: Site, fn: Any, *args: Any, **kwargs: Any) -> Any:
     if active.tracer is None:  # it has outlived the run
         return fn(*args, **kwargs)
-    return calls.call(active.tracer, site, fn, args, kwargs)
+    return meaning.calls.call(active.tracer, site, fn, args, kwargs)
 
 
 def kept(site: Site, fn: Any, twin: Any) -> Any:
@@ -284,5 +285,3 @@ STAND_INS |= dict.fromkeys(
     operator.attrgetter("value"),
 )
 STAND_INS[Items] = operator.attrgetter("shown")
-
-from . import attributes, calls, protocols, seals, slots  # noqa: E402  (these need each other)

@@ -17,12 +17,14 @@ import sys
 import types
 from typing import Any
 
+from . import border, meaning
 from .effects import effect
 from .intrinsic import intrinsic
 from .kinds import isinstance
 from .places import user_site
 from .session import Tracer
 from .tape import External
+from .through import in_time, write_through
 
 
 class Tail:
@@ -58,7 +60,7 @@ class Tail:
             return
 
         def append() -> None:
-            self.original.append(border.lower(self.tracer, value))
+            self.original.append(meaning.unboxing.lower(self.tracer, value))
 
         if id(self.original) not in self.tracer.behind:
             self.through += in_time(self.tracer, self.original, append)
@@ -93,7 +95,7 @@ def settle_tails(tracer: Tracer) -> None:
     """Append to the lists what was appended to their tails, and was not appended there at once."""
     for tail in tracer.tails.values():
         for i, x in enumerate(tail.values):
-            plain = border.lower(tracer, x, {}, True)
+            plain = meaning.unboxing.lower(tracer, x, {}, True)
             if i >= tail.through:
                 tail.original.append(plain)
         tail.values.clear()
@@ -126,7 +128,3 @@ def is_append(instruction: dis.Instruction) -> bool:
     if sys.version_info < (3, 12):
         return instruction.opname == "LOAD_METHOD"
     return instruction.opname == "LOAD_ATTR" and bool((instruction.arg or 0) & 1)
-
-
-from . import border  # noqa: E402  (border and this module need each other)
-from .through import in_time, write_through  # noqa: E402

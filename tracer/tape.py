@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
+from . import meaning
 from .frames import valued
 from .kinds import attribute, isinstance
 
@@ -296,9 +297,7 @@ class Tape:
 
     def source(self, name: str | None = None) -> str:
         """The tape as the source of a Python function, one operation a statement."""
-        from .source import source_of
-
-        return source_of(self, name)
+        return meaning.source.source_of(self, name)
 
 
 def home_of(tape: Tape) -> Home:

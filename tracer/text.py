@@ -16,6 +16,7 @@ from encodings import normalize_encoding
 from encodings.aliases import aliases
 from typing import Any
 
+from . import meaning
 from .active import active
 from .box import BOXES
 from .intrinsic import intrinsic
@@ -82,7 +83,7 @@ def _marked(base: Any, name: str) -> Callable[..., Any]:
         if name in SHOWN:
             tracer.texts.drawn.append(self.origin)
         origin = joined([self.origin, *(x.origin for x in args if is_one_of(type(x), TEXTS))])
-        return marks.follow(tracer, user_site(), plain, value, origin)
+        return meaning.marks.follow(tracer, user_site(), plain, value, origin)
 
     return method
 
@@ -135,8 +136,6 @@ def bare_all(value: Any) -> Any:
     return bare(value)
 
 
-from . import marks  # noqa: E402  (they need this module)
-
 # ---------------------------------------------------------------------------------------------- codecs
 
 OWN_HANDLERS = frozenset(
@@ -161,3 +160,7 @@ def by_users_codec(name: str, method: bool, args: Any, kwargs: Any) -> bool:
     if isinstance(errors, str) and errors not in OWN_HANDLERS:
         return True
     return isinstance(encoding, str) and normalize_encoding(encoding).lower() not in OWN_ENCODINGS
+
+
+# Of strings: these convert what is to be shown by a format.
+FORMATTING = frozenset(("mod", "imod", "__mod__", "__rmod__"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import border, meaning
 from .box import Box
 from .errors import TraceError
 from .frames import MUTABLE
@@ -41,12 +42,12 @@ def write_through(
     if kwargs or not are_one_of(plain, SIMPLE):
         memo = {id(x): (x, original) for x in tracer.shadows_of.get(id(original), [shadow])}
 
-        def lower() -> None:
+        def make_plain() -> None:
             nonlocal kwargs
-            plain[:] = [border.lower(tracer, x, memo) for x in args]
-            kwargs = {key: border.lower(tracer, x, memo) for key, x in kwargs.items()}
+            plain[:] = [meaning.unboxing.lower(tracer, x, memo) for x in args]
+            kwargs = {key: meaning.unboxing.lower(tracer, x, memo) for key, x in kwargs.items()}
 
-        if not in_time(tracer, original, lower):
+        if not in_time(tracer, original, make_plain):
             return
     mirror = mirror_of(tracer, original)
     try:
@@ -78,7 +79,7 @@ def carry_over(tracer: Tracer, shadow: Any) -> None:
         return
     original = tracer.originals[id(shadow)][1]
     if original is not shadow and id(original) not in tracer.behind:
-        border.sync(tracer, original, shadow, {id(shadow): (shadow, original)}, False)
+        meaning.unboxing.sync(tracer, original, shadow, {id(shadow): (shadow, original)}, False)
 
 
 def mirror_of(tracer: Tracer, original: Any) -> Any:
@@ -122,7 +123,9 @@ def read_cells(tracer: Tracer) -> None:
                 "holds a traced value, so its gradient would be lost; pass the value to it and take what it returns"
             )
         tracer.cells_known[id(cell)] = now
-        shadow.cell_contents = tracer.cells_held[id(cell)] = border.enter(tracer, now, "made")
+        shadow.cell_contents = tracer.cells_held[id(cell)] = meaning.boxing.enter(
+            tracer, now, "made"
+        )
         if tracer.reads is not None:
             tracer.reads.problem(
                 "a variable of an enclosing function changed while the function ran"
@@ -134,6 +137,3 @@ def contents(cell: Any) -> Any:
         return cell.cell_contents
     except ValueError:  # it is empty
         return MISSING
-
-
-from . import border  # noqa: E402  (border and this module need each other)

@@ -25,8 +25,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from . import escape
-from .border import COLLECTIONS, empty_like, is_constant, lower, siblings
+from . import escape, meaning, protocols
+from .border import COLLECTIONS, empty_like, is_constant, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
@@ -196,7 +196,7 @@ def plain_for(tracer: Tracer, site: Site, value: Any) -> Any:
             f"{blame(site)}: a traced value goes into a set outside from which elements have been removed; make a "
             "new set of it first, or keep the value in a list or a dict"
         )
-    return lower(tracer, value)
+    return meaning.unboxing.lower(tracer, value)
 
 
 def pop(tracer: Tracer, site: Site, container: Any, original: Any) -> Any:
@@ -211,7 +211,7 @@ def pop(tracer: Tracer, site: Site, container: Any, original: Any) -> Any:
         drop(mirror, taken, original)
     result = taken
     for shadow in (*siblings(tracer, container), container):
-        result = next((x for x in shadow if lower(tracer, x) is taken), taken)
+        result = next((x for x in shadow if meaning.unboxing.lower(tracer, x) is taken), taken)
         drop(shadow, result, original)
     tracer.changed.add(id(original))
     return result
@@ -333,6 +333,3 @@ def is_alike(x: Any, y: Any) -> bool:
     if is_one_of(type(x), (int, float, complex, str, bytes)):
         return bool(x == y or (x != x and y != y))
     return True
-
-
-from . import protocols  # noqa: E402  (protocols and this module need each other)

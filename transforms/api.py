@@ -21,16 +21,17 @@ from ..tracer.attributes import noted, renewed, slot
 from ..tracer.border import (
     ATOMS,
     PLAIN_KINDS,
+    VIEWS,
     boxes_behind,
     callable_only,
-    captures,
     current_op,
+    is_iterator,
     is_structure,
     join,
     part,
-    result_tree,
 )
 from ..tracer.box import BOXES, ArrayBox, Box
+from ..tracer.boxing import captures
 from ..tracer.closing import filled
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import (
@@ -53,7 +54,7 @@ from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
 from ..tracer.run import Run, run
-from ..tracer.seals import NUMBERS, VIEWS, is_iterator, sealed
+from ..tracer.seals import NUMBERS, sealed
 from ..tracer.session import Tracer
 from ..tracer.slots import plain_of
 from ..tracer.structure import (
@@ -69,6 +70,7 @@ from ..tracer.structure import (
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
+from ..tracer.write_back import result_tree
 from . import lowering
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored

@@ -29,8 +29,9 @@ from ..rules.mutation import scatter, setitem
 from ..rules.numpy_ufuncs import methods
 from ..tracer import calls, places, protocols
 from ..tracer.active import active
-from ..tracer.border import ATOMS, enter
+from ..tracer.border import ATOMS
 from ..tracer.box import BOXES
+from ..tracer.boxing import enter
 from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
 from ..tracer.kinds import has_dict, is_one_of, isinstance

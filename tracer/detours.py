@@ -1,0 +1,144 @@
+"""Detours: the code of special methods of the user, while C functions that may call them run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from . import meaning, rewrite
+from .active import active
+from .kinds import isinstance
+from .places import LIBRARY, OURS
+
+if TYPE_CHECKING:
+    from .session import Tracer
+
+ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+
+class Detour:
+    """A special method and, while it makes a detour, its ``own`` code and how many calls of C functions want it."""
+
+    __slots__ = ("code", "made_for", "method", "own", "users")
+
+    def __init__(self, method: types.FunctionType) -> None:
+        self.method = method
+        self.own = method.__code__
+        self.users = 0
+        self.made_for: types.CodeType | None = None
+
+    def put_up(self) -> None:
+        if self.made_for is not self.own:
+            handed = isinstance(self, Callback)
+            self.made_for, self.code = self.own, detour_code(self.method, self.own, handed)
+        self.method.__code__ = self.code
+
+
+class Callback(Detour):
+    """The detour of a function that C code is handed: what it gives back is plain."""
+
+    __slots__ = ()
+
+
+def finalized(tracer: Tracer, method: Any) -> None:
+    """Let what CPython may call anywhere, such as ``__del__``, run its twin until the run ends."""
+    known = tracer.finalizers
+    if type(method) is types.FunctionType and not any(x.method is method for x in known):
+        detours.take([Detour(method)], known)
+
+
+class Detours:
+    """The detours of all threads: whoever comes first puts one up, whoever leaves last takes it down."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a finalizer may call a C function at any moment
+        self.open: dict[int, Detour] = {}
+
+    def take(self, wanted: Iterable[Detour], taken: list[Detour]) -> None:
+        """Put the detours up; those that the caller has to leave again are added to ``taken``."""
+        with self.lock:
+            for detour in wanted:
+                method = detour.method
+                known = self.open.get(id(method))
+                if known is None:
+                    own = method.__code__
+                    if own.co_flags & ASYNC or own.co_filename.startswith(OURS):
+                        continue
+                    if rewrite.is_twin(own):
+                        continue
+                    known, detour.own = detour, own
+                    self.open[id(method)] = detour
+                known.users += 1
+                taken.append(known)
+                if known.users == 1:
+                    known.put_up()
+
+    def leave(self, taken: list[Detour]) -> None:
+        with self.lock:
+            for detour in taken:
+                detour.users -= 1
+                if detour.users == 0:
+                    if (
+                        detour.method.__code__.co_filename == __file__
+                    ):  # nobody has changed it meanwhile
+                        detour.method.__code__ = detour.own
+                    del self.open[id(detour.method)]
+
+    def code_of(self, fn: types.FunctionType) -> types.CodeType:
+        with self.lock:
+            known = self.open.get(id(fn))
+            return fn.__code__ if known is None else known.own
+
+
+detours = Detours()
+
+
+def code_of(fn: types.FunctionType) -> types.CodeType:
+    """The code of a Python function, also while some thread has it make a detour."""
+    return detours.code_of(fn)
+
+
+def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -> types.CodeType:
+    """Code that runs the twin of a method, with the cells and defaults that twins have, or the method as it is.
+
+    ``handed`` says that C code was handed the function itself.
+    """
+    users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        tracer = active.tracer
+        if tracer is not None:
+            tracer.called_back += users
+            return meaning.escape.called_in_c(tracer, method, handed, args, kwargs)
+        # a thread that traces nothing has met the detour of another
+        plain = types.FunctionType(
+            own, method.__globals__, method.__name__, method.__defaults__, method.__closure__
+        )
+        plain.__kwdefaults__ = method.__kwdefaults__
+        return plain(*args, **kwargs)
+
+    template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
+    consts = tuple([run if x == "run" else x for x in template.co_consts])
+    return template.replace(co_consts=consts)
+
+
+@functools.cache
+def template_of(cells: int, generator: bool) -> types.CodeType:
+    """The code of a function that calls the constant ``"run"``; CPython wants as many cells as the method has."""
+    names = [f"cell{i}" for i in range(cells)]
+    declared = f"nonlocal {', '.join(names)}" if names else "pass"
+    source = f"""
+def around({", ".join(names)}):
+    def detour(*args, **kwargs):
+        {declared}
+        run = "run"
+        return {"(yield from run(*args, **kwargs))" if generator else "run(*args, **kwargs)"}
+    return detour
+"""
+    scope: dict[str, Any] = {}
+    exec(compile(source, __file__, "exec"), scope)
+    return scope["around"](*[None] * cells).__code__

@@ -1,0 +1,111 @@
+"""Functions with ``out=``: the value is computed, and then written where it belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import meaning
+from .arrays import dtype_of, refusing, write_all
+from .arrays import write_item as write_array_item
+from .box import ArrayBox
+from .errors import TraceError
+from .kinds import isinstance
+from .places import blame
+from .plain_calls import plainly
+from .record import append, has_box, operand
+from .session import Tracer
+from .slots import is_object, plain_of
+from .tape import Site, primal
+
+
+def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call of a NumPy function says where to write its result."""
+    return kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin)
+
+
+def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """A function with ``out=``: compute the value, then write it where it belongs."""
+    kwargs = dict(kwargs)
+    out = kwargs.pop("out", None)
+    if type(fn) is np.ufunc and len(args) > fn.nin:
+        args, out = args[: fn.nin], args[fn.nin :]
+    if out is Ellipsis:
+        return meaning.calls.call(
+            tracer, site, np.asarray, (meaning.calls.call(tracer, site, fn, args, kwargs),), {}
+        )
+    targets = out if isinstance(out, tuple) else (out,)
+    mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
+    if not (has_box(args) or has_box(kwargs) or has_box(targets)):
+        return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
+    failed = None
+    try:
+        if mask is not True:  # elsewhere the array keeps what it held
+            with np.errstate(all="ignore"):
+                results = meaning.calls.call(tracer, site, fn, args, kwargs)
+            results = meaning.calls.call(tracer, site, np.where, (mask, results, targets[0]), {})
+        else:
+            results = meaning.calls.call(tracer, site, fn, args, kwargs)
+    except (TypeError, ValueError) as error:
+        failed = error
+    if failed is not None:
+        if not any(is_object(x) for x in (*args, *targets)):
+            plainly(fn, *refusable(args, kwargs, targets, mask))  # raises what plain Python raises
+        raise failed
+    for target, result in zip(
+        targets, results if isinstance(results, tuple) else (results,), strict=True
+    ):
+        if target is not None:
+            arrays: list[ArrayBox] = []
+            value = operand(result, arrays)
+            as_it_is = type(target) is ArrayBox and fits(fn, plain_of(result), target.value)
+            if not as_it_is:
+                plain, named = refusable(args, kwargs, targets, mask)
+                plainly(fn, plain, named)  # raises what plain Python raises
+            if type(target) is not ArrayBox:
+                raise TraceError(f"{site}: out= must be an array")
+            if not as_it_is:
+                written = named["out"][targets.index(target)] if len(targets) > 1 else named["out"]
+                must_be_cast(tracer, site, fn, plain_of(result), written)
+                write_array_item(target, Ellipsis, value, site)
+            elif isinstance(value, (int, float, complex)) or type(value).__name__ == "bool":
+                write_array_item(target, Ellipsis, value, site)
+            else:
+                # Of an array without axes the first makes a number, and of bools nothing.
+                plus = target.value.ndim and dtype_of(value.value).kind != "b"
+                copy = np.positive if plus else np.copy
+                made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
+                write_all(target, made, site)
+    return out if len(targets) > 1 else targets[0]
+
+
+def fits(fn: Any, result: Any, out: np.ndarray) -> bool:
+    """Whether NumPy surely takes an array for the result of a function. Some want it to be row by row."""
+    return (
+        (type(fn) is np.ufunc or out.flags.c_contiguous)
+        and np.shape(result) == out.shape
+        and out.flags.writeable
+        and np.can_cast(np.asarray(result).dtype, out.dtype, "same_kind")
+    )
+
+
+def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any]:
+    """The arguments of a call with ``out=`` for NumPy to judge, which writes to copies."""
+    out = tuple([refusing(plain_of(x)) if x is not None else None for x in targets])
+    options = {} if mask is True else {"where": primal(operand(mask, []))}
+    plain, named = primal(operand(args, [])), primal(operand(kwargs, []))
+    return plain, {**named, **options, "out": out if len(out) > 1 else out[0]}
+
+
+def must_be_cast(tracer: Tracer, site: Site, fn: Any, result: Any, written: np.ndarray) -> None:
+    """Make sure that what NumPy has written into an array of another type is the result, cast."""
+    cast = np.empty_like(written)
+    with np.errstate(all="ignore"):
+        cast[...] = result
+    if not np.array_equal(cast, written, equal_nan=written.dtype.kind in "fc"):
+        raise TraceError(
+            f"{blame(site)}: {fn.__name__} computes otherwise for out= of type {written.dtype}; leave out= away"
+        )
+    if tracer.reads is not None:
+        tracer.reads.problem("a result is written into an array of another type")
