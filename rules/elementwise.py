@@ -9,7 +9,7 @@ import numpy as np
 
 from .broadcasting import broadcast_like, is_sequence, unbroadcast
 from .registry import RRULE, Operand, Rule, register
-from .zeros import is_plain, product, quotient, ratio
+from .zeros import cotangent_dtype, is_plain, product, quotient, ratio
 
 
 class over:
@@ -133,7 +133,11 @@ def filled(tangent: Any, x: Any) -> Any:
 
 def zero_of(x: Any) -> Any:
     """The zero that belongs to a number or an array."""
-    return np.zeros(np.shape(x), x.dtype)[()] if isinstance(x, (np.ndarray, np.generic)) else 0.0
+    return (
+        np.zeros(np.shape(x), cotangent_dtype(x))[()]
+        if isinstance(x, (np.ndarray, np.generic))
+        else 0.0
+    )
 
 
 def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:

@@ -9,13 +9,14 @@ import numpy as np
 from .broadcasting import settled, unbroadcast
 from .mutation import scatter, scatter_add
 from .numpy_ufuncs import methods
-from .registry import Operand, nondiff, query, rrule
+from .registry import Operand, nondiff, rrule
+from .zeros import cotangent_dtype
 
 
 @rrule(np.take, *methods("take"))
 def take(a, indices, axis=None, out=None, mode="raise"):
     def pullback(dz):
-        shape, dtype = np.shape(a), _dtype(a)
+        shape, dtype = np.shape(a), cotangent_dtype(a)
         if axis is None or not shape:
             where = within(indices, np.size(a), mode)
             d = np.reshape(scatter(dz, where, (np.size(a),), dtype), shape)
@@ -38,11 +39,6 @@ def within(indices: Any, size: int, mode: str) -> Any:
 nondiff(within)
 
 
-@query
-def _dtype(a: Any) -> Any:
-    return np.result_type(a) if isinstance(a, (np.ndarray, np.generic)) else np.asarray(a).dtype
-
-
 def _along(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
     """``index`` as an index into ``axis``."""
     return (slice(None),) * (axis % ndim) + (index,)
@@ -53,10 +49,10 @@ def compress(condition, a, axis=None, out=None):
     def pullback(dz):
         index = np.flatnonzero(condition)
         if axis is None:
-            d = np.reshape(scatter(dz, index, (np.size(a),), _dtype(a)), np.shape(a))
+            d = np.reshape(scatter(dz, index, (np.size(a),), cotangent_dtype(a)), np.shape(a))
         else:
             shape = np.shape(a) or (1,)
-            d = scatter(dz, _along(index, settled(axis), len(shape)), shape, _dtype(a))
+            d = scatter(dz, _along(index, settled(axis), len(shape)), shape, cotangent_dtype(a))
         return None, unbroadcast(d, a)
 
     return np.compress(condition, a, axis=axis), pullback
@@ -119,7 +115,7 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
         if right is not None and period is None:
             dright, dvalue = np.where(above, dz, 0), np.where(above, 0, dvalue)
         dnode = -dz * slope
-        size, dtype = (len(nodes),), _dtype(dz)
+        size, dtype = (len(nodes),), cotangent_dtype(dz)
         dvalues = scatter_add(scatter(dvalue * (1 - t), i, size, dtype), j, dvalue * t)
         dnodes = scatter_add(scatter(dnode * (1 - t), i, size, dtype), j, dnode * t)
         if order is not None:

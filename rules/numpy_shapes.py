@@ -11,7 +11,7 @@ from .broadcasting import is_sequence, settled, unbroadcast
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import nondiff, query, rrule
-from .zeros import float_dtype
+from .zeros import cotangent_dtype, float_dtype
 
 # ------------------------------------------------------------------------------------------------ shapes
 
@@ -471,9 +471,9 @@ def item(a, *args):
             return unbroadcast(np.reshape(dz, np.shape(a)), a), *(None for _ in args)
         index = args[0] if len(args) == 1 and is_sequence(args[0]) else args
         if len(index) == 1:
-            d = np.reshape(scatter(dz, index, (np.size(a),), a.dtype), np.shape(a))
+            d = np.reshape(scatter(dz, index, (np.size(a),), cotangent_dtype(a)), np.shape(a))
         else:
-            d = scatter(dz, tuple(index), np.shape(a), a.dtype)
+            d = scatter(dz, tuple(index), np.shape(a), cotangent_dtype(a))
         return d, *(None for _ in args)
 
     return a.item(*args), pullback

@@ -13,7 +13,7 @@ from .broadcasting import is_complex
 from .elementwise import elementwise, over
 from .mutation import scatter
 from .registry import nondiff, query, rrule
-from .zeros import PLAIN, conj, is_plain, ratio
+from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
 
 
 def sign(x: Any) -> Any:
@@ -107,6 +107,6 @@ nondiff(op.iand, op.ior, op.ixor, op.ilshift, op.irshift)
 @rrule(op.getitem)
 def getitem(x, index):
     def pullback(dz):
-        return scatter(dz, index, np.shape(x), x.dtype), None
+        return scatter(dz, index, np.shape(x), cotangent_dtype(x)), None
 
     return x[index], pullback

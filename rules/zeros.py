@@ -30,6 +30,13 @@ def is_complex(x: Any) -> bool:
     return isinstance(x, complex) or getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
+@query
+def cotangent_dtype(x: Any) -> Any:
+    """The dtype of the cotangents and tangents of ``x``: its own, and float64 for integers that were computed."""
+    dtype = np.result_type(x) if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
+    return dtype if dtype.kind in "fcO" else np.dtype(float)
+
+
 def float_dtype(x: Any) -> Any:
     """The dtype of ``x``, or float64 where it is not one of floating-point numbers."""
     dtype = np.asarray(x).dtype

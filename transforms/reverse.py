@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
+from ..rules.zeros import cotangent_dtype
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError
 from ..tracer.kinds import is_one_of, isinstance
@@ -280,7 +281,7 @@ class Numeric(Machine):
         """Add ``d`` at an index of a cotangent, in one array however many accesses there were."""
         have = self.cotangents.get(op)
         if have is None:
-            have = np.zeros(shape, dtype if dtype.kind in "fcO" else float)
+            have = np.zeros(shape, dtype)
         elif op not in self.owned or type(have) is not np.ndarray:
             have = np.array(have)
         if may_repeat(index):
@@ -292,7 +293,9 @@ class Numeric(Machine):
 
 
 def zero(value: Any) -> Any:
-    return np.zeros_like(value)[()] if not isinstance(value, float) else 0.0
+    if isinstance(value, float):
+        return 0.0
+    return np.zeros(np.shape(value), cotangent_dtype(value))[()]
 
 
 def looked_at_by(expansion: Any, leaves: list[Any]) -> list[Op]:
@@ -399,7 +402,7 @@ class Recorded(Machine):
     def zero(self, value: Any) -> Any:
         if type(value) is not np.ndarray or not value.ndim:
             return zero(value)
-        new = np.zeros_like(value)  # an array of its own at every call
+        new = zero(value)  # an array of its own at every call
         return append(self.tape, np.zeros, (new.shape, new.dtype), {}, new, self.site)
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
