@@ -6,6 +6,7 @@ leaf     a number or an array that has a derivative; its op is on the tape.
 fixed    what has none: strings, bools, None, integer arrays, functions. Its gradient is None.
 branch   a container, namedtuple, dataclass or object, with a tree for each of its parts (see ``frames``); or a function
          with one for each thing that it has captured and the run has read.
+open     what a result has in an object of the outside, where it is no variable: any cotangent fits, and leads nowhere.
 sealed   what may hold numbers that a gradient has no place for: a set, an iterator, a buffer. Its gradient is None,
          and an error where a derivative by what it holds is asked for and exists.
 """
@@ -43,6 +44,15 @@ class Fixed:
 FIXED = Fixed()
 
 
+class Open:
+    """An object of the outside that a run gives back, and has put nothing into: it may hold other things by then."""
+
+    __slots__ = ()
+
+
+OPEN = Open()
+
+
 class Branch:
     """A structure of trees: ``kind`` is its class, ``parts`` the trees by key.
 
@@ -72,7 +82,7 @@ class Sealed:
         self.leaf = leaf
 
 
-Tree = Leaf | Fixed | Branch | Sealed
+Tree = Leaf | Fixed | Open | Branch | Sealed
 CONTAINERS = frames.NATIVE
 
 

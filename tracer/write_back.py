@@ -28,7 +28,17 @@ from .frames import Own
 from .kinds import is_one_of, isinstance, own_dict
 from .record import decide, has_box
 from .session import Tracer
-from .structure import FIXED, Branch, Leaf, Sealed, Tree, attributes, is_differentiable
+from .structure import (
+    FIXED,
+    OPEN,
+    Branch,
+    Leaf,
+    Sealed,
+    Tree,
+    attributes,
+    is_differentiable,
+    sources,
+)
 from .tails import Tail, settle_tails
 from .tape import External
 from .text import PRIVATE, TEXTS
@@ -147,6 +157,10 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         memo.discard(id(value))
         if any(is_one_of(type(key), PRIVATE) for key in parts):
             parts = {key.value if is_one_of(type(key), PRIVATE) else key: 0 for key in parts}
+    if base is None and id(value) in tracer.outside and id(value) not in tracer.trees:
+        trees = [x if sources(x) else OPEN for x in trees]
+        if all(x is OPEN for x in trees):
+            return OPEN
     return Branch(kind, frames.valued(parts, trees))
 
 

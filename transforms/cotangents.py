@@ -16,7 +16,7 @@ from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.frames import MAPPINGS, NAMESPACE, SETS, Own, native, shown
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.structure import Branch, Leaf, Sealed, Tree, is_namedtuple, leaf_of, positions
+from ..tracer.structure import Branch, Leaf, Open, Sealed, Tree, is_namedtuple, leaf_of, positions
 from ..tracer.tape import Input, Op, Tape, type_name
 from ..tracer.text import bare
 from .reverse import dependents
@@ -41,6 +41,8 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
             raise CotangentError(
                 f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads; {tree.advice}"
             )
+        elif isinstance(tree, Open):
+            continue
         elif not isinstance(tree, Branch):
             raise CotangentError(f"{path} must be None: the value it belongs to has no derivative")
         else:
