@@ -21,6 +21,7 @@ import numpy as np
 from .pictures import attributes
 
 NUMBERS = (float, complex)
+PLAIN = (list, tuple, dict, OrderedDict, deque)  # whose ints are numbers, where they are arguments
 NEVER = (
     type(None),
     str,
@@ -67,21 +68,25 @@ class Directions:
     def step(self, shape: tuple[int, ...] = ()) -> Any:
         return self.rng.uniform(0.5, 1.5, shape) * self.rng.choice([-1.0, 1.0], shape)
 
-    def of(self, x: Any) -> Any:
+    def of(self, x: Any, attribute: bool = False) -> Any:
+        """Of an argument, or of what is in it: an int is a number, but in an attribute of an object."""
         if isinstance(x, np.ndarray):
             return self.of_array(x) if x.dtype.kind in "fc" else None
         if is_number(x):
             return type(x)(self.step())
+        if type(x) is int and not attribute:
+            return float(self.step())
         if id(x) in self.known:  # inside of itself an object is not moved once more
             return self.known[id(x)][1]
         inside = members(x)
         if inside is None or isinstance(x, NEVER):
             return None
+        attribute = attribute or type(x) not in PLAIN
         if isinstance(x, tuple):
-            parts = [self.of(item) for item in inside.values()]
+            parts = [self.of(item, attribute) for item in inside.values()]
             return type(x)._make(parts) if hasattr(x, "_make") else tuple(parts)
         self.known[id(x)] = x, None
-        parts = {key: self.of(item) for key, item in inside.items()}
+        parts = {key: self.of(item, attribute) for key, item in inside.items()}
         found: Any = [*parts.values()] if isinstance(x, list | deque) else parts
         self.known[id(x)] = x, found
         return found
@@ -124,6 +129,8 @@ class Mover:
             return x
         if is_number(x):
             return type(x)(x + self.t * step)
+        if type(x) is int:
+            return x + self.t * step if self.t else x
         inside = members(x) or {}
         if isinstance(x, tuple):
             parts = [self.move(item, d) for item, d in zip(inside.values(), step)]
@@ -182,7 +189,7 @@ def product(
     seen = set() if seen is None else seen
     if step is None or gradient is None:
         return 0.0
-    if isinstance(x, np.ndarray) or is_number(x):
+    if isinstance(x, np.ndarray) or is_number(x) or type(x) is int:
         if np.shape(gradient) != np.shape(step):
             raise Unlike(f"{path}: a gradient of shape {np.shape(gradient)} for {np.shape(step)}")
         return float(np.real(np.sum(np.asarray(gradient) * np.asarray(step))))

@@ -325,7 +325,7 @@ class Slope:
         self.answer = answer
         self.gradients = answer.gradients if answer.tangent is None else answer.tangent
         self.found = self.scale = self.size = 0.0
-        self.dy: Any = None
+        self.dy: Any = NOTHING
         self.entangled = False
 
     def measure(self) -> float | None:
@@ -362,7 +362,7 @@ class Slope:
             args, kwargs = self.moved(args, kwargs, t)
             meter = Meter(100 * LINES, opcodes=True)
             value = meter.run(f, args, kwargs)
-            if self.dy is None:
+            if self.dy is NOTHING:  # at the call itself: what is an int there has none
                 self.dy = self.cotangent(value)
             result[:] = pairing(self.dy, value), meter.path
             return value
