@@ -1,4 +1,4 @@
-"""Imports run one way: rules, tracer, transforms, the package; and inside of each, but for circles that are known."""
+"""Imports run one way: rules, tracer, transforms, the package; and inside of each. No two modules need each other."""
 
 import ast
 from collections.abc import Iterator
@@ -8,8 +8,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ["rules", "tracer", "transforms", "wengert"]  # each may import those before it
-# Circles that are still there: by a module of each, how many modules it may have at most.
-CIRCLES = {"transforms.loops": 2}
 
 
 def path_of(module: str) -> Path:
@@ -26,20 +24,13 @@ def modules() -> list[str]:
     return found
 
 
-def for_types_alone(tree: ast.AST) -> set[ast.AST]:
-    """What stands under ``if TYPE_CHECKING``."""
-    tests = [x for x in ast.walk(tree) if isinstance(x, ast.If)]
-    return {y for x in tests if "TYPE_CHECKING" in ast.unparse(x.test) for y in ast.walk(x)}
-
-
 def imported(module: str, known: set[str]) -> Iterator[str]:
-    """The modules of the project that a module imports, in functions too."""
+    """The modules of the project that a module imports, in functions and for types too."""
     path = path_of(module)
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     tree = ast.parse(path.read_text())
-    skipped = for_types_alone(tree)
     for node in ast.walk(tree):
-        if node in skipped or not isinstance(node, ast.ImportFrom) or not node.level:
+        if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
         base = [x for x in base if x]
@@ -78,10 +69,7 @@ def test_packages_import_one_way(graph):
     assert not wrong
 
 
-def test_circles_of_modules_do_not_grow(graph):
+def test_modules_import_one_way(graph):
     ways = {module: reached(graph, module) for module in graph}
     circles = {frozenset(x for x in ways[m] if m in ways[x]) for m in graph if m in ways[m]}
-    for circle in circles:
-        most = [CIRCLES[m] for m in circle if m in CIRCLES]
-        assert most and len(circle) <= most[0], sorted(circle)
-    assert len(circles) == len(CIRCLES), "a circle has gone: take it from the table"
+    assert not circles

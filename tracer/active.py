@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .session import Tracer
+from typing import Any
 
 
 class _Active(threading.local):
-    tracer: Tracer | None = None
+    tracer: Any = None  # a session.Tracer, or None
 
 
 active = _Active()

@@ -7,15 +7,12 @@ import inspect
 import threading
 import types
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import meaning, rewrite
 from .active import active
 from .kinds import isinstance
 from .places import LIBRARY, OURS
-
-if TYPE_CHECKING:
-    from .session import Tracer
 
 ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
@@ -44,7 +41,7 @@ class Callback(Detour):
     __slots__ = ()
 
 
-def finalized(tracer: Tracer, method: Any) -> None:
+def finalized(tracer: Any, method: Any) -> None:
     """Let what CPython may call anywhere, such as ``__del__``, run its twin until the run ends."""
     known = tracer.finalizers
     if type(method) is types.FunctionType and not any(x.method is method for x in known):

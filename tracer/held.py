@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .arrays import current
 from .box import ArrayBox
 from .tape import Op
-
-if TYPE_CHECKING:
-    from .session import Tracer
 
 
 class Held:
@@ -29,13 +26,13 @@ class Held:
         self.arrays = arrays  # that it may have kept, and may write to
 
 
-def hold(tracer: Tracer, held: Held) -> None:
+def hold(tracer: Any, held: Held) -> None:
     """What is read from a thing depends, from now on, on what it holds."""
     tracer.readable[id(held.thing)] = held
     tracer.holders[id(held.thing)] = (held.thing, held)
 
 
-def lent_by(tracer: Tracer, box: ArrayBox) -> ArrayBox:
+def lent_by(tracer: Any, box: ArrayBox) -> ArrayBox:
     """An array in memory that belongs to something else, through which it can be read."""
     memory = box.memory
     if memory.lent and id(memory.owner) not in tracer.readable:

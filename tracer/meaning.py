@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from . import attributes as attributes
-    from . import boxing as boxing
-    from . import calls as calls
-    from . import closing as closing
-    from . import escape as escape
-    from . import foreign as foreign
-    from . import hooks as hooks
-    from . import marks as marks
-    from . import operators as operators
-    from . import overrides as overrides
-    from . import protocols as protocols
-    from . import scopes as scopes
-    from . import sights as sights
-    from . import source as source
-    from . import unboxing as unboxing
-    from . import writers as writers
+attributes: Any
+boxing: Any
+calls: Any
+closing: Any
+escape: Any
+foreign: Any
+hooks: Any
+marks: Any
+operators: Any
+overrides: Any
+protocols: Any
+scopes: Any
+sights: Any
+source: Any
+unboxing: Any
+writers: Any
 
 
 def set_up(*modules: ModuleType) -> None:

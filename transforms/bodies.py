@@ -9,7 +9,7 @@ delay      what an op has computed so many iterations ago, where an iteration us
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.loops import Carry, carry, drawn
@@ -18,10 +18,7 @@ from .columns import Column
 from .loops import EXIT, WHILE, Choice, Family, Variant
 from .patterns import Numbers, Pattern, Spot, alike, is_constant, patterns, refilled, spots
 
-if TYPE_CHECKING:
-    from .roll import Group
-
-
+Group = Any  # a roll.Group
 TAPE = Tape("loop")
 
 

@@ -17,7 +17,7 @@ import math
 import operator
 from collections.abc import Callable, Collection
 from types import BuiltinFunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,7 @@ from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import Op, element, ops_in
 
-if TYPE_CHECKING:
-    from .assemble import Assembly
-
+Assembly = Any  # the assemble.Assembly that a kernel is written to
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 NUMBERS = (float, int)
 
@@ -184,7 +182,7 @@ def steady_index(x: Any, index: Any) -> bool:
 
 # ------------------------------------------------------------------------------------------------ kernels
 
-Kernel = Callable[["Assembly", Op], str | None]
+Kernel = Callable[[Assembly, Op], str | None]
 KERNELS: dict[Any, Kernel] = {}
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX, Text, Writer
 from ..tracer.tape import Op, Tape, element, ops_in, primal
+from . import asking
 from .assemble import WRITES, Assembly, Storage
 from .columns import Column
 from .kernels import SAFE, is_array, is_straight
@@ -551,3 +552,4 @@ def write_loop_in_program(
 
 
 WRITES[LoopFunction] = write_loop_in_program
+asking.writer = LoopWriter

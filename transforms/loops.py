@@ -35,6 +35,7 @@ import numpy as np
 
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import NOWHERE, Op, Site
+from . import asking
 from .columns import Column
 from .kernels import is_steady
 
@@ -241,9 +242,7 @@ class LoopFunction:
 
     def defined(self, careful: Any = None) -> Any:
         """The function that the source defines; ``careful`` is asked where its results are not finite."""
-        from .loop_source import LoopWriter
-
-        writer = LoopWriter(self)
+        writer = asking.writer(self)
         text = writer.write("loop", careful)
         name = f"<loop {self.family.site} {next(numbers)}>"
         exec(compile(text, name, "exec"), writer.namespace)
@@ -254,9 +253,7 @@ class LoopFunction:
 
     def source(self, name: str = "loop") -> str:
         """The loop as a Python function."""
-        from .loop_source import LoopWriter
-
-        return LoopWriter(self).write(name)
+        return asking.writer(self).write(name)
 
     def split(self, args: Sequence[Any]) -> tuple[Any, list[Any], list[Any], list[Any]]:
         """The arguments: steps, carried, invariants, columns."""

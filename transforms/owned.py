@@ -11,7 +11,7 @@ handed   what an iteration leaves behind besides: what it collects, and what it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from ..tracer.kinds import isinstance
 from ..tracer.tape import Op, element, ops_in
 from .kernels import is_array, is_fresh
 
-if TYPE_CHECKING:
-    from .loops import Family, LoopFunction, Variant
-
+Family = LoopFunction = Variant = Any  # of ``loops``, which imports this module
 WRITERS = frozenset((setitem, scatter_add))
 
 
