@@ -369,7 +369,8 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
     ops = tracer.tape.ops
     last = ops[-1]
     if last.kind == "guard" and last.args[0] is op:
-        return
+        if type(value) is bool or type(last.value) is not bool:
+            return  # the whole of its value is known already; its truth alone would say less
     if tracer.loops is not None and type(value) is not bool and is_fixed(op):
         tracer.loops.draw()
         return
