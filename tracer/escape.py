@@ -86,7 +86,8 @@ BY_REFERENCE: frozenset[type] = frozenset(  # slices, and iterators, which are n
     + [x for x in vars(itertools).values() if isinstance(x, type)]
 )
 KNOWN = frozenset((tuple, list, set, frozenset, dict))
-OPENED = KNOWN | BY_REFERENCE | {np.ndarray}
+VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
+OPENED = KNOWN | BY_REFERENCE | VIEWS | {np.ndarray, deque}
 CLOSED = HARMLESS - OPENED
 
 KEEPERS = frozenset((list, deque, dict, set, OrderedDict, defaultdict))
@@ -111,25 +112,27 @@ def watched(
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
     So do the ``callbacks``, which are called with what was made of the ops in ``sources``. Whatever Python code it runs
-    all the same, and with a box, is an error.
+    all the same, and with a box, is an error. Where a run is recorded, the methods of what comes out of generators make
+    a detour as well, when the function asks for it: what they read is guarded.
     """
     tracer = active.tracer
     given = reach(fn, args, kwargs)
-    classes = [] if are_one_of(given, CLOSED) else classes_in(given, 3)
-    if not (classes or callbacks) or tracer is None:
+    closed = are_one_of(given, CLOSED)
+    classes = [] if closed else classes_in(given, 3)
+    late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
+    if not (classes or callbacks or late) or tracer is None:
         return plainly(fn, args, kwargs, seen)
-    watch = Watch(tracer, fn, site, sources or [])
+    watch = Watch(tracer, fn, site, sources or [], late)
     tracer.watches.append(watch)
-    taken: list[Detour] = []
     try:
-        detours.take(special_methods(tracer, classes), taken)
-        detours.take(map(Callback, callbacks), taken)
-        if carries(tracer, (*given, *classes)):
+        detours.take(special_methods(tracer, classes), watch.taken)
+        detours.take(map(Callback, callbacks), watch.taken)
+        if late or carries(tracer, (*given, *classes)):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)
     finally:
         watch.end()
-        detours.leave(taken)
+        detours.leave(watch.taken)
         tracer.watches.pop()
     watch.check()
     return result
@@ -141,12 +144,14 @@ class Watch:
     That is from its beginning, where a box can be reached from what it is given; or from when a detour gives it one.
     """
 
-    __slots__ = ("escaped", "fn", "site", "sources", "suspended", "tied", "tracer")
+    __slots__ = ("escaped", "fn", "late", "site", "sources", "suspended", "taken", "tied", "tracer")
 
     def __init__(
-        self, tracer: Tracer, fn: Callable[..., Any], site: Site, sources: list[Any]
+        self, tracer: Tracer, fn: Callable[..., Any], site: Site, sources: list[Any], late: bool
     ) -> None:
         self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
+        self.late = late  # whether it asks for values while it runs
+        self.taken: list[Detour] = []
         self.tied: set[Any] = (
             set()
         )  # ops of what callbacks were given, which depends on the sources
@@ -168,6 +173,9 @@ class Watch:
     def look(self, frame: Any, event: str, arg: Any) -> None:
         if is_one_of(type(arg), TEXTS):  # the C function is given it
             self.tracer.texts.drawn.append(arg.origin)
+        if self.late and event == "return" and not is_one_of(type(arg), HARMLESS):
+            if rewrite.is_twin(frame.f_code):
+                detours.take(special_methods(self.tracer, classes_in([arg], 3)), self.taken)
         if event != "call" or self.escaped is not None:
             return
         code = frame.f_code
@@ -289,6 +297,26 @@ def classes_in(values: Iterable[Any], depth: int) -> list[type]:
             if kind is dict:
                 found += classes_in(x.values(), depth - 1)
     return distinct(found)
+
+
+def comes_late(fn: Any, given: Iterable[Any]) -> bool:
+    """Whether a C function may ask something of what Python code gives it while it runs."""
+    if fn is list or fn is tuple:  # which ask nothing, but what they iterate over may
+        given = [x for x in given if type(x) is not types.GeneratorType]
+    return is_late(given, 3)
+
+
+def is_late(values: Iterable[Any], depth: int) -> bool:
+    """Whether Python code runs for what values give: generators, and iterators of such or of calls."""
+    for x in values:
+        kind = type(x)
+        if kind is types.GeneratorType:
+            return True
+        if depth and is_one_of(kind, BY_REFERENCE) and kind is not slice:
+            inner = gc.get_referents(x)
+            if any(map(callable, inner)) or is_late(inner, depth - 1):
+                return True
+    return False
 
 
 MOST_CALLBACKS = 200  # things to look at for functions

@@ -209,6 +209,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
             args, kwargs = args[:1], {**kwargs, "func": operator.add}
     place = CALLBACKS.get(fn) if known else None
     if place is not None and len(args) > place and not (fn is iter and len(args) == 1):
+        if args[place] is None and fn in (filter, itertools.filterfalse):
+            args = (stand_ins.truth_of(site), *args[1:])
         args = (*args[:place], call_back(tracer, site, args[place]), *args[place + 1 :])
     for name in ("key", "func", "predicate"):
         if name in kwargs:

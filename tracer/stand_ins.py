@@ -260,6 +260,13 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
     return made
 
 
+def truth_of(site: Site) -> Callback:
+    """What stands for None where C code keeps that to ask for the truth of values."""
+    made = Callback(call_back, site, bool)
+    made.value = None
+    return made
+
+
 def own(value: Any) -> Any:
     """A value as the user's program has it: with its own functions, in tuples as well."""
     if type(value) is tuple:
