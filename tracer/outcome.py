@@ -104,7 +104,11 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         name = users.fn.__name__
         reader.problem(f"{name}, which is not looked into, may read what the function writes")
     for done in tracer.tape.ops:
-        if done.kind == "effect" and done.args and isinstance(done.args[0], type):
+        if (
+            done.kind == "effect"
+            and done.fn in (setattr, delattr)
+            and isinstance(done.args[0], type)
+        ):
             reader.inherited(done.args[0], done.args[1])
     return found
 

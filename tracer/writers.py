@@ -138,7 +138,8 @@ def write_container(
     start, called_back = len(tracer.tape.ops), tracer.called_back
     held = contents(container) if others else []
     try:
-        result = escape.watched(fn, (container, *given), kwargs, site)
+        with hidden(others if fn is list.sort else []):
+            result = escape.watched(fn, (container, *given), kwargs, site)
     except Exception as error:
         for sibling in others:
             follow(container, held, sibling)
@@ -170,6 +171,19 @@ def write_container(
         effect(tracer, site, fn, (target, *given), kwargs)
     write_through(tracer, container, fn, given, kwargs, again)
     return result
+
+
+@contextlib.contextmanager
+def hidden(lists: list[list[Any]]) -> Iterator[None]:
+    """For a list that is being sorted, which CPython shows as empty: by its other names as well."""
+    held = [[*x] for x in lists]
+    for x in lists:
+        x.clear()
+    try:
+        yield
+    finally:
+        for x, before in zip(lists, held, strict=True):
+            x[:] = before
 
 
 def contents(container: Any) -> list[Any]:
