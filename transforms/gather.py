@@ -183,6 +183,12 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
         x, y = (column_of([p.args[i] for p in sums], values, tape, site) for i in (0, 1))
         return append_to(add_columns, (x, y), add_columns(x.value, y.value))
 
+    def number(x: Any) -> Any:
+        """The cotangent of a number of Python's is one: what the loop makes of it is handed out as it is."""
+        if plain and isinstance(x, Op) and isinstance(x.value, np.floating):
+            return append_to(float, (x,), float(x.value))
+        return x
+
     plain = all(type(x) is float for x in values)
     pieces: list[Any] = []
     for summed, group in itertools.groupby(parts, is_sum):
@@ -191,7 +197,7 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
             pieces.append(added(stretch))
         else:
             for x in runs(stretch, is_part):
-                pieces.append(x if type(x) is tuple else taken(x, append_to))
+                pieces.append(tuple(map(number, x)) if type(x) is tuple else taken(x, append_to))
     if len(parts) >= SHORTEST and all(type(x) is float and alike(x, parts[0]) for x in parts):
         value, count = parts[0], len(parts)
         return append_to(fill_column, (value, count), fill_column(value, count))
