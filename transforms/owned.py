@@ -20,7 +20,10 @@ from ..tracer.kinds import isinstance
 from ..tracer.tape import Op, element, ops_in
 from .kernels import is_array, is_fresh
 
-Family = LoopFunction = Variant = Any  # of ``loops``, which imports this module
+# Of ``loops``, which imports this module.
+Family = Any
+LoopFunction = Any
+Variant = Any
 WRITERS = frozenset((setitem, scatter_add))
 
 
