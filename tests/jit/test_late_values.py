@@ -89,11 +89,3 @@ def test_programs_see_what_the_methods_read(name, new):
         v.x = x
         v = Value(x) if new else v
         assert pullback(f, v)[0] == f(v)
-
-
-def test_a_number_is_guarded_by_its_value_where_its_truth_was_looked_at_before():
-    def f(b):
-        return str(b) if b else "zero"
-
-    for x in (0.0, 0.3, 1.5, 0.3, 0.7, 0.8, 1.0, 2.0, 0.0):
-        assert pullback(f, x)[0] == f(x)
