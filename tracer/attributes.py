@@ -882,6 +882,8 @@ def delete(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """``del obj.name``."""
     if type(obj) is Namespace:
         delattr(own_dict(obj.owner), name)  # raises what plain Python raises
+    if is_one_of(type(obj), PRIVATE):
+        delattr(obj.value, name)  # the same
     if (
         is_one_of(type(obj), PROXIES)
         and (meant := meaning.sights.referent(tracer, site, obj)) is not obj
