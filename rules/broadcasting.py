@@ -126,6 +126,19 @@ def _cast(x, dtype=float):
     return cast(x, dtype), pullback
 
 
+def as_integers(x: Any, dtype: Any) -> Any:
+    """Floats that stand for integers as those: unlike `cast`, it does not round, so that its derivative is 1."""
+    return cast(x, dtype)
+
+
+@rrule(as_integers)
+def _as_integers(x, dtype):
+    def pullback(dz):
+        return unbroadcast(dz, x), None
+
+    return as_integers(x, dtype), pullback
+
+
 def settled(option: Any) -> Any:
     """An option as plain integers, guarded if they come from traced ones.
 

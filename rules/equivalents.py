@@ -14,10 +14,36 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .registry import RRULE, F, Rule, register
+import numpy as np
+
+from .broadcasting import as_integers, cast
+from .registry import RRULE, F, Rule, query, register
 
 pullback: Callable[..., Any] = None  # type: ignore[assignment]
 value: Callable[..., Any] = None  # type: ignore[assignment]
+
+
+def pulled_back(f: Callable[..., Any], *args: Any) -> Any:
+    """The same for a function of the user's, which is given arrays of integers that were computed as what they are."""
+    dtypes = [x.dtype if is_integer(x) else None for x in args]
+    if all(t is None for t in dtypes):
+        return pullback(f, *args)
+
+    def of_reals(*xs: Any) -> Any:
+        return f(*[x if t is None else as_integers(x, t) for x, t in zip(xs, dtypes)])
+
+    return pullback(of_reals, *[real(x) for x in args])
+
+
+def real(x: Any) -> Any:
+    """An array of integers as floats: as an argument of `pullback`, it would have no derivative."""
+    return cast(x, np.float64) if is_integer(x) else x
+
+
+@query
+def is_integer(x: Any) -> bool:
+    """Whether a value is an array of integers, or one of its elements."""
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "iu"
 
 
 def like(*primitives: Callable[..., Any]) -> Callable[[F], F]:
@@ -66,7 +92,8 @@ def rule_of(primitive: Any, equivalent: Any, names: list[str], several: bool) ->
             return equivalent(*full, **given)
 
         def back(dz: Any) -> Any:
-            found = pullback(f, *[args[i] for i in at], *[options[name] for name in named])[1](dz)
+            operands = [args[i] for i in at] + [options[name] for name in named]
+            found = pullback(f, *[real(x) for x in operands])[1](dz)
             by_name = dict(zip([order[i] for i in at] + named, found)) if not several else {}
             return found if several else tuple([by_name.get(name) for name in order])
 

@@ -64,7 +64,7 @@ class Against(Derived):
         self.steps: dict[float, Any] = {}  # by place
 
     def __call__(self, t: Any, dy: Any, *captures: Any) -> Any:
-        return self.pulled(equivalents.pullback(self.f, t, *captures)[1], dy, captures)
+        return self.pulled(equivalents.pulled_back(self.f, t, *captures)[1], dy, captures)
 
     def pulled(self, back: Any, dy: Any, captures: Any) -> Any:
         return flat([np.zeros_like(c) if d is None else d for c, d in zip(captures, back(dy)[1:])])
@@ -74,7 +74,7 @@ class Against(Derived):
         return found
 
     def with_steps(self, t: Any, dy: Any, *captures: Any) -> Any:
-        back = equivalents.pullback(self.f, t, *captures)[1]
+        back = equivalents.pulled_back(self.f, t, *captures)[1]
         return self.pulled(back, dy, captures), steps(back.done.tape)
 
     def refuse_jumps(self, captures: Any) -> None:
@@ -233,7 +233,7 @@ class Adjoint(Derived):
 
     def __call__(self, state: Any, t: Any, *captures: Any) -> Any:
         n = (np.size(state) - sum([np.size(c) for c in captures])) // 2
-        y, back = equivalents.pullback(self.f, state[:n], t, *captures)
+        y, back = equivalents.pulled_back(self.f, state[:n], t, *captures)
         dy, _, *rest = back(state[n : 2 * n])
         return flat(
             [y, -dy, *[np.zeros_like(c) if d is None else -d for c, d in zip(captures, rest)]]

@@ -83,7 +83,7 @@ def implicit(kind: Any, closed: Any, search: Search, x: Any, captures: Any) -> A
 
     def pullback(dx):
         search.converged()
-        y, back = equivalents.pullback(kind(closed), x, *captures)
+        y, back = equivalents.pulled_back(kind(closed), x, *captures)
         if np.ndim(y) == 0:
             slope = back(1.0)[0]
             if np.ndim(slope):

@@ -312,6 +312,11 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
         todo += reversed(held)
 
 
+def leads_to_box(tracer: Tracer, value: Any) -> bool:
+    """Whether a box can be reached from a value: what lies outside, and nobody has written to, leads to none."""
+    return any(True for _ in boxes_behind(tracer, value, set()))
+
+
 PLAIN_KINDS = (
     (int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype)
     + (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)

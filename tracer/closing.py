@@ -24,7 +24,7 @@ from ..rules.mutation import setitem
 from . import calls
 from .active import active, untraced
 from .arrays import kept_copy
-from .border import boxes_behind
+from .border import leads_to_box
 from .box import BOXES, Box
 from .boxing import enter
 from .detours import code_of
@@ -333,7 +333,7 @@ class Engine:
 
     def must_be_plain(self, obj: Any) -> None:
         """Raise where an object holds traced values, for which there is no formula."""
-        if any(True for _ in boxes_behind(self.tracer, obj, set())):
+        if leads_to_box(self.tracer, obj):
             raise TraceError(
                 f"{blame(self.site)}: {self.name} has no formula for its derivative by what a {type(obj).__name__} "
                 "holds; make a matrix of another format of it"

@@ -30,6 +30,7 @@ from .border import (
     is_iterator,
     is_method,
     items_of,
+    leads_to_box,
     merge,
     one_with,
     put_items,
@@ -278,7 +279,7 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
         for key, x in list(own_dict(one).items()):
             if (
                 is_one_of(type(x), PRIVATE)
-                or (is_container(x) and (one in made or holds_box(tracer, x)))
+                or (is_container(x) and (one in made or leads_to_box(tracer, x)))
                 or (one in made and is_one_of(type(x), HOLDING))
             ):
                 plain = lower(tracer, x, memo, final)
@@ -287,11 +288,6 @@ def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) ->
     for kind in classes_of(made):
         if is_made(tracer, kind):
             lower(tracer, kind, memo, final)
-
-
-def holds_box(tracer: Tracer, value: Any) -> bool:
-    """Whether a box can be reached from a value: what lies outside, and nobody has written to, holds none."""
-    return any(True for _ in boxes_behind(tracer, value, set()))
 
 
 HOLDING = frozenset((types.FunctionType, *WRAPPERS, functools.cached_property, functools.partial))

@@ -138,7 +138,7 @@ def write_container(
     start, called_back = len(tracer.tape.ops), tracer.called_back
     held = contents(container) if others else []
     try:
-        with hidden(others if fn is list.sort else []):
+        with shown_empty(others if fn is list.sort else []):
             result = escape.watched(fn, (container, *given), kwargs, site)
     except Exception as error:
         for sibling in others:
@@ -174,7 +174,7 @@ def write_container(
 
 
 @contextlib.contextmanager
-def hidden(lists: list[list[Any]]) -> Iterator[None]:
+def shown_empty(lists: list[list[Any]]) -> Iterator[None]:
     """For a list that is being sorted, which CPython shows as empty: by its other names as well."""
     held = [[*x] for x in lists]
     for x in lists:

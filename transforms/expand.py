@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.broadcasting import as_integers
 from ..rules.elementwise import unknown
 from ..rules.mutation import scatter, setitem
 from ..rules.numpy_ufuncs import methods
@@ -476,9 +477,10 @@ def is_own(rule: registry.Rule) -> bool:
 def rounds(op: Op, rule: registry.Rule) -> bool:
     """Whether an op makes whole numbers of what may be others: by these it has the derivative zero, as floor has.
 
-    A rule of somebody else may say otherwise, and a view as integers shows all bits of a number.
+    A rule of somebody else may say otherwise. A view as integers shows all bits of a number, and what `as_integers` is
+    given are integers.
     """
-    return is_whole(op.value) and op.fn not in VIEWS and is_own(rule)
+    return is_whole(op.value) and op.fn not in EXACT and is_own(rule)
 
 
 def is_whole(value: Any) -> bool:
@@ -489,7 +491,7 @@ def is_whole(value: Any) -> bool:
     return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u")
 
 
-VIEWS = frozenset(methods("view"))
+EXACT = frozenset((*methods("view"), as_integers))
 
 
 def reads_data(reads: Reads | None) -> bool:

@@ -89,3 +89,49 @@ def test_what_is_written_into_integers(
     for _ in range(5):
         assert grad(f)(3) == pytest.approx(slope)
         assert float(jvp(f, (3,), (1.0,))[1]) == pytest.approx(slope)
+
+
+OF_SCIPY = """
+fft.fft(w)[1].real
+fft.dct(w)[1]
+linalg.norm(w)
+linalg.det(np.diag(w))
+linalg.solve(np.diag(w), w)[1]
+linalg.toeplitz(w)[1, 0]
+signal.convolve(w, w)[1]
+signal.fftconvolve(w, w)[1]
+signal.correlate(w, w)[1]
+integrate.simpson(w)
+interpolate.CubicSpline([0, 1, 2], w)(0.5)
+integrate.quad(lambda t: (w * t).sum(), 0.0, 1.0)[0]
+integrate.odeint(lambda y, t: -y * w[0] * 0.1, [1.0], [0.0, 1.0])[-1, 0]
+optimize.brentq(lambda x: x * x - w[1], 0.0, 10.0)
+optimize.fsolve(lambda x: x * x - w, [1.0, 1.0, 1.0])[1]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", OF_SCIPY)
+def test_slopes_of_scipy_are_not_cut_to_integers(text):
+    scipy = pytest.importorskip("scipy")
+    scope = {"np": np}
+    for name in "fft linalg signal integrate interpolate optimize".split():
+        scope[name] = getattr(scipy, name)
+    exec(f"def f(a):\n    w = np.array([a, 2 * a, a * a + 1])\n    return ({text}) * 0.5", scope)
+    f = scope["f"]
+    with jit(False):
+        expected = grad(f)(3.0)
+    for _ in range(5):
+        assert grad(f)(3) == pytest.approx(expected, rel=1e-5)
+    if "odeint" not in text:  # whose tangents take seconds
+        assert float(jvp(f, (3,), (1.0,))[1]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_array_of_integers_that_a_solver_meets_is_an_index_too():
+    integrate = pytest.importorskip("scipy.integrate")
+
+    def f(a):
+        w, v = np.array([a, 2 * a]), np.arange(10.0) * a
+        return integrate.quad(lambda t: v[w[0]] * t, 0.0, 1.0)[0]
+
+    for _ in range(4):
+        assert grad(f)(3) == pytest.approx(1.5)
