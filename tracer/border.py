@@ -2,10 +2,10 @@
 
 Words
 -----
-enter     let a value from outside in: numbers and arrays become inputs of the tape, containers get shadows.
+enter     let a value from outside in (`boxing`): numbers and arrays become inputs of the tape, containers get shadows.
 shadow    a copy of an outside container in which boxes stand for the leaves.
-lower     take boxes out again: the plain value that the outside is allowed to see.
-settle    when the run ends: carry what was done to shadows over to the originals.
+lower     take boxes out again (`unboxing`): the plain value that the outside is allowed to see.
+settle    when the run ends (`write_back`): carry what was done to shadows over to the originals.
 
 Nobody outside ever sees a box. Numbers and arrays inside an outside *container* are replaced in a copy, which is
 compared with the original when the run ends. Outside *objects* stay themselves: they hold plain values, and the
