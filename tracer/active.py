@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -15,11 +13,16 @@ class _Active(threading.local):
 active = _Active()
 
 
-@contextlib.contextmanager
-def untraced() -> Iterator[None]:
-    """For statements that do something of Wengert's own, and trace nothing."""
-    before, active.tracer = active.tracer, None
-    try:
-        yield
-    finally:
-        active.tracer = before
+class untraced:
+    """For statements that do something of Wengert's own, and trace nothing.
+
+    Not one of `contextlib`, whose classes the traced program may be using: while C code runs, these run traced.
+    """
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before, active.tracer = active.tracer, None
+
+    def __exit__(self, *error: object) -> None:
+        active.tracer = self.before

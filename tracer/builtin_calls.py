@@ -6,7 +6,6 @@ import _thread
 import abc
 import builtins
 import collections
-import contextlib
 import functools
 import itertools
 import mmap
@@ -720,8 +719,10 @@ for _method in _methods:
 
     def _close(tracer: Tracer, site: Site, args: Any, kwargs: Any, method: Any = _method) -> Any:
         """The memory goes, in which arrays of the run may lie: what they held is kept elsewhere."""
-        with contextlib.suppress(ValueError):  # of one that was released before
+        try:
             move_out(tracer.tape, args[0].obj if isinstance(args[0], memoryview) else args[0])
+        except ValueError:  # of one that was released before
+            pass
         unrepeatable(tracer, site, "shared memory")
         return method(*args, **kwargs)
 

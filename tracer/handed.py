@@ -13,7 +13,6 @@ known    a callable of Python's standard library or of NumPy: it neither writes 
 from __future__ import annotations
 
 import array
-import contextlib
 import ctypes
 import itertools
 import mmap
@@ -115,15 +114,16 @@ class Handed:
             self.sources += [op for seal in tracer.reading for op in seals.tokens(tracer, seal)]
 
     def __enter__(self) -> Handed:
-        self.stack = contextlib.ExitStack()
-        before = [self.stack.enter_context(Writing(box)) for box in self.arrays]
+        self.writing = [Writing(box) for box in self.arrays]
+        before = [writing.__enter__() for writing in self.writing]
         if self.writes:  # what is not written is as it was
             self.sources += [op for op in before if op not in self.sources]
         self.before = [] if self.writes else [box.value.tobytes() for box in self.arrays]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self.stack.__exit__(*error)
+        for writing in reversed(self.writing):
+            writing.__exit__(*error)
 
     def written(self, operands: Any, options: Any, targets: Iterable[Any] = ()) -> None:
         """Make what the call has written, or may have, the versions of the arrays; ``targets`` are certain."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import operator
@@ -416,8 +415,10 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
                 value = getattr(error, name, None)
                 plain = lower_member(tracer, value, memo, final)
                 if plain is not value:
-                    with contextlib.suppress(AttributeError, TypeError):  # it is read-only
+                    try:
                         setattr(error, name, plain)
+                    except (AttributeError, TypeError):  # it is read-only
+                        pass
                     if not final:
                         tracer.overlay[id(error), name] = (error, plain, value)
     if final:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import bisect
 import collections
-import contextlib
 import dataclasses
 import functools
 import heapq
@@ -154,8 +153,10 @@ def write_container(
         if not again:
             follow(container, held, sibling)
             continue
-        with contextlib.suppress(Exception):  # which the container itself has not raised
+        try:
             fn(sibling, *given, **kwargs)
+        except Exception:  # which the container itself has not raised
+            pass
     if not outside:
         write_through(tracer, container, fn, given, kwargs, again)
         return result
@@ -173,16 +174,21 @@ def write_container(
     return result
 
 
-@contextlib.contextmanager
-def shown_empty(lists: list[list[Any]]) -> Iterator[None]:
+class shown_empty:
     """For a list that is being sorted, which CPython shows as empty: by its other names as well."""
-    held = [[*x] for x in lists]
-    for x in lists:
-        x.clear()
-    try:
-        yield
-    finally:
-        for x, before in zip(lists, held, strict=True):
+
+    __slots__ = ("held", "lists")
+
+    def __init__(self, lists: list[list[Any]]) -> None:
+        self.lists = lists
+
+    def __enter__(self) -> None:
+        self.held = [[*x] for x in self.lists]
+        for x in self.lists:
+            x.clear()
+
+    def __exit__(self, *error: object) -> None:
+        for x, before in zip(self.lists, self.held, strict=True):
             x[:] = before
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -298,18 +297,23 @@ def inner_pullback(
     return done.value, InnerPullback(done, tracer, start, stop)
 
 
-@contextlib.contextmanager
-def forgiving(tracer: Tracer) -> Iterator[None]:
+class forgiving:
     """Let the program catch what is refused in here: plain Python, where the inner call is traced, refuses it too."""
-    before, tracer.refusal = tracer.refusal, None
-    try:
-        yield
-        if tracer.refusal is not None:
-            raise tracer.refusal
-        tracer.refusal = before
-    except Refusal:
-        tracer.refusal = before
-        raise
+
+    __slots__ = ("before", "tracer")
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    def __enter__(self) -> None:
+        self.before, self.tracer.refusal = self.tracer.refusal, None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        refusal, self.tracer.refusal = self.tracer.refusal, self.before
+        if error is None and refusal is not None:
+            raise refusal
+        if error is not None and not isinstance(error, Refusal):
+            self.tracer.refusal = refusal if self.before is None else self.before
 
 
 class InnerPullback:
