@@ -427,6 +427,8 @@ def as_variables(
         copy = made(kind, inner, option_of(value))
         if base is not tuple:
             seen.container(value, copy, items, inner)
+        else:
+            seen.fixed(value, copy)
         return copy, Branch(kind, parts)
     for (key, plain), (x, _) in zip(items, pairs, strict=True):
         if x is not plain:
@@ -504,6 +506,7 @@ class Variables:
         self.tracer = tracer
         # An original, its copy, and by the id of what the copy began with: that, and what it stands for
         self.containers: list[tuple[Any, Any, dict[int, tuple[Any, Any]]]] = []
+        self.tuples: dict[int, tuple[Any, Any]] = {}  # id of a copy: it, and its original
         self.arrays: list[tuple[ArrayBox, ArrayBox, bool]] = []
         self.opening: set[int] = set()
         self.objects: set[int] = set()
@@ -518,6 +521,15 @@ class Variables:
         }  # behind the items stand attributes
         self.containers.append((original, copy, begun))
         join(self.tracer, original, copy)
+
+    def fixed(self, original: Any, copy: Any) -> None:
+        """Note that the function finds ``copy`` in the place of a tuple, and that the two are one to it."""
+        self.tuples[id(copy)] = copy, original
+        known = self.tracer.originals.get(id(original))
+        if known is None:
+            join(self.tracer, original, copy)
+        else:
+            self.tracer.originals[id(copy)] = copy, known[1]
 
     def item(self, held: Any, key: Any, plain: Any, traced: Any) -> None:
         """Let the function find ``traced`` in an item of a collection of a class of its own."""
@@ -584,6 +596,9 @@ class Variables:
         ):
             if count > UNHELD:
                 join(self.tracer, original, copy)
+        for copy, original in self.tuples.values():
+            if id(copy) in self.tracer.joined:
+                part(self.tracer, original, copy)
         for original, box, alone in reversed(self.arrays):
             apart(original, box, variable, alone)
         for undo in self.undo:
@@ -593,11 +608,13 @@ class Variables:
         """A result, with the originals in the place of the copies that the function saw."""
         if id(value) in memo:
             return memo[id(value)]
+        if id(value) in self.tuples:
+            return self.tuples[id(value)][1]
         for original, copy, _ in self.containers:
             if value is copy:
                 return original
         kind = type(value)
-        if not self.containers or not is_one_of(kind, (list, tuple, dict)):
+        if not (self.containers or self.tuples) or not is_one_of(kind, (list, tuple, dict)):
             return value
         memo[id(value)] = value
         held = {key: self.stood_for(x, memo) for key, x in items_of(value, kind)}
