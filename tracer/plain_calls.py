@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .active import active
 from .box import BOXES, Box
 from .kinds import is_one_of, isinstance
 from .places import user_frame
@@ -19,22 +20,33 @@ def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) 
 
     Where its caller is ``seen``, that is the traced function.
     """
+    tracer = active.tracer
+    if tracer is not None:
+        tracer.declined = None
     try:
         return as_caller(fn, args, kwargs) if seen else fn(*args, **kwargs)
     except TypeError as error:
-        show_plain_names(error, (args, kwargs))
+        show_plain_names(error, (args, kwargs), None if tracer is None else tracer.declined)
         raise
 
 
-def show_plain_names(error: TypeError, given: Any) -> None:
-    """Let a C function that complains of the type of a box complain of that of the value in it."""
+def show_plain_names(error: TypeError, given: Any, declined: type | None) -> None:
+    """Let a C function that complains of the type of a box complain of that of the value in it.
+
+    That is the box which has ``declined`` an operation with something else, or one that the function was given.
+    """
     message = error.args[0] if error.args else None
     if isinstance(message, str) and "Box" in message:
+        if declined is not None and " and '" in message:
+            message = re.sub(r"\b(Array)?Box\b", plain_name(declined), message)
         for box in boxes_in(given):
-            kind = type(box.value)
-            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
-            message = re.sub(rf"\b{type(box).__name__}\b", name, message)
+            message = re.sub(rf"\b{type(box).__name__}\b", plain_name(type(box.value)), message)
         error.args = (message, *error.args[1:])
+
+
+def plain_name(kind: type) -> str:
+    """How CPython calls a class in a message."""
+    return kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
 
 
 def boxes_in(value: Any) -> Iterator[Box]:

@@ -137,7 +137,10 @@ def tracer_and_site() -> tuple[Tracer, Site]:
 def operate_slot(box: Box, name: str, other: Any) -> Any:
     """A special method of a box, which C code calls: what the class of the number makes of it, or NotImplemented."""
     tracer, site = tracer_and_site()
-    return meaning.operators.own_slot(tracer, site, box, name, other)
+    result = meaning.operators.own_slot(tracer, site, box, name, other)
+    if result is NotImplemented:
+        tracer.declined = type(box.value)
+    return result
 
 
 def operate_index(box: Box, index: int) -> Any:

@@ -125,6 +125,9 @@ class Tracer:
         self.modules: dict[
             int, dict[str, Any]
         ] = {}  # by id of a module: what it holds for this run
+        self.declined: type | None = (
+            None  # of which class the value was that C code has last asked in vain
+        )
         self.called_back = 0  # how often C code has called methods of the user's classes
         self.classes: dict[int, Any] = {}  # id of a class that the run has made: a reference to it
         self.pending: list[Any] = []  # functions and partials that escaped while the run went on
