@@ -350,6 +350,9 @@ class Slope:
             return None
         if abs(slopes[2] - slopes[5]) > 0.1 * NEAR * self.scale:
             return None
+        wide, narrow = abs(slopes[0] - slopes[1]), abs(slopes[3] - slopes[4])
+        if narrow > max(0.5 * wide, 0.1 * NEAR * self.scale):  # a small kink: no step levels it
+            return None
         return slopes[2]
 
     def at(self, t: float) -> tuple[float, Any]:
