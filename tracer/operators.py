@@ -545,10 +545,11 @@ def as_array(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) -> ArrayBox:
     """``a += v``: the array is written to, and stays the same array."""
-    if op is operator.imatmul and np.ndim(meaning.unboxing.lower(tracer, value)) < 2:
+    asks_first = op is operator.imatmul and np.ndim(meaning.unboxing.lower(tracer, value)) < 2
+    if asks_first or not target.value.flags.writeable:
         op(
             refusing(target.value), meaning.unboxing.lower(tracer, value)
-        )  # raises what plain Python raises
+        )  # raises what plain Python raises, before anything is computed
     new: Any = None
     failed: Exception | None = None
     try:

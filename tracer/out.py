@@ -39,6 +39,9 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
         return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
+    objects = any(is_object(x) for x in (*args, *targets))
+    if not objects and any(map(is_read_only, targets)):
+        plainly(fn, *refusable(args, kwargs, targets, mask))  # raises before anything is computed
     failed = None
     try:
         if mask is not True:  # elsewhere the array keeps what it held
@@ -50,7 +53,7 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     except (TypeError, ValueError) as error:
         failed = error
     if failed is not None:
-        if not any(is_object(x) for x in (*args, *targets)):
+        if not objects:
             plainly(fn, *refusable(args, kwargs, targets, mask))  # raises what plain Python raises
         raise failed
     for target, result in zip(
@@ -78,6 +81,11 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
                 write_all(target, made, site)
     return out if len(targets) > 1 else targets[0]
+
+
+def is_read_only(target: Any) -> bool:
+    plain = plain_of(target)
+    return isinstance(plain, np.ndarray) and not plain.flags.writeable
 
 
 def fits(fn: Any, result: Any, out: np.ndarray) -> bool:
