@@ -151,12 +151,14 @@ def solve_triangular(
     return x, pullback
 
 
-def factor_cotangent(c: Any, lower: Any, da: Any) -> Any:
-    """The cotangent of the Cholesky factor ``c``, from that of the matrix."""
-    both = da + h(da)
+def factor_cotangent(c: Any, lower: Any, x: Any, db: Any) -> Any:
+    """The cotangent of the Cholesky factor ``c``, from that of the matrix, ``-db @ x.T``, of which no product is made."""
+    x, db = columns(x), columns(db)
     if lower:
-        return np.tril(both @ conj(np.tril(c)))
-    return np.triu(conj(np.triu(c)) @ both)
+        low = conj(np.tril(c))
+        return np.tril(-(db @ (t(x) @ low) + conj(x) @ (h(db) @ low)))
+    up = conj(np.triu(c))
+    return np.triu(-((up @ db) @ t(x) + (up @ conj(x)) @ h(db)))
 
 
 @rrule(linalg.cho_solve)
@@ -167,7 +169,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 
     def pullback(dx):
         db = conj(linalg.cho_solve((c, lower), conj(dx)))
-        dc = factor_cotangent(array(c), lower, system_cotangent(0, x, db))
+        dc = factor_cotangent(array(c), lower, x, db)
         return (unbroadcast(dc, c), None), unbroadcast(db, b)
 
     return x, pullback
@@ -196,9 +198,13 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
             db = conj(linalg.lu_solve((lu, piv), conj(dx), 0))
         else:
             db = linalg.lu_solve((lu, piv), dx, 1 - op)
-        d = system_cotangent(op, x, db)[pivoted(piv, np.shape(lu)[0])]
+        # The cotangent of the matrix is -left @ right, two factors as narrow as the right-hand side.
+        left, right = (columns(db), columns(x)) if op == 0 else (columns(x), columns(db))
+        if op == 2:
+            left, right = conj(left), conj(right)
+        left, right = left[pivoted(piv, np.shape(lu)[0])], t(right)
         low = np.tril(lu, -1) + np.eye(np.shape(lu)[0])
-        dlu = np.tril(d @ t(np.triu(lu)), -1) + np.triu(t(low) @ d)
+        dlu = -(np.tril(left @ (right @ t(np.triu(lu))), -1) + np.triu((t(low) @ left) @ right))
         return (unbroadcast(dlu, lu), None), unbroadcast(db, b)
 
     return x, pullback
@@ -419,7 +425,8 @@ def cholesky_cotangent(low: Any, d: Any) -> Any:
     n = np.shape(low)[-1]
     half = np.tril(np.ones((n, n))) - 0.5 * np.eye(n)
     middle = h(low) @ conj(d) * half
-    s = h(np.linalg.solve(h(low), h(np.linalg.solve(h(low), middle))))
+    inner = linalg.solve_triangular(low, middle, 2, True)
+    s = h(linalg.solve_triangular(low, h(inner), 2, True))
     return conj(0.5 * (s + h(s)))
 
 
@@ -471,16 +478,16 @@ def lu_cotangent(low: Any, up: Any, dlow: Any, dup: Any) -> Any:
     du1 = None if dup is None else np.triu(dup[..., :, :k])
     right = bottom = None
     if n > k and dup is not None:
-        right = np.linalg.solve(t(l1), dup[..., :, k:])
+        right = linalg.solve_triangular(l1, dup[..., :, k:], 1, True, True)
         dl1 = plus(dl1, -np.tril(right @ t(up[..., :, k:]), -1))
     if m > k and dlow is not None:
-        bottom = t(np.linalg.solve(u1, t(dlow[..., k:, :])))
+        bottom = t(linalg.solve_triangular(u1, t(dlow[..., k:, :])))
         du1 = plus(du1, -np.triu(t(low[..., k:, :]) @ bottom))
     inner = plus(
         None if dl1 is None else np.tril(t(l1) @ dl1, -1),
         None if du1 is None else np.triu(du1 @ t(u1)),
     )
-    d = np.linalg.solve(t(l1), t(np.linalg.solve(u1, t(inner))))
+    d = linalg.solve_triangular(l1, t(linalg.solve_triangular(u1, t(inner))), 1, True, True)
     d = fitted(d, n, -1) if right is None else np.concatenate((d, right), axis=-1)
     return fitted(d, m, -2) if bottom is None else np.concatenate((d, bottom), axis=-2)
 

@@ -322,11 +322,7 @@ class Stage:
     def settle(self, value: Any) -> None:
         """Note what the rule looked at, and let the op's value stand for the rule's own computation of it."""
         guards = {g.args[0] for g in self.tape.ops if g.kind == "guard"}
-        self.drawn = {
-            i
-            for i, x in enumerate(self.inputs)
-            if x in guards and isinstance(x.value, (int, np.integer))
-        }
+        self.drawn = {i for i, x in enumerate(self.inputs) if x in guards and is_count(x.value)}
         self.decided = not guards <= {self.inputs[i] for i in self.drawn}
         replace_value(self.tape, value, self.z)
 
@@ -345,9 +341,25 @@ class Stage:
 
 
 def pinned(leaves: list[Any], statics: Iterable[int]) -> tuple[Any, ...]:
-    """The values of the leaves at these places that an expansion holds for; of an array its type says enough."""
+    """The values of the leaves at these places that an expansion holds for; of other arrays the type says enough."""
     found = [(i, plain(leaves[i])) for i in sorted(statics)]
-    return tuple([(i, None if isinstance(x, np.ndarray) else x) for i, x in found])
+    return tuple([(i, None if is_large(x) else counted(x)) for i, x in found])
+
+
+def is_large(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not is_count(value)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is one integer or one truth, as a number or as an array without axes."""
+    if isinstance(value, np.ndarray):
+        return not value.ndim and value.dtype.kind in "biu"
+    return isinstance(value, (int, np.integer, np.bool_))
+
+
+def counted(value: Any) -> Any:
+    """Such a value as a guard or a key may hold it: no array, which somebody may write to."""
+    return value.item() if isinstance(value, (np.ndarray, np.bool_)) else value
 
 
 def shaping(tape: Tape, leaves: list[Op]) -> set[int]:

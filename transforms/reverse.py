@@ -40,7 +40,16 @@ from ..tracer.tape import (
 )
 from . import asking
 from .columns import Column, add_columns
-from .expand import Expansion, direct_pull, expansion_of, is_asked, is_own, is_whole, rounds
+from .expand import (
+    Expansion,
+    counted,
+    direct_pull,
+    expansion_of,
+    is_asked,
+    is_own,
+    is_whole,
+    rounds,
+)
 from .gather import column_of
 
 
@@ -305,7 +314,7 @@ def looked_at_by(expansion: Any, leaves: list[Any]) -> list[Op]:
 
 def decisions(looked: Iterable[Op], tape: Tape) -> list[Op]:
     """Guards that what a sweep has looked at is what it was."""
-    return [Guard(operator.eq, (op,), op.value, op.site, tape) for op in looked]
+    return [Guard(operator.eq, (op,), counted(op.value), op.site, tape) for op in looked]
 
 
 class Recipe(NamedTuple):
