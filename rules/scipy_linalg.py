@@ -152,7 +152,7 @@ def solve_triangular(
 
 
 def factor_cotangent(c: Any, lower: Any, x: Any, db: Any) -> Any:
-    """The cotangent of the Cholesky factor ``c``, from that of the matrix, ``-db @ x.T``, of which no product is made."""
+    """The cotangent of the Cholesky factor ``c``, from that of the matrix, ``-db @ x.T``, which is never made."""
     x, db = columns(x), columns(db)
     if lower:
         low = conj(np.tril(c))
