@@ -252,7 +252,7 @@ class _Surroundings:
     def show_at_user(self, shown: warnings.WarningMessage) -> None:
         if shown.filename.startswith(OURS):
             frame = sys._getframe(1)
-            while frame.f_back is not None and not calls.rewrite.is_twin(frame.f_code):
+            while frame.f_back is not None and not is_user_code(frame.f_code):
                 frame = frame.f_back
             shown.filename, shown.lineno = frame.f_code.co_filename, frame.f_lineno or 0
         tracer = active.tracer
@@ -263,6 +263,11 @@ class _Surroundings:
 
 
 surroundings = _Surroundings()
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether it is instrumented code of the user's, and not of a rule."""
+    return calls.rewrite.is_twin(code) and not code.co_filename.startswith(OURS)
 
 
 def must_be_whole(tape: Tape) -> None:

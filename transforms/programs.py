@@ -1155,7 +1155,7 @@ def may_end(op: Op) -> bool:
     return may_warn(op) or not is_steady(op) or (type(op.value) is float and op.fn not in SAFE)
 
 
-# These move numbers about, and never warn.
+# These move numbers about, and warn only of a cast.
 MOVES = frozenset(
     (operator.getitem, element, setitem, scatter, np.reshape, np.transpose, np.zeros, np.positive)
     + (np.copy, np.full, np.swapaxes, np.expand_dims, np.squeeze, np.ravel, np.broadcast_to, expand)
@@ -1167,10 +1167,32 @@ def may_warn(op: Op) -> bool:
     """Whether NumPy might warn about an operation, or it changes whether it does."""
     if op.fn in CHANGES if hashable(op.fn) else False:
         return True
-    if op.kind != "call" or op.fn is silent or (hashable(op.fn) and op.fn in MOVES):
+    if op.kind != "call" or op.fn is silent:
         return False
+    if hashable(op.fn) and op.fn in MOVES:
+        return casts(op)
     values = op.value if isinstance(op.value, tuple) else (op.value,)
     return any(isinstance(x, (np.ndarray, np.generic)) for x in values)
+
+
+def casts(op: Op) -> bool:
+    """Whether numbers are moved to where not all of them have room."""
+    if "dtype" in op.kwargs:
+        return op.fn is not np.zeros
+    moved = op.args[2:3] if op.fn is setitem else op.args[1:2] if op.fn is np.full else ()
+    return any(not has_room(getattr(op.value, "dtype", None), x) for x in moved)
+
+
+def has_room(dtype: Any, value: Any) -> bool:
+    """Whether all values of a variable's type, or this constant, are numbers of a dtype."""
+    if dtype is None or isinstance(value, Op):
+        return dtype is not None and np.can_cast(np.asarray(value.value).dtype, dtype, "safe")
+    try:
+        with np.errstate(all="raise"):
+            np.asarray(value).astype(dtype)
+    except (FloatingPointError, TypeError, ValueError):
+        return False
+    return True
 
 
 def is_plain_effect(op: Op) -> bool:
