@@ -113,6 +113,8 @@ def lower(
     elif is_one_of(kind, WRAPPERS):
         for held in gc.get_referents(value):
             lower(tracer, held, memo, final)
+    elif kind is functools.partial and id(value) in tracer.outside:
+        pass  # it holds what it held before the run
     elif kind is functools.partial:
         lower_partial(tracer, value, memo, final)
     elif kind is Template:
