@@ -20,7 +20,7 @@ from .border import remember
 from .box import Box
 from .boxing import enter
 from .closed import is_hidden, reached
-from .detours import Detour, detours
+from .detours import Detour, detours, template_of
 from .errors import TraceError
 from .foreign import is_plain_value, unknown
 from .kinds import is_one_of, isinstance
@@ -29,7 +29,9 @@ from .places import blame
 from .protocols import draw
 from .record import born, has_box, raised
 from .session import Tracer
+from .slots import plain_of
 from .tape import Input, Op, Site
+from .text import PRIVATE
 from .unboxing import lower
 
 
@@ -62,13 +64,16 @@ def call_cached(
     args, kwargs = tuple(map(counted, args)), {k: counted(x) for k, x in kwargs.items()}
     boxed = has_box(args) or has_box(kwargs) or found(tracer, args, kwargs) is not None
     inside = type(body) is types.FunctionType and rewrite.is_twin(body.__code__)
-    if inside and not boxed:
-        return fn(*args, **kwargs)
-    key = fn, tuple(map(cache_key, args)), tuple((k, cache_key(v)) for k, v in kwargs.items())
-    if inside or type(body) is not types.FunctionType:  # the cache of this run will do
-        if key not in tracer.calls:
-            tracer.calls[key] = meaning.calls.call(tracer, site, body, args, kwargs)
-        return tracer.calls[key]
+    key = cache_key((*args, *kwargs.items()), fn.cache_parameters()["typed"])
+    known = tracer.calls.setdefault(fn, {})
+    if inside:
+        return call_inner(tracer, site, fn, body, args, kwargs, key, boxed)
+    if type(body) is not types.FunctionType:
+        if is_one_of(type(body), IN_C):
+            fn(*map(plain_of, args), **{k: plain_of(x) for k, x in kwargs.items()})
+        if key not in known:  # the cache of this run will do
+            keep(tracer, fn, key, meaning.calls.call(tracer, site, body, args, kwargs))
+        return known[key]
     start = len(tracer.tape.ops)
     visit = Visit(tracer, args, kwargs)
     plain = [lower(tracer, x) for x in args]
@@ -77,14 +82,12 @@ def call_cached(
     name = body.__name__
     if visit.ran:
         problem(tracer, site, f"{name} was not in its lru_cache")
-        tracer.calls[key] = visit.value
-        return visit.value
-    if key in tracer.calls:
-        return tracer.calls[key]
+        return keep(tracer, fn, key, visit.value)
+    if key in known:
+        return known[key]
     if boxed or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs)):
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
-        result = tracer.calls[key] = again(tracer, site, body, visit, value)
-        return result
+        return keep(tracer, fn, key, again(tracer, site, body, visit, value))
     if not is_plain_value(value):
         problem(tracer, site, f"the lru_cache of {name} holds a {type(value).__name__}")
         return enter(tracer, value, name)
@@ -92,6 +95,69 @@ def call_cached(
     if tracer.reads is not None:
         unknown(tracer, site, fn, tuple(plain), options, value, start)
     return result
+
+
+IN_C = frozenset((types.BuiltinFunctionType, np.ufunc))
+
+
+def keep(tracer: Tracer, fn: Any, key: Any, value: Any) -> Any:
+    """Note what a call of a cache has given in this run."""
+    tracer.cached += 1
+    tracer.calls[fn][key] = value
+    return value
+
+
+def call_inner(
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    body: Any,
+    args: Any,
+    kwargs: Any,
+    key: Any,
+    boxed: bool,
+) -> Any:
+    """The same for a function that was made inside, whose cache lives with it: it says what is there, and for how long.
+
+    What the run has made goes there as it is, and loses its boxes with the run's other things.
+    """
+    known, own = tracer.calls[fn], body.__code__
+    made: list[Any] = []
+
+    def run(*_: Any, **__: Any) -> Any:
+        body.__code__ = own
+        made.append(body(*args, **kwargs))
+        return bare(tracer, made[0])
+
+    detour = template_of(len(own.co_freevars), False)
+    consts = tuple([run if x == "run" else x for x in detour.co_consts])
+    body.__code__ = detour.replace(co_consts=consts)
+    try:
+        value = fn(
+            *[bare(tracer, x) for x in args], **{k: bare(tracer, x) for k, x in kwargs.items()}
+        )
+    finally:
+        body.__code__ = own
+    if boxed:
+        problem(tracer, site, f"the lru_cache of {body.__name__} is asked for a traced value")
+    if made:
+        return keep(tracer, fn, key, made[0])
+    if key in known:
+        return known[key]
+    if not boxed:
+        return value
+    visit = Visit(tracer, args, kwargs)
+    return keep(tracer, fn, key, again(tracer, site, body, visit, value))
+
+
+def bare(tracer: Tracer, value: Any) -> Any:
+    """A value without its box, also in a tuple; all else as it is."""
+    kind = type(value)
+    if is_one_of(kind, PRIVATE):
+        return lower(tracer, value)
+    if kind is tuple and has_box(value):
+        return tuple([bare(tracer, x) for x in value])
+    return value
 
 
 def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: Any) -> Any:
@@ -165,10 +231,13 @@ def is_whole(op: Op) -> bool:
     return isinstance(op.value, (int, np.integer))
 
 
-def cache_key(value: Any) -> Any:
+def cache_key(value: Any, typed: bool = False) -> Any:
+    """What stands for arguments, or for one of them: two of one key have one value, and one derivative."""
     if type(value) is Box:
         return draw(value, lambda x: x) if is_whole(value.op) else value.op
-    return tuple(map(cache_key, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return tuple([cache_key(x, typed) for x in value])
+    return (type(value), value) if typed else value
 
 
 def problem(tracer: Tracer, site: Site, why: str) -> None:
