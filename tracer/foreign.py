@@ -212,12 +212,12 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         if args[place] is None and fn in (filter, itertools.filterfalse):
             args = (stand_ins.truth_of(site), *args[1:])
         args = (*args[:place], call_back(tracer, site, args[place]), *args[place + 1 :])
-    for name in ("key", "func", "predicate"):
-        if name in kwargs:
-            kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
     if len(args) == 1 and known and fn in (min, max) and comes_one_by_one(args[0]):
         if kwargs.keys() <= {"key", "default"}:
             return extreme(tracer, site, fn, args[0], **kwargs)
+    for name in ("key", "func", "predicate"):
+        if name in kwargs:
+            kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
     if args and known and fn in (min, max):
         items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):

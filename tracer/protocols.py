@@ -11,6 +11,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 from __future__ import annotations
 
 import cmath
+import itertools
 import math
 import operator
 import sys
@@ -473,6 +474,8 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
+    if is_one_of(type(value), COMPARING):
+        return stand_ins.Comparing(tracer, site, value)
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if tracer.reads is not None:
@@ -505,9 +508,20 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):
         return stand_ins.iterable(tracer, site, value)
+    if is_one_of(type(value), COMPARING):
+        return stand_ins.Comparing(tracer, site, value)
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
+
+
+def grouper() -> Any:
+    _, group = next(itertools.groupby((1,)))
+    return group
+
+
+# Iterators in C that compare keys with one another, or what they are given with a sentinel.
+COMPARING = frozenset(map(type, (itertools.groupby(()), grouper(), iter(int, 0))))
 
 
 def is_counted(value: Any) -> bool:
@@ -523,6 +537,9 @@ def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     if id(iterator) in tracer.flats:
         return next(iterate(iterator))
     found = python_special(iterator, "__next__")
+    if is_one_of(type(iterator), COMPARING):
+        iterator = stand_ins.Comparing(tracer, site, iterator)
+        return next(iterator)
     if found is MISSING:
         return marks.read(tracer, site, next, iterator, next(plain_of(iterator)))
     return invoke(tracer, site, found, iterator)
