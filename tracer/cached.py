@@ -23,7 +23,7 @@ from .closed import is_hidden, reached
 from .detours import Detour, detours, template_of
 from .errors import TraceError
 from .foreign import is_plain_value, unknown
-from .kinds import is_one_of, isinstance
+from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
 from .marks import found
 from .places import blame
 from .protocols import draw
@@ -78,13 +78,13 @@ def call_cached(
     visit = Visit(tracer, args, kwargs)
     plain = [lower(tracer, x) for x in args]
     options = {k: lower(tracer, x) for k, x in kwargs.items()}
-    value = ask(tracer, site, fn, visit, plain, options)
+    value = ask(tracer, site, fn, visit, key, plain, options)
     name = body.__name__
     if visit.ran:
         problem(tracer, site, f"{name} was not in its lru_cache")
-        return keep(tracer, fn, key, visit.value)
-    if key in known:
-        return known[key]
+        return keep(tracer, fn, key, visit.value, value)
+    if (given := found_again(known, key, value)) is not MISSING:
+        return given
     if boxed or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs)):
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
         return keep(tracer, fn, key, again(tracer, site, body, visit, value))
@@ -100,11 +100,33 @@ def call_cached(
 IN_C = frozenset((types.BuiltinFunctionType, np.ufunc))
 
 
-def keep(tracer: Tracer, fn: Any, key: Any, value: Any) -> Any:
-    """Note what a call of a cache has given in this run."""
+def keep(tracer: Tracer, fn: Any, key: Any, result: Any, value: Any = None) -> Any:
+    """Note what a call of a cache has given in this run, and the ``value`` that the cache has for it."""
     tracer.cached += 1
-    tracer.calls[fn][key] = value
-    return value
+    known = tracer.calls[fn]
+    known[key] = result
+    if value is not None and has_one(key):
+        known[id(value)] = (value, result)
+    return result
+
+
+def found_again(known: dict[Any, Any], key: Any, value: Any) -> Any:
+    """What the run knows by a value that the cache had, or MISSING; another key may have been equal to this one."""
+    if key in known:
+        return known[key]
+    same = known.get(id(value)) if has_one(key) else None
+    return MISSING if same is None else same[1]
+
+
+def asked(site: Site, fn: Any, key: Any, args: Any, kwargs: Any) -> Any:
+    """What a cache gives; where it asks for hashes of the user's, these are followed."""
+    if has_one(key):
+        return meaning.escape.watched(fn, tuple(args), kwargs, site)
+    return fn(*args, **kwargs)
+
+
+def has_one(key: Any) -> bool:
+    return any(map(has_one, key)) if type(key) is tuple else type(key) is One
 
 
 def call_inner(
@@ -133,17 +155,21 @@ def call_inner(
     consts = tuple([run if x == "run" else x for x in detour.co_consts])
     body.__code__ = detour.replace(co_consts=consts)
     try:
-        value = fn(
-            *[bare(tracer, x) for x in args], **{k: bare(tracer, x) for k, x in kwargs.items()}
+        value = asked(
+            site,
+            fn,
+            key,
+            [bare(tracer, x) for x in args],
+            {k: bare(tracer, x) for k, x in kwargs.items()},
         )
     finally:
         body.__code__ = own
     if boxed:
         problem(tracer, site, f"the lru_cache of {body.__name__} is asked for a traced value")
     if made:
-        return keep(tracer, fn, key, made[0])
-    if key in known:
-        return known[key]
+        return keep(tracer, fn, key, made[0], value)
+    if (given := found_again(known, key, value)) is not MISSING:
+        return given
     if not boxed:
         return value
     visit = Visit(tracer, args, kwargs)
@@ -160,7 +186,7 @@ def bare(tracer: Tracer, value: Any) -> Any:
     return value
 
 
-def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: Any) -> Any:
+def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, key: Any, args: Any, kwargs: Any) -> Any:
     """What the cache gives; a run that is repeated from its start takes what it gave before."""
     if tracer.drawn and tracer.drawn[0][0] is fn:
         return tracer.drawn.pop(0)[1]
@@ -170,7 +196,7 @@ def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: An
     visits.append(visit)
     try:
         detours.take([Detour(body)], taken)
-        return fn(*args, **kwargs)
+        return asked(site, fn, key, args, kwargs)
     except Exception as error:
         raised(tracer, site, error)
         raise
@@ -237,6 +263,8 @@ def cache_key(value: Any, typed: bool = False) -> Any:
         return draw(value, lambda x: x) if is_whole(value.op) else value.op
     if isinstance(value, tuple):
         return tuple([cache_key(x, typed) for x in value])
+    if not are_quiet((value,)):  # whose hash the cache alone asks for
+        return One(value)
     return (type(value), value) if typed else value
 
 

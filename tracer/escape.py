@@ -22,6 +22,7 @@ import inspect
 import itertools
 import operator
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -87,7 +88,14 @@ BY_REFERENCE: frozenset[type] = frozenset(  # slices, and iterators, which are n
     + [x for x in vars(itertools).values() if isinstance(x, type)]
 )
 KNOWN = frozenset((tuple, list, set, frozenset, dict))
-BY_REFERENCE |= {functools.partial, types.SimpleNamespace, types.MappingProxyType, types.MethodType, types.GenericAlias}
+BY_REFERENCE |= {
+    functools.partial,
+    types.SimpleNamespace,
+    types.MappingProxyType,
+    types.MethodType,
+    types.GenericAlias,
+    weakref.ReferenceType,
+}
 FILLED = (tuple, list, dict, set, frozenset, deque, BaseException)  # and what derives from them
 VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
 OPENED = KNOWN | BY_REFERENCE | VIEWS | {np.ndarray, deque}
@@ -295,6 +303,8 @@ def classes_in(values: Iterable[Any], depth: int) -> list[type]:
         ):
             tuples = [y for y in gc.get_referents(x) if type(y) is tuple]
             behind = gc.get_referents(x, *tuples)  # for a tuple may not be filled yet
+            if kind is weakref.ReferenceType:
+                behind = [x()]
             found += classes_in(
                 [y for y in behind if type(y) is not tuple and not issubclass(type(y), type)],
                 depth - 1,

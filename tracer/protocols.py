@@ -11,6 +11,7 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 from __future__ import annotations
 
 import cmath
+import gc
 import itertools
 import math
 import operator
@@ -474,7 +475,7 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
-    if is_one_of(type(value), COMPARING):
+    if compares(value):
         return stand_ins.Comparing(tracer, site, value)
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
@@ -508,7 +509,7 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):
         return stand_ins.iterable(tracer, site, value)
-    if is_one_of(type(value), COMPARING):
+    if compares(value):
         return stand_ins.Comparing(tracer, site, value)
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
@@ -520,8 +521,16 @@ def grouper() -> Any:
     return group
 
 
-# Iterators in C that compare keys with one another, or what they are given with a sentinel.
-COMPARING = frozenset(map(type, (itertools.groupby(()), grouper(), iter(int, 0))))
+GROUPS = frozenset((itertools.groupby, type(grouper())))
+CALLING = type(iter(int, 0))
+
+
+def compares(value: Any) -> bool:
+    """Whether a value is an iterator in C that compares: keys with one another, or what it is given with a sentinel."""
+    kind = type(value)
+    if kind is CALLING:  # as that of `re.finditer` is as well, which compares matches
+        return any(type(x) is stand_ins.Callback for x in gc.get_referents(value))
+    return is_one_of(kind, GROUPS)
 
 
 def is_counted(value: Any) -> bool:
@@ -537,7 +546,7 @@ def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     if id(iterator) in tracer.flats:
         return next(iterate(iterator))
     found = python_special(iterator, "__next__")
-    if is_one_of(type(iterator), COMPARING):
+    if compares(iterator):
         iterator = stand_ins.Comparing(tracer, site, iterator)
         return next(iterator)
     if found is MISSING:
