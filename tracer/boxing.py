@@ -298,6 +298,9 @@ def admit(
         return found
     if role == "outside" and isinstance(value, shown.SHOWING):
         shown.enters(tracer, value)
+    if role == "outside" and isinstance(value, BaseException):
+        tracer.outside[id(value)] = value
+        return value, FIXED
     if (
         is_one_of(kind, ATOMS)
         or isinstance(value, (type, BaseException, np.generic))

@@ -20,16 +20,18 @@ from .border import remember
 from .box import Box
 from .boxing import enter
 from .closed import is_hidden, reached
-from .detours import Detour, detours
+from .detours import Detour, detours, template_of
 from .errors import TraceError
 from .foreign import is_plain_value, unknown
-from .kinds import is_one_of, isinstance
+from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
 from .marks import found
 from .places import blame
 from .protocols import draw
 from .record import born, has_box, raised
 from .session import Tracer
+from .slots import plain_of
 from .tape import Input, Op, Site
+from .text import PRIVATE
 from .unboxing import lower
 
 
@@ -62,29 +64,30 @@ def call_cached(
     args, kwargs = tuple(map(counted, args)), {k: counted(x) for k, x in kwargs.items()}
     boxed = has_box(args) or has_box(kwargs) or found(tracer, args, kwargs) is not None
     inside = type(body) is types.FunctionType and rewrite.is_twin(body.__code__)
-    if inside and not boxed:
-        return fn(*args, **kwargs)
-    key = fn, tuple(map(cache_key, args)), tuple((k, cache_key(v)) for k, v in kwargs.items())
-    if inside or type(body) is not types.FunctionType:  # the cache of this run will do
-        if key not in tracer.calls:
-            tracer.calls[key] = meaning.calls.call(tracer, site, body, args, kwargs)
-        return tracer.calls[key]
+    key = cache_key((*args, *kwargs.items()), fn.cache_parameters()["typed"])
+    known = tracer.calls.setdefault(fn, {})
+    if inside:
+        return call_inner(tracer, site, fn, body, args, kwargs, key, boxed)
+    if type(body) is not types.FunctionType:
+        if is_one_of(type(body), IN_C):
+            fn(*map(plain_of, args), **{k: plain_of(x) for k, x in kwargs.items()})
+        if key not in known:  # the cache of this run will do
+            keep(tracer, fn, key, meaning.calls.call(tracer, site, body, args, kwargs))
+        return known[key]
     start = len(tracer.tape.ops)
     visit = Visit(tracer, args, kwargs)
     plain = [lower(tracer, x) for x in args]
     options = {k: lower(tracer, x) for k, x in kwargs.items()}
-    value = ask(tracer, site, fn, visit, plain, options)
+    value = ask(tracer, site, fn, visit, key, plain, options)
     name = body.__name__
     if visit.ran:
         problem(tracer, site, f"{name} was not in its lru_cache")
-        tracer.calls[key] = visit.value
-        return visit.value
-    if key in tracer.calls:
-        return tracer.calls[key]
+        return keep(tracer, fn, key, visit.value, value)
+    if (given := found_again(known, key, value)) is not MISSING:
+        return given
     if boxed or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs)):
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
-        result = tracer.calls[key] = again(tracer, site, body, visit, value)
-        return result
+        return keep(tracer, fn, key, again(tracer, site, body, visit, value))
     if not is_plain_value(value):
         problem(tracer, site, f"the lru_cache of {name} holds a {type(value).__name__}")
         return enter(tracer, value, name)
@@ -94,7 +97,96 @@ def call_cached(
     return result
 
 
-def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: Any) -> Any:
+IN_C = frozenset((types.BuiltinFunctionType, np.ufunc))
+
+
+def keep(tracer: Tracer, fn: Any, key: Any, result: Any, value: Any = None) -> Any:
+    """Note what a call of a cache has given in this run, and the ``value`` that the cache has for it."""
+    tracer.cached += 1
+    known = tracer.calls[fn]
+    known[key] = result
+    if value is not None and has_one(key):
+        known[id(value)] = (value, result)
+    return result
+
+
+def found_again(known: dict[Any, Any], key: Any, value: Any) -> Any:
+    """What the run knows by a value that the cache had, or MISSING; another key may have been equal to this one."""
+    if key in known:
+        return known[key]
+    same = known.get(id(value)) if has_one(key) else None
+    return MISSING if same is None else same[1]
+
+
+def asked(site: Site, fn: Any, key: Any, args: Any, kwargs: Any) -> Any:
+    """What a cache gives; where it asks for hashes of the user's, these are followed."""
+    if has_one(key):
+        return meaning.escape.watched(fn, tuple(args), kwargs, site)
+    return fn(*args, **kwargs)
+
+
+def has_one(key: Any) -> bool:
+    return any(map(has_one, key)) if type(key) is tuple else type(key) is One
+
+
+def call_inner(
+    tracer: Tracer,
+    site: Site,
+    fn: Any,
+    body: Any,
+    args: Any,
+    kwargs: Any,
+    key: Any,
+    boxed: bool,
+) -> Any:
+    """The same for a function that was made inside, whose cache lives with it: it says what is there, and for how long.
+
+    What the run has made goes there as it is, and loses its boxes with the run's other things.
+    """
+    known, own = tracer.calls[fn], body.__code__
+    made: list[Any] = []
+
+    def run(*_: Any, **__: Any) -> Any:
+        body.__code__ = own
+        made.append(body(*args, **kwargs))
+        return bare(tracer, made[0])
+
+    detour = template_of(len(own.co_freevars), False)
+    consts = tuple([run if x == "run" else x for x in detour.co_consts])
+    body.__code__ = detour.replace(co_consts=consts)
+    try:
+        value = asked(
+            site,
+            fn,
+            key,
+            [bare(tracer, x) for x in args],
+            {k: bare(tracer, x) for k, x in kwargs.items()},
+        )
+    finally:
+        body.__code__ = own
+    if boxed:
+        problem(tracer, site, f"the lru_cache of {body.__name__} is asked for a traced value")
+    if made:
+        return keep(tracer, fn, key, made[0], value)
+    if (given := found_again(known, key, value)) is not MISSING:
+        return given
+    if not boxed:
+        return value
+    visit = Visit(tracer, args, kwargs)
+    return keep(tracer, fn, key, again(tracer, site, body, visit, value))
+
+
+def bare(tracer: Tracer, value: Any) -> Any:
+    """A value without its box, also in a tuple; all else as it is."""
+    kind = type(value)
+    if is_one_of(kind, PRIVATE):
+        return lower(tracer, value)
+    if kind is tuple and has_box(value):
+        return tuple([bare(tracer, x) for x in value])
+    return value
+
+
+def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, key: Any, args: Any, kwargs: Any) -> Any:
     """What the cache gives; a run that is repeated from its start takes what it gave before."""
     if tracer.drawn and tracer.drawn[0][0] is fn:
         return tracer.drawn.pop(0)[1]
@@ -104,7 +196,7 @@ def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, args: Any, kwargs: An
     visits.append(visit)
     try:
         detours.take([Detour(body)], taken)
-        return fn(*args, **kwargs)
+        return asked(site, fn, key, args, kwargs)
     except Exception as error:
         raised(tracer, site, error)
         raise
@@ -165,10 +257,15 @@ def is_whole(op: Op) -> bool:
     return isinstance(op.value, (int, np.integer))
 
 
-def cache_key(value: Any) -> Any:
+def cache_key(value: Any, typed: bool = False) -> Any:
+    """What stands for arguments, or for one of them: two of one key have one value, and one derivative."""
     if type(value) is Box:
         return draw(value, lambda x: x) if is_whole(value.op) else value.op
-    return tuple(map(cache_key, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return tuple([cache_key(x, typed) for x in value])
+    if not are_quiet((value,)):  # whose hash the cache alone asks for
+        return One(value)
+    return (type(value), value) if typed else value
 
 
 def problem(tracer: Tracer, site: Site, why: str) -> None:

@@ -56,14 +56,14 @@ from .escape import classes_in
 from .foreign import is_structural, opaque, structural, unknown
 from .handlers import handlers
 from .intrinsic import Intrinsic, intrinsics
-from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
+from .kinds import are_quiet, attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
 from .marks import found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
 from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
 from .plain_calls import as_caller, plainly
-from .protocols import get_item, hashable, is_numeric
+from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, raised, record, see_inside
 from .session import Tracer
@@ -510,6 +510,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         return as_caller(fn, args, kwargs)
     if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
         args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
+        if root_of(fn) == "enum" and args and isinstance(args[0], type):
+            if static(args[0], "_missing_") in OWN_MISSING:  # which asks of what type a value is
+                args = (args[0], *map(plain_key, args[1:]))
         if tracer.reads is None:
             return as_caller(fn, args, kwargs)
         return note_untraced(tracer, site, fn, args, kwargs)
@@ -518,6 +521,9 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
 
+
+# What Enums themselves do with a value that no member has.
+OWN_MISSING = tuple(vars(cls)["_missing_"] for cls in (enum.Enum, enum.Flag))
 
 # What looks at nothing, of the packages whose other functions look at more than their arguments, or change something.
 BLIND = frozenset(("cast", "overload", "assert_never", "assert_type", "final"))
@@ -541,6 +547,7 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if missing is not vars(enum.Enum)["_missing_"]:
             reads.problem(f"{args[0].__name__}._missing_ is the user's", site)
         reads.note(reads.constant(args[0]), "static", "_missing_", missing)
+        note_member_by_value(reads, args)
     elif root in ("importlib", "warnings", "_py_warnings", "typing", "annotationlib"):
         if fn.__qualname__ not in BLIND:
             reads.problem(f"{root}.{fn.__qualname__} is called", site)
@@ -549,6 +556,14 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         place = reads.places[id(result)] = reads.constant(result)  # a member stands for itself
         place.check = "is"
     return result
+
+
+def note_member_by_value(reads: Reads, args: Any) -> None:
+    """Note which member an Enum has for a value: its table may be written to."""
+    table = static(args[0], "_value2member_map_")
+    if len(args) == 2 and type(table) is dict and are_quiet(args[1:]) and args[1] in table:
+        place = reads.note(reads.constant(args[0]), "static", "_value2member_map_", table)
+        reads.note(place, "item", args[1], table[args[1]]).check = "is"
 
 
 def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:

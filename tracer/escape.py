@@ -22,6 +22,7 @@ import inspect
 import itertools
 import operator
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
@@ -83,9 +84,19 @@ ITERATED: tuple[Any, ...] = ((), [], {}, {}.values(), {}.items(), set(), deque()
 BY_REFERENCE: frozenset[type] = frozenset(  # slices, and iterators, which are not to be moved on
     [slice, map, filter, zip, enumerate, reversed]
     + [type(iter(x)) for x in ITERATED]
+    + [type(iter(int, 0))]
     + [x for x in vars(itertools).values() if isinstance(x, type)]
 )
 KNOWN = frozenset((tuple, list, set, frozenset, dict))
+BY_REFERENCE |= {
+    functools.partial,
+    types.SimpleNamespace,
+    types.MappingProxyType,
+    types.MethodType,
+    types.GenericAlias,
+    weakref.ReferenceType,
+}
+FILLED = (tuple, list, dict, set, frozenset, deque, BaseException)  # and what derives from them
 VIEWS = frozenset((type({}.keys()), type({}.values()), type({}.items())))
 OPENED = KNOWN | BY_REFERENCE | VIEWS | {np.ndarray, deque}
 CLOSED = HARMLESS - OPENED
@@ -284,12 +295,20 @@ def classes_in(values: Iterable[Any], depth: int) -> list[type]:
             is_one_of(kind, opened) or is_one_of(kind, HARMLESS) or issubclass(kind, np.generic)
         )
     ]
-    for x in values if opened else ():
+    derived = depth > 0 and any(issubclass(kind, FILLED) for kind in found)
+    for x in values if opened or derived else ():
         kind = type(x)
-        if is_one_of(kind, BY_REFERENCE):
+        if is_one_of(kind, BY_REFERENCE) or (
+            derived and not is_one_of(kind, opened) and issubclass(kind, FILLED)
+        ):
             tuples = [y for y in gc.get_referents(x) if type(y) is tuple]
-            behind = [y for y in gc.get_referents(x, *tuples) if type(y) is not tuple]
-            found += classes_in(behind, depth - 1)  # for a tuple may not be filled yet
+            behind = gc.get_referents(x, *tuples)  # for a tuple may not be filled yet
+            if kind is weakref.ReferenceType:
+                behind = [x()]
+            found += classes_in(
+                [y for y in behind if type(y) is not tuple and not issubclass(type(y), type)],
+                depth - 1,
+            )
         elif kind is np.ndarray:
             found += classes_in(x.flat, depth - 1) if x.dtype.kind == "O" else []
         elif is_one_of(kind, opened):

@@ -212,12 +212,12 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         if args[place] is None and fn in (filter, itertools.filterfalse):
             args = (stand_ins.truth_of(site), *args[1:])
         args = (*args[:place], call_back(tracer, site, args[place]), *args[place + 1 :])
-    for name in ("key", "func", "predicate"):
-        if name in kwargs:
-            kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
     if len(args) == 1 and known and fn in (min, max) and comes_one_by_one(args[0]):
         if kwargs.keys() <= {"key", "default"}:
             return extreme(tracer, site, fn, args[0], **kwargs)
+    for name in ("key", "func", "predicate"):
+        if name in kwargs:
+            kwargs = {**kwargs, name: call_back(tracer, site, kwargs[name])}
     if args and known and fn in (min, max):
         items = args if len(args) > 1 else [*iter(iterate_object(tracer, site, args[0]))]
         if "key" not in kwargs and has_box(items) and all(map(is_number, items)):
@@ -234,8 +234,11 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         own = attribute(fn, "__objclass__") is not None  # the first is what it works on
         if own and args and issubclass(kind_of(args[0]), dict):
             merging = name == "update"
-        given = [taken(tracer, site, x, merging) for x in args[own:]]
-        args = (*args[:own], *given)
+        last = own + LEADING.get(fn, len(args)) if known else len(args)
+        given = [taken(tracer, site, x, merging) for x in args[own:last]]
+        args = (*args[:own], *given, *args[last:])
+        if known and fn is itertools.compress:
+            args, kwargs = selected(site, args, kwargs)
         if (
             (fn is sorted or fn is set or fn is frozenset or name == "join")
             and args
@@ -367,6 +370,26 @@ CONSUMERS = frozenset(
     )
     + (functools.reduce, *[x for x in vars(itertools).values() if isinstance(x, type)])
 )
+
+
+# Of those that iterate over their first arguments only: how many these are.
+LEADING = {
+    enumerate: 1, deque: 1, itertools.islice: 1, itertools.accumulate: 1, itertools.groupby: 1, itertools.tee: 1,
+    itertools.cycle: 1, itertools.combinations: 1, itertools.combinations_with_replacement: 1,
+    itertools.permutations: 1, itertools.repeat: 0, itertools.count: 0,
+}  # fmt: skip
+if sys.version_info >= (3, 12):
+    LEADING[itertools.batched] = 1
+
+
+def selected(site: Site, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments of ``compress``, which asks for the truth of its selectors as it comes to them."""
+    asked = stand_ins.truth_of(site)
+    if len(args) > 1 and can_be_iterated(args[1]):
+        args = (args[0], map(asked, args[1]), *args[2:])
+    elif can_be_iterated(kwargs.get("selectors")):
+        kwargs = {**kwargs, "selectors": map(asked, kwargs["selectors"])}
+    return args, kwargs
 
 
 def callback(tracer: Tracer, site: Site, fn: Any) -> Any:

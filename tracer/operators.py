@@ -272,6 +272,8 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
         protocols.compared(tracer, value, other)
     if not is_one_of(type(value), BOXES) and not is_one_of(type(other), BOXES):
         if op in INPLACE and isinstance(value, COLLECTIONS):
+            if op is operator.ior and isinstance(value, dict):
+                other = meaning.foreign.taken(tracer, site, other, True)
             return meaning.writers.write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):

@@ -101,12 +101,18 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) ->
     if defers(tracer, site, target, other, in_place=True):
         return NotImplemented
     ufunc = UFUNCS[operators.INPLACE[op]]
-    inner = bare(tracer, site, other)
+    inner = other
+    if special(other, "__array_ufunc__") is MISSING:
+        inner = as_operand(tracer, site, other)
     if inner is not other:
         return operators.update(tracer, site, op, target, inner)
     if is_element(tracer, other) and special(other, "__array_ufunc__") is MISSING:
         ufunc(target.value.copy(), object(), out=target.value.copy())  # raises what NumPy raises
-    return meaning.calls.call(tracer, site, ufunc, (target, other), {"out": (target,)})
+    options: dict[str, Any] = {"out": (target,)}
+    if op is operator.imatmul:  # NumPy says so, lest a vector becomes a matrix
+        own = (-1,) if target.value.ndim == 1 else (-2, -1)
+        options = {"axes": [own, (-2, -1), own], **options}
+    return meaning.calls.call(tracer, site, ufunc, (target, other), options)
 
 
 # Unlike Python's own numbers, those of derived classes have a precision.
@@ -247,6 +253,8 @@ def of_ufunc(
     if not asked:  # it stands where NumPy asks nobody
         return MISSING
     plain, options = [plain_of(x) for x in args], {k: plain_of(x) for k, x in kwargs.items()}
+    if "out" in options:
+        options["out"] = tuple([plain_of(x) for x in outs])
     raise TypeError(_internal.array_ufunc_errmsg_formatter(None, ufunc, method, *plain, **options))
 
 

@@ -179,7 +179,7 @@ class Answer:
     def __init__(self, tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> None:
         self.tracer, self.site, self.fn, self.given = tracer, site, fn, (args, kwargs)
         self.operands, self.options = operand(args, []), operand(kwargs, [])
-        self.start, self.cached = len(tracer.tape.ops), len(tracer.calls)
+        self.start, self.cached = len(tracer.tape.ops), tracer.cached
 
     def look(self, value: Any) -> None:
         """Look at the value that the rule has returned: its structure, its numbers and arrays."""
@@ -209,7 +209,7 @@ class Answer:
         if not one:
             ops = [append(tape, element, (op, i), {}, x, site) for i, x in enumerate(plain)]
         # What a cache has kept may be somebody else's.
-        fresh = self.own if len(self.tracer.calls) == self.cached else set()
+        fresh = self.own if self.tracer.cached == self.cached else set()
         leaves = iter(
             [renamed(self.tracer, x, op, fresh) for x, op in zip(self.parts, ops, strict=True)]
         )

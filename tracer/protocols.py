@@ -11,6 +11,8 @@ draw       take a plain bool, int or string out of a box, and note it as a guard
 from __future__ import annotations
 
 import cmath
+import gc
+import itertools
 import math
 import operator
 import sys
@@ -476,6 +478,8 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
+    if compares(value):
+        return stand_ins.Comparing(tracer, site, value)
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if tracer.reads is not None:
@@ -508,9 +512,28 @@ def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):
         return stand_ins.iterable(tracer, site, value)
+    if compares(value):
+        return stand_ins.Comparing(tracer, site, value)
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
+
+
+def grouper() -> Any:
+    _, group = next(itertools.groupby((1,)))
+    return group
+
+
+GROUPS = frozenset((itertools.groupby, type(grouper())))
+CALLING = type(iter(int, 0))
+
+
+def compares(value: Any) -> bool:
+    """Whether a value is an iterator in C that compares: keys with one another, or what it is given with a sentinel."""
+    kind = type(value)
+    if kind is CALLING:  # as that of `re.finditer` is as well, which compares matches
+        return any(type(x) is stand_ins.Callback for x in gc.get_referents(value))
+    return is_one_of(kind, GROUPS)
 
 
 def is_counted(value: Any) -> bool:
@@ -526,6 +549,9 @@ def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     if id(iterator) in tracer.flats:
         return next(iterate(iterator))
     found = python_special(iterator, "__next__")
+    if compares(iterator):
+        iterator = stand_ins.Comparing(tracer, site, iterator)
+        return next(iterator)
     if found is MISSING:
         return marks.read(tracer, site, next, iterator, next(plain_of(iterator)))
     return invoke(tracer, site, found, iterator)

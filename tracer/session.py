@@ -10,6 +10,7 @@ overlay   the traced values behind attributes and globals of the outside, which 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -77,7 +78,10 @@ class Tracer:
             int, list[tuple[Any, Any]]
         ] = {}  # id of an outside collection of a class of its own: the items that it held
         self.admitting: dict[int, Any] = {}  # id of a container that is being let in: its shadow
-        self.calls: dict[Any, Any] = {}  # results of lru_cached functions in this run
+        self.calls: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
+            weakref.WeakKeyDictionary()
+        )  # a function under lru_cache: its results in this run
+        self.cached = 0  # how many of them there have been
         self.sealed: dict[
             int, tuple[Any, Any, Any]
         ] = {}  # id of an argument that is sealed: it, its seal, what is seen of it

@@ -89,6 +89,22 @@ def iterator(tracer: Tracer, site: Site, value: Any) -> Any:
     return kind(tracer, site, value)
 
 
+class Comparing(StandIn):
+    """An iterator in C that compares, between its elements, what may have special methods in Python."""
+
+    __slots__ = ()
+
+    @intrinsic
+    def __iter__(self) -> Comparing:
+        return self
+
+    @intrinsic
+    def __next__(self) -> Any:
+        if active.tracer is not self.tracer:
+            return next(self.value)
+        return meaning.escape.watched(next, (self.value,), {}, self.site)
+
+
 class Iterable(StandIn):
     """What can be iterated over."""
 
@@ -279,6 +295,7 @@ def own(value: Any) -> Any:
 
 STAND_INS |= dict.fromkeys(
     (
+        Comparing,
         ObjectIterator,
         MeasuredIterator,
         Iterable,

@@ -112,6 +112,8 @@ def lower(
     elif is_one_of(kind, WRAPPERS):
         for held in gc.get_referents(value):
             lower(tracer, held, memo, final)
+    elif kind is functools.partial and id(value) in tracer.outside:
+        pass  # it holds what it held before the run
     elif kind is functools.partial:
         lower_partial(tracer, value, memo, final)
     elif kind is Template:
@@ -120,6 +122,8 @@ def lower(
         lower_class(tracer, value, memo, final)
     elif final and isinstance(value, BaseException):
         strip_exception(tracer, value, memo)
+    elif kind is functools._lru_cache_wrapper:
+        lower_cache(tracer, value, memo, final)
     elif id(value) not in tracer.outside:
         lower_object(tracer, value, memo, final)
     return value
@@ -336,6 +340,21 @@ def lower_partial(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool)
         count = 1 + len(value.args)
         keywords = dict(zip(value.keywords, plain[count:], strict=True))
         value.__setstate__((plain[0], tuple(plain[1:count]), keywords, value.__dict__))
+
+
+def lower_cache(tracer: Tracer, fn: Any, memo: dict[int, Any], final: bool) -> None:
+    """The same for a function under ``lru_cache``, and for what the run has made and left in its cache."""
+    if id(fn) not in tracer.outside:
+        lower_object(tracer, fn, memo, final)
+    wrapped = fn.__wrapped__
+    if type(wrapped) is not types.FunctionType or not rewrite.is_twin(wrapped.__code__):
+        return
+    if not final:
+        tracer.pending.append(fn)
+        return
+    for held in gc.get_referents(fn):
+        for x in dict.values(held) if type(held) is dict else (held,):
+            lower(tracer, x, memo, True)
 
 
 def lower_cell(tracer: Tracer, cell: Any, memo: dict[int, Any], final: bool) -> None:

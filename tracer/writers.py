@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from . import escape, meaning, protocols
+from . import escape, meaning, protocols, stand_ins
 from .border import COLLECTIONS, empty_like, is_constant, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
@@ -274,6 +274,9 @@ def consumed(
             continue
         if is_container(x):
             given[i] = dict(x) if isinstance(x, dict) else set(x) if isinstance(x, set) else list(x)
+        elif isinstance(x, stand_ins.Mapping) and name in ("update", "ior"):
+            taken[i] = []
+            given[i] = keeping(((key, x[key]) for key in x.keys()), taken[i])
         elif name in ("update", "ior") and hasattr(type(x), "keys"):
             continue  # which calls back
         elif protocols.is_iterable(x) or hasattr(type(x), "__iter__"):

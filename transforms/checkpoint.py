@@ -85,7 +85,7 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if tracer is None:
         return f(*args, **kwargs)
     site, tape = places.user_site(), tracer.tape
-    start, cached = len(tape.ops), len(tracer.calls)
+    start, cached = len(tape.ops), tracer.cached
     before, tape.overwritten = tape.overwritten, []
     try:
         result = calls.call(tracer, site, f, args, kwargs)
@@ -93,7 +93,7 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         written, tape.overwritten = tape.overwritten, before
         if before is not None:
             before += written
-    if tracer.primitives is None and len(tracer.calls) == cached:
+    if tracer.primitives is None and tracer.cached == cached:
         stretch = Stretch(tracer, start, written, result, (f, args, kwargs))
         if stretch.can_be_folded():
             stretch.fold(attribute(f, "__name__", "f"), site)

@@ -1,5 +1,8 @@
 """``min`` and ``max`` of what comes one by one: all that happens, happens in the order of plain Python."""
 
+import collections
+import operator
+
 import numpy as np
 import pytest
 
@@ -85,3 +88,33 @@ def test_the_order_of_draws_keys_and_comparisons(name, enabled, limited, monkeyp
             slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
             assert found[0] == expected
             assert found[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+class Named:
+    def __init__(self, x, name):
+        self.x, self.name = x, name
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __eq__(self, other):
+        return self.name == other.name
+
+
+@pytest.mark.parametrize("how", ["items", "most_common"])
+def test_a_key_in_c_leaves_the_methods_of_classes_as_they_are(how):
+    """The key was asked by code of ours as if that were the user's, which left every method of the class detoured."""
+
+    def f(x):
+        values = [Named(x, name) for name in "aba"]
+        if how == "items":
+            most = max(iter({v: v.x for v in values}.items()), key=operator.itemgetter(1))
+            return most[1] * x
+        ((value, count),) = collections.Counter(values).most_common(1)
+        return value.x * x * count
+
+    own = Named.__hash__.__code__
+    count = 1 if how == "items" else 2
+    for x in (1.0, 2.0, 3.0, 4.0):
+        assert value_and_grad(f)(x) == (count * x * x, 2 * count * x)
+        assert Named.__hash__.__code__ is own
