@@ -35,7 +35,7 @@ from . import (
     stand_ins,
 )
 from .arrays import is_traced_array, move_out, window
-from .border import STAND_INS, is_constant
+from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox
 from .calls import call
 from .depth import depth, recursion_limit
@@ -52,6 +52,7 @@ from .reads import MISSING
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
+from .structure import is_container
 from .tape import Site
 from .text import TEXTS, bare
 from .unboxing import lower
@@ -620,7 +621,8 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = args[0]
     if not is_one_of(type(array), BOXES):
         before = len(tracer.texts.drawn)
-        return made(tracer, site, np.ndarray.tolist, args, kwargs, array.tolist(), before)
+        items = reflected(tracer, array.tolist())
+        return made(tracer, site, np.ndarray.tolist, args, kwargs, items, before)
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, type(array.value).item, (array,), {})
     return [
@@ -802,7 +804,13 @@ def _vectorize_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     outputs = []
     for k, kind in enumerate(kinds):
         column = [results[i] if len(kinds) == 1 else results[i][k] for i in lying]
-        flat = call(tracer, site, np.array, (column,), {"dtype": kind})
+        if kind == "O" or any(map(is_container, column)):
+            flat = np.empty(len(column), object)
+            for i, x in enumerate(column):
+                protocols.set_item(tracer, site, flat, i, x)
+            flat = flat if kind == "O" else flat.astype(kind)  # raises what plain Python raises
+        else:
+            flat = call(tracer, site, np.array, (column,), {"dtype": kind})
         output = call(tracer, site, np.reshape, (flat, tuple([shape[i] for i in axes])), {})
         back = tuple([axes.index(i) for i in range(len(axes))])
         if back != tuple(range(len(axes))):
@@ -876,7 +884,8 @@ def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None
 def _ndarray_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if is_followed(args[0]):
         return protocols.get_item(tracer, site, *args)
-    return np.ndarray.__getitem__(args[0], protocols.plain_key(args[1]))
+    array, key = args[0], protocols.plain_key(args[1])
+    return protocols.item_of(tracer, site, array, key, np.ndarray.__getitem__(array, key))
 
 
 @handles(operator.getitem, takes=(2, 2))

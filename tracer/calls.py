@@ -55,9 +55,10 @@ from .errors import TraceError
 from .escape import classes_in
 from .foreign import is_structural, opaque, structural, unknown
 from .handlers import handlers
+from .holders import hold, may_hold
 from .intrinsic import Intrinsic, intrinsics
 from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
-from .marks import found, reachable
+from .marks import follow, found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
@@ -70,7 +71,7 @@ from .session import Tracer
 from .slots import is_object, is_python, special
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
-from .text import PRIVATE, bare_all
+from .text import PRIVATE, bare_all, bare_names
 from .unboxing import lower
 
 FunctionType = types.FunctionType
@@ -509,15 +510,29 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         see_inside(tracer, (*args, *kwargs.values()))
         return as_caller(fn, args, kwargs)
     if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
-        args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
+        given = (*args, *kwargs.values())
+        names = fn in CREATORS or root_of(fn) == "enum"
+        plain = bare_names if names else bare_all
+        args = tuple(map(plain, args))
+        kwargs = {k: x if k in VALUES else plain(x) for k, x in kwargs.items()}
         if tracer.reads is None:
-            return as_caller(fn, args, kwargs)
-        return note_untraced(tracer, site, fn, args, kwargs)
+            result = as_caller(fn, args, kwargs)
+        else:
+            result = note_untraced(tracer, site, fn, args, kwargs)
+        origin = None if names else found(tracer, *given)
+        if origin is None or isinstance(result, types.ModuleType):
+            return result
+        made = args[0] if fn.__name__ == "__init__" and args else result
+        if may_hold(made):
+            hold(tracer.texts, made, origin)
+        return follow(tracer, site, fn, result, origin)
     for x in args:
         if is_object(x) and isinstance(x, logging.LogRecord):
             lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
 
+
+VALUES = frozenset(("defaults", "namespace"))  # which makers of classes are given, and are no names
 
 # What looks at nothing, of the packages whose other functions look at more than their arguments, or change something.
 BLIND = frozenset(("cast", "overload", "assert_never", "assert_type", "final"))

@@ -26,7 +26,7 @@ import numpy as np
 from ..rules import registry
 from . import attributes, meaning, operators, stand_ins
 from .arrays import is_traced_array, window
-from .border import STAND_INS, is_constant, is_held, is_iterator
+from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box
 from .boxing import enter
 from .detours import finalized
@@ -65,6 +65,7 @@ from .protocols import (
     compared,
     drawn,
     hashable,
+    is_array_of_objects,
     is_asked,
     is_number,
     iterable,
@@ -493,7 +494,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
 
     refresh(tracer, args, changed)
     if not looks_only(fn):
-        renew(tracer)
+        renew(tracer, changed)
     value = traced(tracer, site, fn, value, origin, texts)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     seeding = origin is None and is_seeding(fn, args) and all(map(is_integer, boxes))
@@ -699,7 +700,10 @@ def again(
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
     try:
-        return watched(fn, args, kwargs, site, True, callbacks, sources)
+        value = watched(fn, args, kwargs, site, True, callbacks, sources)
+        if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
+            value = reflected(tracer, value)
+        return value
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, asked, error)
@@ -827,8 +831,12 @@ def refresh(
         refresh(tracer, elements, made, seen)
 
 
-def renew(tracer: Tracer) -> None:
-    """Bring shadows up to date with containers that code behind the tracer's back has changed."""
+def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
+    """Bring shadows up to date with containers that code behind the tracer's back has changed.
+
+    ``made(x)`` is what the traced function sees of a value that was put there; else it comes in from outside.
+    """
+    made = (lambda x: enter(tracer, x, "made")) if made is None else made
     for shadow, original in list(tracer.originals.values()):
         before = tracer.before.get(id(shadow))
         if before is None or original is shadow or id(original) in tracer.behind:
@@ -839,7 +847,7 @@ def renew(tracer: Tracer) -> None:
                 shadow.update(original)
                 changed(tracer, shadow, set(original))
             else:
-                refresh(tracer, [shadow], lambda x: enter(tracer, x, "made"))
+                refresh(tracer, [shadow], made)
     for owner, _ in list(tracer.namespaces.values()):
         attributes.namespace(tracer, owner)
     if tracer.cells_known:

@@ -269,7 +269,9 @@ def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any
         return result
     if kind is tuple:
         return tuple([tied_to(tracer, site, seal, x) for x in result])
-    if is_one_of(kind, (list, dict)) and id(result) in tracer.originals:  # it was let in already
+    if is_one_of(kind, (list, dict)):  # which may have been let in already
+        result = tracer.shadows.get(id(result), (None, result))[1]
+    if is_one_of(kind, (list, dict)) and id(result) in tracer.originals:
         for key, x in [*frames.items_of(result, kind)]:
             result[key] = tied_to(tracer, site, seal, x)
         return result

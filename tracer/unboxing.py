@@ -205,6 +205,7 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     else:
         original = empty_like(value)
         remember(tracer, original, value)
+        tracer.before[id(value)] = contents(original)  # C code may change it, if it is kept
     memo[id(value)] = (value, original)
     if kind is defaultdict:
         original.default_factory = lower(tracer, value.default_factory, memo, final)
