@@ -145,7 +145,15 @@ def contents(container: Any) -> Any:
     return set(container) if isinstance(container, set) else list(container)
 
 
-SEALABLE = frozenset((types.FunctionType, types.MethodType, types.GeneratorType))
+SEALABLE = frozenset(
+    (
+        types.FunctionType,
+        types.MethodType,
+        types.GeneratorType,
+        types.BuiltinFunctionType,
+        types.MethodWrapperType,
+    )
+)
 
 
 # What stands, in variables of the traced function, for something of plain Python's; and how to get that.

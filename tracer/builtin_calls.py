@@ -9,6 +9,7 @@ import collections
 import contextlib
 import functools
 import itertools
+import math
 import mmap
 import operator
 import string
@@ -226,6 +227,18 @@ def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return not protocols.truth(tracer, site, args[0])
 
 
+def must_round(tracer: Tracer, site: Site, value: Any) -> None:
+    """Refuse ``int`` of a float so large that all are integers: this rounds nothing, and its derivative is not zero."""
+    plain = plain_of(value)
+    if not isinstance(plain, (float, np.floating)) or not 2**52 <= abs(plain) < math.inf:
+        return
+    if not is_constant(tracer, operand(value, [])):
+        raise TraceError(
+            f"{places.blame(site)}: int takes a traced number apart, which is so large that all floats are integers "
+            "there, and its gradient would be lost; if it is meant to be a constant, give int the wengert.stop_gradient"
+        )
+
+
 def _number(cls: type) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if args and is_object(args[0]) and not kwargs:
@@ -240,6 +253,8 @@ def _number(cls: type) -> Any:
         if tracer.texts.drawn and found(tracer, args, kwargs) is not None:
             return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):
+            if cls is int:
+                must_round(tracer, site, args[0])
             return record(tracer, site, cls, args, kwargs)
         if tracer.reads is not None:
             for x in args:

@@ -57,7 +57,15 @@ from .foreign import is_structural, opaque, structural, unknown
 from .handlers import handlers
 from .holders import hold, may_hold
 from .intrinsic import Intrinsic, intrinsics
-from .kinds import attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
+from .kinds import (
+    attribute,
+    flags_of,
+    hashes_natively,
+    is_one_of,
+    isinstance,
+    keyword_defaults,
+    mro_of,
+)
 from .marks import follow, found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
@@ -481,7 +489,7 @@ def logs_alone(tracer: Tracer, site: Site, fn: Any, args: Any) -> bool:
 def is_users(value: Any) -> bool:
     """Whether a value is a function of the user's, or has methods that are."""
     if type(value) is not FunctionType:
-        members = [y for base in type(value).__mro__ for y in vars(base).values()]
+        members = [y for base in mro_of(type(value)) for y in vars(base).values()]
         return any(type(y) is FunctionType and is_users(y) for y in members)
     return not code_of(value).co_filename.startswith((*LIBRARY, *OURS, "<string>", "<frozen "))
 
@@ -691,11 +699,11 @@ def note_inherited(reads: Reads, fn: Any, owner: Any) -> None:
     """Note where in the classes of its first argument a method comes from that was found by ``super()``."""
     name: str = fn.__name__
     kind = owner if isinstance(owner, type) else type(owner)
-    for cls in kind.__mro__:
+    for cls in mro_of(kind):
         found: Any = vars(cls).get(name)
         if found is fn or attribute(found, "__func__") is fn:
             reads.note(reads.constant(cls), "static", name, found)
-            reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
+            reads.note(reads.constant(kind), "attribute", "__mro__", mro_of(kind)).check = "is"
             return
         if found is None:
             reads.note(reads.constant(cls), "own", name, MISSING)
@@ -849,7 +857,7 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
 def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
-    if tracer.reads is not None and cls.__flags__ & HEAP_TYPE:
+    if tracer.reads is not None and flags_of(cls) & HEAP_TYPE:
         for name in ("__new__", "__init__"):
             tracer.reads.note(tracer.reads.constant(cls), "static", name, static(cls, name))
     if type(new) is not FunctionType and type(init) is not FunctionType:

@@ -37,7 +37,7 @@ from .frames import MUTABLE
 from .handed import Handed
 from .handlers import handlers
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, has_dict, is_one_of, isinstance
+from .kinds import attribute, flags_of, has_dict, is_one_of, isinstance
 from .making import note_making
 from .marks import (
     Reading,
@@ -746,7 +746,7 @@ def is_own(reads: Reads, value: Any) -> bool:
     """Whether a value is an object of the run's own."""
     kind = type(value)
     return (
-        bool(kind.__flags__ & HEAP_TYPE)
+        bool(flags_of(kind) & HEAP_TYPE)
         and has_dict(value)
         and reads.of(value) is None
         and not callable(value)

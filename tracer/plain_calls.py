@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .box import BOXES, Box
-from .kinds import is_one_of, isinstance
+from .kinds import flags_of, is_one_of, isinstance
 from .places import user_frame
 from .reads import HEAP_TYPE
 
@@ -32,7 +32,7 @@ def show_plain_names(error: TypeError, given: Any) -> None:
     if isinstance(message, str) and "Box" in message:
         for box in boxes_in(given):
             kind = type(box.value)
-            name = kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
+            name = kind.__name__ if flags_of(kind) & HEAP_TYPE else type_name(kind)
             message = re.sub(rf"\b{type(box).__name__}\b", name, message)
         error.args = (message, *error.args[1:])
 
