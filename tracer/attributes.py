@@ -32,12 +32,14 @@ from .kinds import (
     HELD,
     PROXIES,
     attribute,
+    flags_of,
     has,
     has_dict,
     is_of_users,
     is_one_of,
     isinstance,
     member,
+    mro_of,
     own_dict,
 )
 from .marks import Reading, follow, found
@@ -90,7 +92,7 @@ of_thread = threading.local.__getattribute__
 
 def owner_of(cls: type, name: str) -> type:
     """The class that an attribute of a class comes from."""
-    for base in cls.__mro__ or ():  # a class whose own ``mro`` runs has none yet
+    for base in mro_of(cls) or ():  # a class whose own ``mro`` runs has none yet
         if name in base.__dict__:
             return base
     return cls
@@ -154,7 +156,7 @@ def noted(tracer: Tracer, obj: Any, name: Any, value: Any, step: str = "attribut
     if step == "own" or name in (own_dict(obj) or ()):
         return None
     found = static(type(obj), name)
-    if found is MISSING or type(obj).__flags__ & HEAP_TYPE:
+    if found is MISSING or flags_of(type(obj)) & HEAP_TYPE:
         reads.note(reads.constant(type(obj)), "static", name, found)
     return None
 
@@ -164,8 +166,8 @@ def noted_of_class(tracer: Tracer, cls: Any, name: str, value: Any) -> Place | N
     owner, reads = owner_of(cls, name), tracer.reads
     if reads is None or owner is cls or is_one_of(type(value), ATOMS):
         return noted(tracer, cls, name, value)
-    reads.note(reads.constant(cls), "attribute", "__mro__", cls.__mro__).check = "is"
-    for base in cls.__mro__[: cls.__mro__.index(owner)]:
+    reads.note(reads.constant(cls), "attribute", "__mro__", mro_of(cls)).check = "is"
+    for base in mro_of(cls)[: mro_of(cls).index(owner)]:
         reads.note(reads.constant(base), "own", name, MISSING)
     return noted(tracer, owner, name, value)
 
@@ -173,11 +175,11 @@ def noted_of_class(tracer: Tracer, cls: Any, name: str, value: Any) -> Place | N
 def noted_above(reads: Reads, bound: Any, name: str) -> Place | None:
     """Note what ``super()`` finds, and that the classes before it have nothing under the name."""
     kind: Any = bound.__self_class__
-    reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
-    for cls in kind.__mro__[kind.__mro__.index(bound.__thisclass__) + 1 :]:
+    reads.note(reads.constant(kind), "attribute", "__mro__", mro_of(kind)).check = "is"
+    for cls in mro_of(kind)[mro_of(kind).index(bound.__thisclass__) + 1 :]:
         if name in cls.__dict__:
             return reads.note(reads.constant(cls), "static", name, cls.__dict__[name])
-        if cls.__flags__ & HEAP_TYPE:
+        if flags_of(cls) & HEAP_TYPE:
             reads.note(reads.constant(cls), "own", name, MISSING)
     return None
 
@@ -443,7 +445,7 @@ def find_in_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
 def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
     """``super().name``."""
     kind: Any = bound.__self_class__
-    mro = kind.__mro__[kind.__mro__.index(bound.__thisclass__) + 1 :]
+    mro = mro_of(kind)[mro_of(kind).index(bound.__thisclass__) + 1 :]
     cls = next((cls for cls in mro if name in cls.__dict__), None)
     if cls is None:
         return getattr(bound, name)
@@ -475,7 +477,7 @@ def note_member(tracer: Tracer, cls: type, name: str) -> Any:
     """What a class holds under a name, if that can be set; and that all that is read depends on it."""
     found = static(cls, name)
     reads = tracer.reads
-    if reads is not None and cls.__flags__ & HEAP_TYPE:
+    if reads is not None and flags_of(cls) & HEAP_TYPE:
         if (slot(owner_of(cls, name)), name) not in reads.written:
             reads.note(reads.constant(cls), "static", name, found)
     return found
@@ -497,7 +499,7 @@ def note_fixed(tracer: Tracer, cls: type, name: str) -> None:
 
 def note_descriptor(tracer: Tracer, found: Any) -> None:
     """Note what decides whether something that a class holds is a descriptor, and of which kind."""
-    if tracer.reads is not None and type(found).__flags__ & HEAP_TYPE:
+    if tracer.reads is not None and flags_of(type(found)) & HEAP_TYPE:
         for name in ("__get__", "__set__", "__delete__"):
             note_member(tracer, type(found), name)
 

@@ -118,6 +118,26 @@ def remember(
     return shadow
 
 
+def reflected(tracer: Tracer, value: Any) -> Any:
+    """What C code gives of objects that the run has put there: of a container that was lowered, the run's own again."""
+    if not tracer.shadows or not is_container(value):
+        return value
+    known = tracer.shadows.get(id(value))
+    if known is not None:
+        return known[1]
+    if id(value) in tracer.originals or isinstance(value, (set, frozenset)):
+        return value
+    parts = dict(frames.items_of(value, frames.native(type(value))))
+    inside = {key: reflected(tracer, x) for key, x in parts.items()}
+    if all(inside[key] is x for key, x in parts.items()):
+        return value
+    if isinstance(value, tuple):
+        return frames.made(type(value), {**frames.parts_of(value), **inside})
+    for key, x in inside.items():
+        value[key] = x
+    return value
+
+
 def contents(container: Any) -> Any:
     """What a container holds at this moment, whatever another thread does to it in the next one."""
     if isinstance(container, dict):
@@ -125,7 +145,15 @@ def contents(container: Any) -> Any:
     return set(container) if isinstance(container, set) else list(container)
 
 
-SEALABLE = frozenset((types.FunctionType, types.MethodType, types.GeneratorType))
+SEALABLE = frozenset(
+    (
+        types.FunctionType,
+        types.MethodType,
+        types.GeneratorType,
+        types.BuiltinFunctionType,
+        types.MethodWrapperType,
+    )
+)
 
 
 # What stands, in variables of the traced function, for something of plain Python's; and how to get that.

@@ -34,7 +34,7 @@ from .box import BOXES, ArrayBox, Box
 from .depth import room
 from .frames import Own
 from .intrinsic import Intrinsic
-from .kinds import MISSING, is_one_of, isinstance, own_dict
+from .kinds import MISSING, flags_of, is_one_of, isinstance, own_dict
 from .reads import HEAP_TYPE, Place
 from .session import Tracer
 from .structure import (
@@ -332,7 +332,7 @@ def factory_of(tracer: Tracer, value: Any) -> Any:
 
 def note_access(tracer: Tracer, kind: type) -> None:
     """Note how a container of a class of the user's gives its items, which decides what its tree is."""
-    if tracer.reads is not None and kind.__flags__ & HEAP_TYPE and frames.native(kind) is not None:
+    if tracer.reads is not None and flags_of(kind) & HEAP_TYPE and frames.native(kind) is not None:
         for name in frames.ACCESS:
             of_objects.note_member(tracer, kind, name)
 

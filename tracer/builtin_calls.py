@@ -8,6 +8,7 @@ import builtins
 import collections
 import functools
 import itertools
+import math
 import mmap
 import operator
 import string
@@ -34,7 +35,7 @@ from . import (
     stand_ins,
 )
 from .arrays import is_traced_array, move_out, window
-from .border import STAND_INS, is_constant
+from .border import STAND_INS, is_constant, reflected
 from .box import BOXES, ArrayBox
 from .calls import call
 from .depth import depth, recursion_limit
@@ -51,6 +52,7 @@ from .reads import MISSING
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
+from .structure import is_container
 from .tape import Site
 from .text import TEXTS, bare
 from .unboxing import lower
@@ -224,6 +226,18 @@ def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     return not protocols.truth(tracer, site, args[0])
 
 
+def must_round(tracer: Tracer, site: Site, value: Any) -> None:
+    """Refuse ``int`` of a float so large that all are integers: this rounds nothing, and its derivative is not zero."""
+    plain = plain_of(value)
+    if not isinstance(plain, (float, np.floating)) or not 2**52 <= abs(plain) < math.inf:
+        return
+    if not is_constant(tracer, operand(value, [])):
+        raise TraceError(
+            f"{places.blame(site)}: int takes a traced number apart, which is so large that all floats are integers "
+            "there, and its gradient would be lost; if it is meant to be a constant, give int the wengert.stop_gradient"
+        )
+
+
 def _number(cls: type) -> Any:
     def handler(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if args and is_object(args[0]) and not kwargs:
@@ -238,6 +252,8 @@ def _number(cls: type) -> Any:
         if tracer.texts.drawn and found(tracer, args, kwargs) is not None:
             return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):
+            if cls is int:
+                must_round(tracer, site, args[0])
             return record(tracer, site, cls, args, kwargs)
         if tracer.reads is not None:
             for x in args:
@@ -619,7 +635,8 @@ def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = args[0]
     if not is_one_of(type(array), BOXES):
         before = len(tracer.texts.drawn)
-        return made(tracer, site, np.ndarray.tolist, args, kwargs, array.tolist(), before)
+        items = reflected(tracer, array.tolist())
+        return made(tracer, site, np.ndarray.tolist, args, kwargs, items, before)
     if not isinstance(array.value, np.ndarray) or array.value.ndim == 0:
         return call(tracer, site, type(array.value).item, (array,), {})
     return [
@@ -803,7 +820,13 @@ def _vectorize_call(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     outputs = []
     for k, kind in enumerate(kinds):
         column = [results[i] if len(kinds) == 1 else results[i][k] for i in lying]
-        flat = call(tracer, site, np.array, (column,), {"dtype": kind})
+        if kind == "O" or any(map(is_container, column)):
+            flat = np.empty(len(column), object)
+            for i, x in enumerate(column):
+                protocols.set_item(tracer, site, flat, i, x)
+            flat = flat if kind == "O" else flat.astype(kind)  # raises what plain Python raises
+        else:
+            flat = call(tracer, site, np.array, (column,), {"dtype": kind})
         output = call(tracer, site, np.reshape, (flat, tuple([shape[i] for i in axes])), {})
         back = tuple([axes.index(i) for i in range(len(axes))])
         if back != tuple(range(len(axes))):
@@ -877,7 +900,8 @@ def _ndarray_setitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None
 def _ndarray_getitem(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if is_followed(args[0]):
         return protocols.get_item(tracer, site, *args)
-    return np.ndarray.__getitem__(args[0], protocols.plain_key(args[1]))
+    array, key = args[0], protocols.plain_key(args[1])
+    return protocols.item_of(tracer, site, array, key, np.ndarray.__getitem__(array, key))
 
 
 @handles(operator.getitem, takes=(2, 2))

@@ -55,9 +55,19 @@ from .errors import TraceError
 from .escape import classes_in
 from .foreign import is_structural, opaque, structural, unknown
 from .handlers import handlers
+from .holders import hold, may_hold
 from .intrinsic import Intrinsic, intrinsics
-from .kinds import are_quiet, attribute, hashes_natively, is_one_of, isinstance, keyword_defaults
-from .marks import found, reachable
+from .kinds import (
+    are_quiet,
+    attribute,
+    flags_of,
+    hashes_natively,
+    is_one_of,
+    isinstance,
+    keyword_defaults,
+    mro_of,
+)
+from .marks import follow, found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
@@ -70,7 +80,7 @@ from .session import Tracer
 from .slots import is_object, is_python, special
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
-from .text import PRIVATE, bare_all
+from .text import PRIVATE, bare_all, bare_names
 from .unboxing import lower
 
 FunctionType = types.FunctionType
@@ -480,7 +490,7 @@ def logs_alone(tracer: Tracer, site: Site, fn: Any, args: Any) -> bool:
 def is_users(value: Any) -> bool:
     """Whether a value is a function of the user's, or has methods that are."""
     if type(value) is not FunctionType:
-        members = [y for base in type(value).__mro__ for y in vars(base).values()]
+        members = [y for base in mro_of(type(value)) for y in vars(base).values()]
         return any(type(y) is FunctionType and is_users(y) for y in members)
     return not code_of(value).co_filename.startswith((*LIBRARY, *OURS, "<string>", "<frozen "))
 
@@ -509,13 +519,25 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         see_inside(tracer, (*args, *kwargs.values()))
         return as_caller(fn, args, kwargs)
     if root_of(fn) in ABOUT_STRUCTURE or fn in CREATORS:
-        args, kwargs = tuple(map(bare_all, args)), bare_all(kwargs)
+        given = (*args, *kwargs.values())
+        names = fn in CREATORS or root_of(fn) == "enum"
+        plain = bare_names if names else bare_all
+        args = tuple(map(plain, args))
+        kwargs = {k: x if k in VALUES else plain(x) for k, x in kwargs.items()}
         if root_of(fn) == "enum" and args and isinstance(args[0], type):
             if static(args[0], "_missing_") in OWN_MISSING:  # which asks of what type a value is
                 args = (args[0], *map(plain_key, args[1:]))
         if tracer.reads is None:
-            return as_caller(fn, args, kwargs)
-        return note_untraced(tracer, site, fn, args, kwargs)
+            result = as_caller(fn, args, kwargs)
+        else:
+            result = note_untraced(tracer, site, fn, args, kwargs)
+        origin = None if names else found(tracer, *given)
+        if origin is None or isinstance(result, types.ModuleType):
+            return result
+        made = args[0] if fn.__name__ == "__init__" and args else result
+        if may_hold(made):
+            hold(tracer.texts, made, origin)
+        return follow(tracer, site, fn, result, origin)
     for x in args:
         if is_object(x) and isinstance(x, logging.LogRecord):
             lower(tracer, x)  # a record, of whose numbers this makes text
@@ -524,6 +546,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
 
 # What Enums themselves do with a value that no member has.
 OWN_MISSING = tuple(vars(cls)["_missing_"] for cls in (enum.Enum, enum.Flag))
+VALUES = frozenset(("defaults", "namespace"))  # which makers of classes are given, and are no names
 
 # What looks at nothing, of the packages whose other functions look at more than their arguments, or change something.
 BLIND = frozenset(("cast", "overload", "assert_never", "assert_type", "final"))
@@ -691,11 +714,11 @@ def note_inherited(reads: Reads, fn: Any, owner: Any) -> None:
     """Note where in the classes of its first argument a method comes from that was found by ``super()``."""
     name: str = fn.__name__
     kind = owner if isinstance(owner, type) else type(owner)
-    for cls in kind.__mro__:
+    for cls in mro_of(kind):
         found: Any = vars(cls).get(name)
         if found is fn or attribute(found, "__func__") is fn:
             reads.note(reads.constant(cls), "static", name, found)
-            reads.note(reads.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
+            reads.note(reads.constant(kind), "attribute", "__mro__", mro_of(kind)).check = "is"
             return
         if found is None:
             reads.note(reads.constant(cls), "own", name, MISSING)
@@ -849,7 +872,7 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
 def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
-    if tracer.reads is not None and cls.__flags__ & HEAP_TYPE:
+    if tracer.reads is not None and flags_of(cls) & HEAP_TYPE:
         for name in ("__new__", "__init__"):
             tracer.reads.note(tracer.reads.constant(cls), "static", name, static(cls, name))
     if type(new) is not FunctionType and type(init) is not FunctionType:

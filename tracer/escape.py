@@ -42,9 +42,11 @@ from .kinds import (
     attribute,
     classes_of,
     distinct,
+    flags_of,
     has_dict,
     is_one_of,
     isinstance,
+    mro_of,
     own_dict,
 )
 from .places import LIBRARY, OURS, blame, root_of
@@ -256,7 +258,7 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
         if kind is np.ndarray:
             todo += x.flat if x.dtype.kind == "O" else ()
         elif issubclass(kind, type):
-            if x.__flags__ & HEAP_TYPE:
+            if flags_of(x) & HEAP_TYPE:
                 todo += [y for y in vars(x).values() if is_one_of(type(y), PRIVATE)]
         elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
             todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
@@ -365,7 +367,7 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
             continue
         elif is_one_of(kind, SIZED) and len(x) > MOST_CALLBACKS:  # of data, most likely
             continue
-        elif kind.__flags__ & HEAP_TYPE and kind is not functools.partial and has_dict(x):
+        elif flags_of(kind) & HEAP_TYPE and kind is not functools.partial and has_dict(x):
             inner = [y for y in own_dict(x).values() if is_one_of(type(y), CALLABLE)]
         else:
             inner = gc.get_referents(x)
@@ -390,9 +392,9 @@ def cell_contents(fn: types.FunctionType) -> Iterator[Any]:
 def special_methods(tracer: Tracer, classes: Iterable[type]) -> list[Detour]:
     """The special methods of classes. A run remembers them as long as the class is what it was."""
     found: list[Detour] = []
-    for cls in distinct(base for kind in classes for base in kind.__mro__):
+    for cls in distinct(base for kind in classes for base in mro_of(kind)):
         known = tracer.specials.get(id(cls))
-        if known is None or not (known[0].__flags__ & IMMUTABLE or same_members(cls, known[1])):
+        if known is None or not (flags_of(known[0]) & IMMUTABLE or same_members(cls, known[1])):
             members = dict(vars(cls))
             if is_own(members):
                 continue
@@ -430,7 +432,7 @@ def note_specials(tracer: Tracer, cls: type, members: dict[str, Any]) -> None:
     for name, x in members.items():
         if type(x) is types.FunctionType:
             reads.note(reads.constant(cls), "static", name, x)
-    if cls.__flags__ & HEAP_TYPE:
+    if flags_of(cls) & HEAP_TYPE:
         for name in SPECIAL:
             if name not in members:
                 reads.note(reads.constant(cls), "static", name, static(cls, name))

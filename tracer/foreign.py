@@ -26,7 +26,7 @@ import numpy as np
 from ..rules import registry
 from . import attributes, meaning, operators, stand_ins
 from .arrays import is_traced_array, window
-from .border import STAND_INS, is_constant, is_held, is_iterator
+from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box
 from .boxing import enter
 from .detours import finalized
@@ -37,7 +37,7 @@ from .frames import MUTABLE
 from .handed import Handed
 from .handlers import handlers
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, has_dict, is_one_of, isinstance
+from .kinds import attribute, flags_of, has_dict, is_one_of, isinstance
 from .making import note_making
 from .marks import (
     Reading,
@@ -65,6 +65,7 @@ from .protocols import (
     compared,
     drawn,
     hashable,
+    is_array_of_objects,
     is_asked,
     is_number,
     iterable,
@@ -516,7 +517,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
 
     refresh(tracer, args, changed)
     if not looks_only(fn):
-        renew(tracer)
+        renew(tracer, changed)
     value = traced(tracer, site, fn, value, origin, texts)
     boxes = [x for x in (*args, *kwargs.values()) if has_box(x)]
     seeding = origin is None and is_seeding(fn, args) and all(map(is_integer, boxes))
@@ -722,7 +723,10 @@ def again(
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
     try:
-        return watched(fn, args, kwargs, site, True, callbacks, sources)
+        value = watched(fn, args, kwargs, site, True, callbacks, sources)
+        if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
+            value = reflected(tracer, value)
+        return value
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, asked, error)
@@ -765,7 +769,7 @@ def is_own(reads: Reads, value: Any) -> bool:
     """Whether a value is an object of the run's own."""
     kind = type(value)
     return (
-        bool(kind.__flags__ & HEAP_TYPE)
+        bool(flags_of(kind) & HEAP_TYPE)
         and has_dict(value)
         and reads.of(value) is None
         and not callable(value)
@@ -850,8 +854,12 @@ def refresh(
         refresh(tracer, elements, made, seen)
 
 
-def renew(tracer: Tracer) -> None:
-    """Bring shadows up to date with containers that code behind the tracer's back has changed."""
+def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
+    """Bring shadows up to date with containers that code behind the tracer's back has changed.
+
+    ``made(x)`` is what the traced function sees of a value that was put there; else it comes in from outside.
+    """
+    made = (lambda x: enter(tracer, x, "made")) if made is None else made
     for shadow, original in list(tracer.originals.values()):
         before = tracer.before.get(id(shadow))
         if before is None or original is shadow or id(original) in tracer.behind:
@@ -862,7 +870,7 @@ def renew(tracer: Tracer) -> None:
                 shadow.update(original)
                 changed(tracer, shadow, set(original))
             else:
-                refresh(tracer, [shadow], lambda x: enter(tracer, x, "made"))
+                refresh(tracer, [shadow], made)
     for owner, _ in list(tracer.namespaces.values()):
         attributes.namespace(tracer, owner)
     if tracer.cells_known:

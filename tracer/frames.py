@@ -34,6 +34,7 @@ from .kinds import (
     has,
     is_one_of,
     isinstance,
+    mro_of,
     own_dict,
     static,
 )
@@ -79,12 +80,12 @@ def native(kind: type) -> Any:
     """The container class that a class is or extends; None for any other."""
     if is_one_of(kind, NATIVE):
         return kind
-    return next((base for base in kind.__mro__ if is_one_of(base, NATIVE)), None)
+    return next((base for base in mro_of(kind) if is_one_of(base, NATIVE)), None)
 
 
 def maker(kind: type) -> Any:
     """The class, written in C, whose ``__new__`` makes the bare instances of a class."""
-    for base in kind.__mro__:
+    for base in mro_of(kind):
         if type(vars(base).get("__new__")) is types.BuiltinFunctionType:
             return base
     return object
@@ -129,7 +130,7 @@ def attributes(instance: Any) -> dict[str, Any]:
     """The instance attributes of an object: those of its ``__dict__`` and of its slots."""
     own = own_dict(instance)
     found = dict(own) if own and own is not instance else {}
-    for cls in type(instance).__mro__:
+    for cls in mro_of(type(instance)):
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):

@@ -27,6 +27,7 @@ HEAP_TYPE = 1 << 9  # the flag of a class that was made by a class statement
 IMMUTABLE = 1 << 8  # the flag of a class whose attributes cannot be set: one written in C
 flags_of = vars(type)["__flags__"].__get__  # whatever the class of a class has to say
 dict_of = vars(type)["__dict__"].__get__
+mro_of = vars(type)["__mro__"].__get__
 GetSet, Member = types.GetSetDescriptorType, types.MemberDescriptorType
 HELD = frozenset((GetSet, Member))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "missing"})()
@@ -42,7 +43,7 @@ def static(cls: type, name: str) -> Any:
             if found is not MISSING:
                 return found
         return MISSING
-    for base in cls.__mro__ or ():  # a class whose own ``mro`` runs has none yet
+    for base in mro_of(cls) or ():  # a class whose own ``mro`` runs has none yet
         found = dict_of(base).get(name, MISSING)
         if found is not MISSING:
             return found
@@ -94,7 +95,7 @@ def is_compared_by_identity(kind: type) -> bool:
 
 def is_number_class(kind: type) -> bool:
     """Whether a class is one of numbers, for which an abstract class takes its hash, or that of its bases."""
-    known = (kind,) if is_compared_by_identity(type(kind)) else kind.__mro__
+    known = (kind,) if is_compared_by_identity(type(kind)) else mro_of(kind)
     return any(issubclass(x, numbers.Number) for x in known if is_compared_by_identity(type(x)))
 
 
@@ -160,7 +161,7 @@ def own_dict(value: Any) -> Any:
     found: Any = own.get("__dict__")
     if type(found) is GetSet or type(found) is Member:
         return found.__get__(value)
-    for base in kind.__mro__:
+    for base in mro_of(kind):
         found = dict_of(base).get("__dict__")
         if type(found) is GetSet or type(found) is Member:
             return found.__get__(value)

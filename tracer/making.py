@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from .detours import code_of
-from .kinds import isinstance, static
+from .kinds import isinstance, mro_of, static
 from .places import LIBRARY
 from .session import Tracer
 from .tape import Site
@@ -29,7 +29,7 @@ def runs_code(made: Any) -> bool:
     if not isinstance(made, type):
         return True
     found = [static(type(made), x) for x in ("__new__", "__init__", "__call__", "__prepare__")]
-    found += [vars(x).get("__init_subclass__") for x in made.__mro__[1:]]
+    found += [vars(x).get("__init_subclass__") for x in mro_of(made)[1:]]
     found += [static(type(x), "__set_name__") for x in vars(made).values()]
     methods = (getattr(x, "__func__", x) for x in found)
     return any(

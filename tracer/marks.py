@@ -152,7 +152,9 @@ def inside(tracer: Any, value: Any, kind: Any, deep: bool) -> Any:
         return (value.start, value.stop, value.step)
     if has(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
         return referents(value)
-    if not deep or isinstance(value, (type, np.ndarray, np.generic)):
+    if not (deep or isinstance(value, (str, bytes))):  # which is itself text, if it has some
+        return ()
+    if isinstance(value, (type, np.ndarray, np.generic)):
         return ()
     parts: list[Any] = []
     members = {"args": value.args} if isinstance(value, BaseException) else {}

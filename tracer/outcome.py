@@ -18,7 +18,7 @@ from . import frames
 from .arrays import current, is_traced_array, lay_out
 from .border import ATOMS, STAND_INS, is_structure, seen_attribute
 from .box import BOXES, ArrayBox, Box
-from .kinds import is_one_of, isinstance
+from .kinds import is_one_of, isinstance, mro_of
 from .loops import handed_on
 from .reads import MISSING, Place
 from .session import Tracer
@@ -214,9 +214,9 @@ class Reader:
         for place in list(self.reads.all()):
             of = place.parent.value if place.parent is not None else None
             # Of other keys, which may be the user's, none is compared.
-            if not isinstance(of, type) or place.key != name or cls not in of.__mro__[1:]:
+            if not isinstance(of, type) or place.key != name or cls not in mro_of(of)[1:]:
                 continue
-            for base in of.__mro__[: of.__mro__.index(cls)]:
+            for base in mro_of(of)[: mro_of(of).index(cls)]:
                 if name in vars(base):
                     self.problem(f"{of.__name__}.{name} is read where {cls.__name__}.{name} is set")
                 else:

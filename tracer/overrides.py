@@ -9,6 +9,7 @@ item       the number in a NumPy scalar, which is what an array of objects would
 
 from __future__ import annotations
 
+import array
 import importlib
 import itertools
 import operator
@@ -86,7 +87,10 @@ def by_numpy(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, reflect
     if op is operator.mul and not isinstance(plain_of(value), np.ndarray):
         if operators.sequence_of(kind_of(other)) is not None:
             return NotImplemented  # a scalar repeats a sequence, or Python says that it cannot
-    inner = bare(tracer, site, other)
+    if is_one_of(type(other), BUFFERS):
+        inner = meaning.calls.call(tracer, site, np.array, (other,), {})
+    else:
+        inner = bare(tracer, site, other)
     if not is_object(inner):
         pair = (inner, value) if reflected else (value, inner)
         return operators.native(tracer, site, op, pair, {})
@@ -94,6 +98,11 @@ def by_numpy(tracer: Tracer, site: Site, op: Any, left: Any, right: Any, reflect
     if ufunc in COMPARE and is_bare(tracer, value) and is_element(tracer, other):
         return operators.compare(tracer, site, op, item(tracer, site, value), other)
     return meaning.calls.call(tracer, site, ufunc, (left, right), {})
+
+
+BUFFERS = frozenset(
+    (array.array, bytearray, memoryview)
+)  # of whose own memory NumPy makes an array
 
 
 def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, other: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .active import active
 from .box import BOXES, Box
-from .kinds import is_one_of, isinstance
+from .kinds import flags_of, is_one_of, isinstance
 from .places import user_frame
 from .reads import HEAP_TYPE
 
@@ -46,7 +46,7 @@ def show_plain_names(error: TypeError, given: Any, declined: type | None) -> Non
 
 def plain_name(kind: type) -> str:
     """How CPython calls a class in a message."""
-    return kind.__name__ if kind.__flags__ & HEAP_TYPE else type_name(kind)
+    return kind.__name__ if flags_of(kind) & HEAP_TYPE else type_name(kind)
 
 
 def boxes_in(value: Any) -> Iterator[Box]:

@@ -31,7 +31,7 @@ from . import marks, meaning, seals, stand_ins
 from .active import active
 from .arrays import is_traced_array, owner_of, phantom, save
 from .arrays import write_item as write_array_item
-from .border import COLLECTIONS, is_constant, is_iterator
+from .border import COLLECTIONS, is_constant, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box, lost
 from .errors import TraceError
 from .frames import items_of, native
@@ -457,6 +457,8 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
     """``iter(value)``: the very iterator that an object gives."""
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
+    if is_array_of_objects(value) and tracer.shadows:
+        return elements(tracer, marks.iterator(tracer, value))
     if not is_object(value):
         return marks.iterator(tracer, value)
     found = special(value, "__iter__")
@@ -484,7 +486,19 @@ def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if tracer.reads is not None:
         tracer.reads.looked_into(value, site)
+    if is_array_of_objects(value) and tracer.shadows:
+        return elements(tracer, marks.iterated(tracer, site, value))
     return marks.iterated(tracer, site, value) if tracer.texts.holders else value
+
+
+def is_array_of_objects(value: Any) -> bool:
+    """Whether C code draws items from a value which may be the plain ones of containers that the run has."""
+    return type(value) is np.ndarray and value.dtype.hasobject
+
+
+def elements(tracer: Tracer, values: Any) -> Iterator[Any]:
+    """The elements of an array of objects, as the run has them."""
+    return (reflected(tracer, x) for x in values)
 
 
 def is_read(tracer: Tracer, value: Any) -> bool:
@@ -508,7 +522,7 @@ def is_asked(value: Any) -> bool:
 
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
-    if is_read(tracer, value):
+    if is_read(tracer, value) or (is_array_of_objects(value) and tracer.shadows):
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):
         return stand_ins.iterable(tracer, site, value)
@@ -701,6 +715,12 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     else:
         key = drawn_slice(indices(tracer, site, key)) if isinstance(container, INDEXED) else key
         item = meaning.escape.watched(operator.getitem, (container, bare(key)), {}, site)
+    return item_of(tracer, site, container, key, item)
+
+
+def item_of(tracer: Tracer, site: Site, container: Any, key: Any, item: Any) -> Any:
+    """What the traced function sees of an item that C code has read from a container."""
+    if not isinstance(container, dict):
         item = marks.read(tracer, site, operator.getitem, container, item)
     seal = tracer.readable.get(id(container))
     if is_traced_array(item) and shows_fields(container, seal):
@@ -715,7 +735,7 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
         )
     if isinstance(container, np.ndarray) and id(container) in tracer.outside and is_container(item):
         return meaning.boxing.enter(tracer, item, "an element of an array of objects")
-    return item
+    return item if isinstance(container, (*COLLECTIONS, tuple)) else reflected(tracer, item)
 
 
 def shows_fields(container: Any, seal: Any) -> bool:

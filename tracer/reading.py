@@ -39,10 +39,12 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
     owner = attribute(fn, "__self__")
     if is_one_of(kind, FOLLOWED) and registry.lookup(fn) is None:
         return []
+    if id(fn) in tracer.readable:
+        return seals_of(tracer, (fn, *args, *kwargs.values()))
     if hashable(fn) and fn not in (float, complex):
         if fn in handlers:
             if fn is next:
-                return [x for x in seals_of(tracer, args[:1]) if of_window(x)]
+                return [x for x in seals_of(tracer, args[:1]) if type(x) is Sealed or of_window(x)]
             if attribute(fn, "__objclass__") is not np.ndarray:
                 return []
         elif (

@@ -27,7 +27,7 @@ from .detours import code_of
 from .frames import items_of, native, shown
 from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE as HEAP_TYPE
-from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance
+from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance, mro_of
 from .kinds import MISSING as MISSING
 from .kinds import static as static
 from .structure import CONTAINERS, is_container
@@ -86,7 +86,7 @@ def is_frozen(value: Any) -> bool:
 
 def is_unseen(value: Any) -> bool:
     """Whether a value written in C holds others that may change, and that no guard looks at: a view, a buffer."""
-    for base in type(value).__mro__:
+    for base in mro_of(type(value)):
         if is_one_of(base, SEEN):
             return False
         if flags_of(base) & (HEAP_TYPE | IMMUTABLE) != HEAP_TYPE:  # written in C
@@ -273,7 +273,7 @@ class Reads:
         elif is_frozen(value):
             place.check = "is"
             self.places[id(value)] = place
-        elif callable(value) and not kind.__flags__ & HEAP_TYPE:
+        elif callable(value) and not flags_of(kind) & HEAP_TYPE:
             place.check = "is"  # a function written in C
         else:
             place.check = "type"
@@ -290,8 +290,8 @@ class Reads:
 
     def derives(self, kind: type) -> None:
         """It was looked at what a class derives from: its ``__bases__`` can be set."""
-        if kind.__flags__ & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE:
-            self.note(self.constant(kind), "attribute", "__mro__", kind.__mro__).check = "is"
+        if flags_of(kind) & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE:
+            self.note(self.constant(kind), "attribute", "__mro__", mro_of(kind)).check = "is"
 
     def all(self) -> Iterator[Place]:
         """Every place, parents before children."""
@@ -357,7 +357,7 @@ def step_of_names(place: Place) -> bool:
 
 def is_decimal(kind: type) -> bool:
     """Whether a class is that of decimal numbers, or derives from it."""
-    return any(base.__module__ == "decimal" and base.__name__ == "Decimal" for base in kind.__mro__)
+    return any(base.__module__ == "decimal" and base.__name__ == "Decimal" for base in mro_of(kind))
 
 
 def print_mode() -> Any:

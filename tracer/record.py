@@ -9,6 +9,7 @@ followed  a type of result that can carry a derivative, or that carries none for
 
 from __future__ import annotations
 
+import array
 import operator
 import weakref
 from collections import deque
@@ -162,7 +163,21 @@ def record(
         if type(error) is TypeError and (len(args) == 1 or not watched):
             complain(fn, args, primal(operands), primal(options))
         raise
-    return finish(tracer, site, fn, operands, options, value, arrays)
+    return finish(tracer, site, fn, fixed(operands), options, value, arrays)
+
+
+# What may be written to later, by methods of its own; and what holds the same.
+LIVE: dict[type, Any] = {
+    deque: list,
+    array.array: list,
+    bytearray: list,
+    memoryview: memoryview.tolist,
+}
+
+
+def fixed(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands as they are at this moment: plain containers among them may be changed before the reverse sweep."""
+    return tuple([LIVE[type(x)](x) if is_one_of(type(x), LIVE) else x for x in operands])
 
 
 def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:

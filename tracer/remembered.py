@@ -16,7 +16,7 @@ import numpy as np
 
 from .detours import code_of
 from .frames import MAPPINGS, NATIVE, attributes, items_of
-from .kinds import MISSING, is_one_of, isinstance
+from .kinds import MISSING, flags_of, is_one_of, isinstance, mro_of
 from .places import LIBRARY, OURS
 from .reads import HEAP_TYPE
 from .rewrite import is_twin, original
@@ -76,7 +76,7 @@ class Read:
             if name not in found and name not in NAMES_OF_MODULES:
                 found[name] = value = space.get(name, MISSING)
                 self.meet(value)
-        for cls in (thing if isinstance(thing, type) else type(thing)).__mro__:
+        for cls in mro_of(thing if isinstance(thing, type) else type(thing)):
             self.meet(cls)
             if may_change(cls):  # its special methods run without being named
                 for name in filter(is_special, vars(cls)):
@@ -139,7 +139,7 @@ def may_change(value: Any) -> bool:
     if isinstance(value, types.ModuleType):
         return not is_foreign(getattr(value, "__file__", None))
     kind = value if isinstance(value, type) else type(value)
-    return bool(kind.__flags__ & HEAP_TYPE) and not isinstance(value, (np.generic, BaseException))
+    return bool(flags_of(kind) & HEAP_TYPE) and not isinstance(value, (np.generic, BaseException))
 
 
 def elements(value: Any) -> Any:

@@ -12,8 +12,13 @@ readable   of a sealed thing: C code reads it as it is, so that what the code re
 from __future__ import annotations
 
 import array
+import datetime
 import functools
 import gc
+import io
+import mmap
+import random
+import threading
 import types
 import weakref
 from collections.abc import Iterator
@@ -24,14 +29,15 @@ import numpy as np
 from ..rules.python_builtins import tied
 from . import border, frames, meaning, places
 from .arrays import dtype_of, is_followed, is_traced_array
-from .border import VIEWS, is_iterator, stay_outside
+from .border import VIEWS, is_iterator, is_method, stay_outside
 from .box import BOXES, ArrayBox, Box
 from .held import Held, hold
 from .holders import hold as keep_text
 from .intrinsic import Intrinsic
-from .kinds import has, is_number_class, is_one_of, isinstance
+from .kinds import PROXIES, has, has_dict, is_number_class, is_one_of, isinstance, mro_of
 from .origins import joined
 from .session import Tracer
+from .shown import C_DATA
 from .structure import Leaf, Sealed, Tree, sources
 from .tape import Input, Op, Site, append
 from .text import drawn as drawn_text
@@ -67,6 +73,8 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
         inside, tree = meaning.boxing.admit(tracer, underlying(value), name, "argument")
         seal.ops += sources(tree)
         seen = getattr(inside, VIEWS[kind])()
+    elif is_one_of(kind, PROXIES):
+        put_on(tracer, meaning.sights.meant(value), seal)
     elif kind is slice:
         ends = (value.start, value.stop, value.step)
         seen = slice(*[behind(tracer, x, name, seal) for x in ends])
@@ -117,10 +125,39 @@ def advice_for(value: Any, kind: type) -> str | None:
     if kind is slice:
         ends = (value.start, value.stop, value.step)
         return "pass its ends as arguments" if any(map(is_number, ends)) else None
+    if is_method(kind):
+        owner = value.__self__
+        bound = kind is not types.MethodType and not isinstance(owner, (type, types.ModuleType))
+        return "pass the object that it is a method of" if bound else None
+    if is_closed(value, kind):
+        return "pass what it holds as arguments"
     base = frames.native(kind)
     if base is not None and not (frames.can_be_made(kind) and frames.is_read_by_key(kind)):
         return f"pass a {base.__name__} of its items"
     return None
+
+
+def is_closed(value: Any, kind: type) -> bool:
+    """Whether an object is one of C, which gives what it holds by its methods alone. Some are known to hold none."""
+    if is_one_of(kind, CLOSED):
+        return True
+    if is_one_of(kind, border.ATOMS) or isinstance(value, HARMLESS) or kind.__module__ == "re":
+        return False
+    if isinstance(value, (C_DATA, threading.local)):
+        return True
+    if has_dict(value) or frames.native(kind) is not None or is_number_class(kind):
+        return False
+    return not all("__slots__" in vars(base) for base in mro_of(kind)[:-1])
+
+
+CLOSED = frozenset((bytearray, mmap.mmap, np.void, np.record, *PROXIES))
+# Dates are made of integers, and what generators draw is random.
+HARMLESS = (
+    *(np.ndarray, np.generic, str, bytes, types.MappingProxyType, random.Random),
+    io.IOBase.__mro__[1],  # whose own class is no abstract one
+    *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
+    *(np.random.Generator, np.random.RandomState, np.random.BitGenerator),
+)
 
 
 AS_ARRAY = "convert it with np.array() before the call"
@@ -269,7 +306,9 @@ def tied_to(tracer: Tracer, site: Site, seal: Sealed | Held, result: Any) -> Any
         return result
     if kind is tuple:
         return tuple([tied_to(tracer, site, seal, x) for x in result])
-    if is_one_of(kind, (list, dict)) and id(result) in tracer.originals:  # it was let in already
+    if is_one_of(kind, (list, dict)):  # which may have been let in already
+        result = tracer.shadows.get(id(result), (None, result))[1]
+    if is_one_of(kind, (list, dict)) and id(result) in tracer.originals:
         for key, x in [*frames.items_of(result, kind)]:
             result[key] = tied_to(tracer, site, seal, x)
         return result

@@ -25,7 +25,7 @@ from .arrays import byte_bounds
 from .border import VIEWS, is_iterator
 from .box import BOXES
 from .held import Held, hold
-from .kinds import PROXIES, attribute, is_one_of, isinstance, own_dict
+from .kinds import PROXIES, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
 from .reads import HEAP_TYPE, Place
 from .record import stored
 from .remembered import names_in, own_code
@@ -276,8 +276,8 @@ def within(x: Any) -> Iterable[Any]:
     if isinstance(x, types.ModuleType):
         return () if is_library(x.__name__) else (Scope(own_dict(x), tuple(own_dict(x))),)
     if isinstance(x, type):
-        own = not is_library(x.__module__) and x.__flags__ & HEAP_TYPE
-        return (*x.__mro__, *own_dict(x).values()) if own else ()
+        own = not is_library(x.__module__) and flags_of(x) & HEAP_TYPE
+        return (*mro_of(x), *own_dict(x).values()) if own else ()
     if isinstance(x, memoryview):
         return (x.obj,)
     if isinstance(x, np.flatiter):

@@ -17,7 +17,7 @@ from typing import Any
 from . import meaning
 from .active import active
 from .kinds import IMMUTABLE as IMMUTABLE
-from .kinds import flags_of, is_one_of
+from .kinds import flags_of, is_one_of, mro_of
 from .reads import HEAP_TYPE, MISSING, static
 from .session import Tracer
 from .tape import Site
@@ -59,7 +59,7 @@ def is_object(value: Any) -> bool:
 
 def is_subtype(kind: type, base: type) -> bool:
     """Whether a class is another or derives from it; nobody's ``__subclasscheck__`` is asked."""
-    return kind is base or any(x is base for x in kind.__mro__)
+    return kind is base or any(x is base for x in mro_of(kind))
 
 
 def is_native(kind: type) -> bool:
@@ -69,7 +69,7 @@ def is_native(kind: type) -> bool:
 
 def native_base(kind: type) -> type:
     """The class written in C that a class derives from, itself if it is one."""
-    return next(x for x in kind.__mro__ if is_native(x))
+    return next(x for x in mro_of(kind) if is_native(x))
 
 
 def special(value: Any, name: str) -> Any:

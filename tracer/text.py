@@ -136,6 +136,18 @@ def bare_all(value: Any) -> Any:
     return bare(value)
 
 
+def bare_names(value: Any) -> Any:
+    """The names of members, with their values or without: the names are plain, and the values text if they were."""
+    kind = type(value)
+    if kind is dict:
+        return {bare(k): x for k, x in value.items()}
+    if kind is list or kind is tuple:
+        return kind(
+            [(bare(x[0]), *x[1:]) if type(x) in (list, tuple) and x else bare(x) for x in value]
+        )
+    return bare(value)
+
+
 # ---------------------------------------------------------------------------------------------- codecs
 
 OWN_HANDLERS = frozenset(

@@ -38,7 +38,7 @@ from .border import (
 from .box import BOXES, ArrayBox, Box
 from .depth import room
 from .errors import TraceError
-from .kinds import classes_of, is_one_of, isinstance, own_dict
+from .kinds import classes_of, is_one_of, isinstance, mro_of, own_dict
 from .record import has_box
 from .session import Tracer
 from .structure import attributes, is_container
@@ -208,6 +208,7 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
     else:
         original = empty_like(value)
         remember(tracer, original, value)
+        tracer.before[id(value)] = contents(original)  # C code may change it, if it is kept
     memo[id(value)] = (value, original)
     if kind is defaultdict:
         original.default_factory = lower(tracer, value.default_factory, memo, final)
@@ -273,7 +274,7 @@ def lower_method(
 def lower_class(tracer: Tracer, cls: type, memo: dict[int, Any], final: bool) -> None:
     """Take boxes out of what a class holds; out of one that was made inside when the run has ended."""
     memo[id(cls)] = (cls, cls)
-    made = [x for x in cls.__mro__ if is_made(tracer, x)]
+    made = [x for x in mro_of(cls) if is_made(tracer, x)]
     if made and not final:
         tracer.pending.append(cls)
         return
@@ -371,7 +372,7 @@ def lower_object(tracer: Tracer, instance: Any, memo: dict[int, Any], final: boo
     """Take boxes out of the attributes of an object that was made inside; it belongs to the outside from now on."""
     memo[id(instance)] = (instance, instance)
     if tracer.classes and id(type(instance)) not in memo:
-        if any(is_made(tracer, cls) for cls in type(instance).__mro__):
+        if any(is_made(tracer, cls) for cls in mro_of(type(instance))):
             lower_class(tracer, type(instance), memo, final)
     if isinstance(instance, BaseException):
         if not final:
@@ -428,7 +429,7 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
     error.args = tuple(lower(tracer, x, memo, final) for x in args)
     if not final:
         tracer.overlay[id(error), "args"] = (error, error.args, args)
-    for cls in type(error).__mro__:
+    for cls in mro_of(type(error)):
         for name, member in vars(cls).items():
             if type(member) is types.MemberDescriptorType and cls.__module__ == "builtins":
                 value = getattr(error, name, None)

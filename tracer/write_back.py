@@ -25,7 +25,7 @@ from .boxing import note_access
 from .depth import room
 from .errors import TraceError
 from .frames import Own
-from .kinds import is_one_of, isinstance, own_dict
+from .kinds import is_one_of, isinstance, mro_of, own_dict
 from .record import decide, has_box
 from .session import Tracer
 from .structure import (
@@ -166,7 +166,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
 
 def shown_by_class(tracer: Tracer, value: Any) -> list[Any]:
     """What an object shows of classes that were made inside, and which hold traced values."""
-    made = [cls for cls in type(value).__mro__ if is_made(tracer, cls)]
+    made = [cls for cls in mro_of(type(value)) if is_made(tracer, cls)]
     own = attributes(value) if made else {}
     held = {
         key: x

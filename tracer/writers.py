@@ -30,7 +30,7 @@ from .box import BOXES, ArrayBox
 from .effects import effect, external
 from .errors import TraceError
 from .frames import MUTABLE, valued
-from .kinds import are_quiet, is_one_of
+from .kinds import are_quiet, is_one_of, mro_of
 from .places import blame, outer, user_frame
 from .record import has_box, raised, stored
 from .session import Tracer
@@ -94,7 +94,7 @@ def writes_to(
             return None
         home = next(
             cls
-            for cls in type(owner).__mro__
+            for cls in mro_of(type(owner))
             if fn.__name__ in vars(cls) and type(vars(cls)[fn.__name__]) is not types.FunctionType
         )
         return getattr(home, fn.__name__), owner, args, kwargs

@@ -301,3 +301,40 @@ def test_results(meta):
         (p, items, named, _), back = wengert.pullback(f, 1.0 + i)
         assert calls == []
         assert p.a == items[0][0] == named["a"].x == named["a"].point[0] == 1.0 + i
+
+
+class Answering(type):
+    def __getattribute__(cls, name):
+        return 5.0 if name == "constant" else type.__getattribute__(cls, name)
+
+
+class Slot(metaclass=Answering):
+    """A descriptor whose class answers for its attributes in Python, as those of the library ``param`` do."""
+
+    def __set_name__(self, owner, name):
+        self.name = f"_{name}"
+
+    def __get__(self, obj, owner=None):
+        return self if obj is None else getattr(obj, self.name)
+
+    def __set__(self, obj, value):
+        obj.__dict__[self.name] = value
+
+
+class Slotted:
+    a = Slot()
+
+    def __init__(self, x):
+        self.a = x
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_a_class_that_answers_for_its_attributes_is_asked_by_the_program_alone(jit):
+    def f(x):
+        o = Slotted(x)
+        o.a = o.a * x
+        return o.a * Slot.constant + x * (Slot() == Slot()) + x * isinstance(Slotted.a, Slot)
+
+    with wengert.jit(jit):
+        for x in (1.5, 2.0, 0.5):
+            assert wengert.value_and_grad(f)(x) == (f(x), 10 * x + 1)

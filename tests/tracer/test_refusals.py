@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
-from wengert import TraceError, WengertError, grad, jit, pullback, value_and_grad
+from wengert import TraceError, WengertError, grad, jit, pullback, stop_gradient, value_and_grad
 
 
 def lost(x):
@@ -234,3 +234,20 @@ def test_a_replaced_builtin_that_bytecode_is_written_with_is_refused_by_name(nam
                 patch.setattr(builtins, name, other)
                 asked(1.5)
         assert asked(1.5)[0] == f(1.5)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_an_int_of_a_large_float_takes_it_apart(on):
+    """As libraries of numbers of any precision do: they would give the gradient zero."""
+
+    def precise(x):
+        mantissa, exponent = math.frexp(x)
+        return math.ldexp(int(mantissa * 2**53), exponent - 53)
+
+    with jit(on):
+        for x in (1.5, 2.5, 0.3):
+            with pytest.raises(WengertError, match="takes a traced number apart"):
+                grad(precise)(x)
+            assert grad(lambda x: x * int(x * 1e3))(x) == int(x * 1e3)
+            assert grad(lambda x: x * precise(stop_gradient(x)))(x) == x
+            assert grad(lambda x: x * int(1e17))(x) == 1e17

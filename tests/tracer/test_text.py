@@ -15,6 +15,7 @@ import ctypes
 import dataclasses
 import datetime
 import decimal
+import enum
 import fractions
 import functools
 import gc
@@ -48,6 +49,7 @@ import textwrap
 import time
 import traceback
 import types
+import typing
 import unicodedata
 import urllib.parse
 import warnings
@@ -123,6 +125,11 @@ class Point:
 
 
 Pair = namedtuple("Pair", "a b")
+
+
+class Strings(np.ndarray):
+    def __getitem__(self, key):
+        return super().__getitem__(key)
 
 
 def written(kind, *texts):
@@ -370,6 +377,16 @@ MADE = {  # what is made of text, to be read by float
     "namedtuple": lambda s: Pair(s, 1)._replace(b=2).a,
     "asdict": lambda s: dataclasses.asdict(Point(s))["x"],
     "sqlite": lambda s: from_database(f"select '{s}'"),
+    "Enum of a dict": lambda s: enum.Enum("E", {"A": s}).A.value,
+    "Enum of pairs": lambda s: enum.Enum("E", names=[("A", s), ("B", "b")])["A"].value,
+    "StrEnum": lambda s: enum.StrEnum("E", {"A": s}).A,
+    "defaults of a namedtuple": lambda s: namedtuple("P", "a", defaults=[s])().a,
+    "make_dataclass": lambda s: dataclasses.make_dataclass("P", [("a", str, s)])().a,
+    "Literal": lambda s: typing.Literal[s].__args__[0],
+    "Annotated": lambda s: typing.Annotated[float, s].__metadata__[0],
+    "Parameter": lambda s: inspect.Parameter("a", 3, default=s).default,
+    "array of another class": lambda s: np.ndarray.__getitem__(np.array([s]).view(Strings), 0),
+    "its own __getitem__": lambda s: np.array([s]).view(Strings)[0],
 }
 
 READ = {  # what makes a number of text (of "2.5")
@@ -1015,6 +1032,10 @@ ALLOWED = {
     "names": lambda x: (
         getattr(types.SimpleNamespace(v2_5=3), f"v{x}".replace(".", "_")), hasattr(x, str(x)),
         namedtuple("P", ["a", f"b{int(x)}"])._fields, type(f"T{x:.0f}", (), {}).__name__,
+    ),
+    "enums": lambda x: (
+        enum.Enum("E", {"A": str(x)}).A.value, enum.Enum("E", [f"A{int(x)}", "B"]).B.name,
+        [m.value for m in enum.StrEnum("E", {"A": str(x), "B": "b"})], enum.IntEnum("E", f"A{int(x)} B").B + 1,
     ),
     "numbers as bytes": lambda x: str(x).encode() == b"2.5" and b"2" in str(x).encode(),
 }  # fmt: skip

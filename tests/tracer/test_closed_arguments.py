@@ -1,0 +1,144 @@
+"""Objects written in C inside of an argument: what a result owes to them has no gradient, and an error says so."""
+
+import collections
+import contextvars
+import ctypes
+import datetime
+import functools
+import mmap
+import operator
+import queue
+import random
+import re
+import struct
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from wengert import TraceError, jit, value_and_grad
+
+VARIABLE = contextvars.ContextVar("VARIABLE")
+OTHER = contextvars.ContextVar("OTHER")
+RECORD = [("a", float), ("b", float)]
+kept = []
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_double)]
+
+
+def keep(value):
+    kept.append(value)
+    return value
+
+
+def then(value, *_):
+    return value
+
+
+def in_a_context(p):
+    context = contextvars.Context()
+    context.run(VARIABLE.set, p)
+    return context
+
+
+def mapped(p):
+    memory = mmap.mmap(-1, 8)
+    memory[:] = struct.pack("d", p)
+    return memory
+
+
+def local(p):
+    values = threading.local()
+    values.x = p
+    return values
+
+
+def generator(p):
+    yield p
+
+
+CLOSED = {  # how one is made, and how it is read
+    "void": (lambda p: np.array([(p, 1)], RECORD)[0], lambda o: o["a"]),
+    "field of void": (lambda p: np.array([(p, 1)], RECORD)[0], lambda o: o[0]),
+    "items of void": (lambda p: np.array([(p, 1)], RECORD)[0], lambda o: o.item()[0]),
+    "record": (lambda p: np.rec.array([(p, 1)], RECORD)[0], lambda o: o.a),
+    "weak proxy": (lambda p: weakref.proxy(keep(Point(p))), lambda o: o.x),
+    "weak proxy's vars": (lambda p: weakref.proxy(keep(Point(p))), lambda o: vars(o)["x"]),
+    "SimpleQueue": (lambda p: then(q := queue.SimpleQueue(), q.put(p)), lambda o: o.get()),
+    "ContextVar": (lambda p: then(OTHER, OTHER.set(p)), lambda o: o.get()),
+    "Context": (in_a_context, lambda o: o[VARIABLE]),
+    "Context.run": (in_a_context, lambda o: o.run(VARIABLE.get)),
+    "Token": (lambda p: then(OTHER.set(p)) and OTHER.set(1.0), lambda o: o.old_value),
+    "c_double": (ctypes.c_double, lambda o: o.value),
+    "array of ctypes": (lambda p: (ctypes.c_double * 1)(p), lambda o: o[0]),
+    "Structure": (Pair, lambda o: o.a),
+    "pointer": (lambda p: ctypes.pointer(keep(ctypes.c_double(p))), lambda o: o.contents.value),
+    "bytearray": (lambda p: bytearray(struct.pack("d", p)), lambda o: np.frombuffer(o)[0]),
+    "unpacked": (lambda p: bytearray(struct.pack("d", p)), lambda o: struct.unpack("d", o)[0]),
+    "mmap": (mapped, lambda o: struct.unpack("d", o[:])[0]),
+    "threading.local": (local, lambda o: o.x),
+    "methodcaller": (lambda p: operator.methodcaller("__mul__", p), lambda o: o(1.0)),
+    "cmp_to_key": (lambda p: functools.cmp_to_key(lambda a, b: 0)(p), lambda o: o.obj),
+    "flat": (lambda p: np.array([p, 1.0]).flat, lambda o: o[0]),
+    "next of flat": (lambda p: np.array([p, 1.0]).flat, next),
+    "broadcast": (lambda p: np.broadcast(np.array([p]), np.array([1.0])), lambda o: next(o)[0]),
+    "method of a float": (lambda p: p.__mul__, lambda o: o(1.0)),
+    "method of a NumPy number": (lambda p: np.float64(p).item, lambda o: o()),
+    "method of an iterator": (lambda p: iter([p]).__next__, lambda o: o()),
+    "method of a generator": (lambda p: generator(p).send, lambda o: o(None)),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", CLOSED)
+def test_what_is_read_of_it_has_no_gradient(name, on):
+    make, read = CLOSED[name]
+
+    def f(p):
+        return read(p["held"]) * p["w"]
+
+    def by_the_other(w, held):
+        return read(held) * w
+
+    with jit(on):
+        for p in (1.5, 2.5, 0.5, 1.5):
+            with pytest.raises(TraceError, match=r"argument|pass"):
+                value_and_grad(f)({"held": make(p), "w": 2.0})
+            assert value_and_grad(by_the_other)(2.0, make(p)) == (2 * p, p)
+
+
+OPEN = {  # of these nobody asks for a gradient
+    "Random": (lambda: random.Random(3), lambda o: o.random()),
+    "Generator": (lambda: np.random.default_rng(3), lambda o: o.normal()),
+    "RandomState": (lambda: np.random.RandomState(3), lambda o: o.rand()),
+    "timedelta": (lambda: datetime.timedelta(seconds=3), lambda o: o.total_seconds()),
+    "datetime": (lambda: datetime.datetime(2020, 1, 1), lambda o: o.timestamp() / 1e9),
+    "Pattern": (lambda: re.compile("a+"), lambda o: o.match("aaa").end() * 0.5),
+    "Lock": (threading.Lock, lambda o: 2.0 if o.acquire(False) else 1.0),
+    "unread": (queue.SimpleQueue, lambda o: 3.0),
+    "whole": (lambda: bytearray(b"\3"), lambda o: o[0]),
+    "Counter's method": (lambda: collections.Counter("aab").total, lambda o: o() * 1.0),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", OPEN)
+def test_what_holds_no_such_number_may_stand_there(name, on):
+    make, read = OPEN[name]
+
+    def f(p):
+        return read(p["held"]) * p["w"]
+
+    with jit(on):
+        for w in (1.5, 2.5, 0.5, 1.5):
+            value, slope = value_and_grad(f)({"held": make(), "w": w})
+            assert value == read(make()) * w
+            assert slope["w"] == read(make())
