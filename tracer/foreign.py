@@ -698,7 +698,10 @@ def again(
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
+    perform = tracer.tape.perform
     try:
+        if perform is not None:
+            return perform(fn, args, kwargs, site)
         return watched(fn, args, kwargs, site, True, callbacks, sources)
     except Exception as error:
         raised(tracer, site, error)

@@ -155,7 +155,7 @@ def record(
         if watched:
             value = meaning.escape.watched(fn, primal(operands), primal(options), site)
         else:
-            value = fn(*primal(operands), **primal(options))
+            value = performed(tracer, site, fn, primal(operands), primal(options))
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -163,6 +163,14 @@ def record(
             complain(fn, args, primal(operands), primal(options))
         raise
     return finish(tracer, site, fn, operands, options, value, arrays)
+
+
+def performed(
+    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Carry out a primitive call on plain values."""
+    perform = tracer.tape.perform
+    return fn(*args, **kwargs) if perform is None else perform(fn, args, kwargs, site)
 
 
 def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:

@@ -90,6 +90,7 @@ def run(
     then: Callable[[Tracer, Run, Any], Any] | None = None,
     forward: bool = False,
     rehearsal: bool = False,
+    perform: Any = None,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -99,9 +100,12 @@ def run(
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
-    leaves nothing behind outside.
+    leaves nothing behind outside. ``perform(fn, args, kwargs, site)`` is called in the place of each primitive, and
+    what it returns is the value to go on with.
     """
     tape = Tape(*describe(f))
+    if perform is not None:
+        tape.perform = perform
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
