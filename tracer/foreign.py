@@ -74,7 +74,7 @@ from .protocols import (
     truth,
 )
 from .reads import HEAP_TYPE, MISSING, Reads, static
-from .record import append, born, finish, has_box, operand, raised, record, see_inside
+from .record import append, born, finish, has_box, operand, performed, raised, record, see_inside
 from .rehearsal import must_be_certain
 from .session import Tracer
 from .shown import enters, holders, shows
@@ -698,11 +698,9 @@ def again(
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
-    perform = tracer.tape.perform
+    how = {"seen": True, "callbacks": callbacks, "sources": sources}
     try:
-        if perform is not None:
-            return perform(fn, args, kwargs, site)
-        return watched(fn, args, kwargs, site, True, callbacks, sources)
+        return performed(tracer, site, fn, args, kwargs, True, **how)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, asked, error)

@@ -101,7 +101,7 @@ def binary(site: Site, op: Any) -> Hook:
         tape = source.home()  # the run goes on, and has its tape
         perform = tape.perform  # type: ignore[union-attr]
         try:
-            value = op(a, b) if perform is None else perform(functional, (a, b), {}, site)
+            value = op(a, b) if perform is None else perform(functional, (a, b), {}, site, op)
         except Exception as error:
             raised(active.tracer, site, error)
             raise

@@ -152,10 +152,13 @@ def record(
     operands = operand(args, arrays)
     options = operand(kwargs, arrays) if kwargs else {}
     try:
-        if watched:
-            value = meaning.escape.watched(fn, primal(operands), primal(options), site)
+        plain_args, plain_options = primal(operands), primal(options)
+        if tracer.tape.perform is not None:
+            value = performed(tracer, site, fn, plain_args, plain_options, watched)
+        elif watched:
+            value = meaning.escape.watched(fn, plain_args, plain_options, site)
         else:
-            value = performed(tracer, site, fn, primal(operands), primal(options))
+            value = fn(*plain_args, **plain_options)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -166,11 +169,17 @@ def record(
 
 
 def performed(
-    tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, watched: bool = False, **how: Any
 ) -> Any:
-    """Carry out a primitive call on plain values."""
+    """The value of a primitive call on plain values, where somebody may be asked for it."""
     perform = tracer.tape.perform
-    return fn(*args, **kwargs) if perform is None else perform(fn, args, kwargs, site)
+
+    def go(*args: Any, **kwargs: Any) -> Any:
+        if watched:
+            return meaning.escape.watched(fn, args, kwargs, site, **how)
+        return fn(*args, **kwargs)
+
+    return go(*args, **kwargs) if perform is None else perform(fn, tuple(args), kwargs, site, go)
 
 
 def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:

@@ -100,8 +100,8 @@ def run(
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
-    leaves nothing behind outside. ``perform(fn, args, kwargs, site)`` is called in the place of each primitive, and
-    what it returns is the value to go on with.
+    leaves nothing behind outside. ``perform(fn, args, kwargs, site, go)`` gives the values of primitive calls, which
+    ``go(*args, **kwargs)`` makes.
     """
     tape = Tape(*describe(f))
     if perform is not None:

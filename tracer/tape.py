@@ -246,8 +246,9 @@ class Tape:
     walks over it.
     """
 
-    # What carries out the primitive calls of a run in their place, ``perform(fn, args, kwargs, site)``, if anything does
-    perform: Callable[[Any, tuple[Any, ...], dict[str, Any], Site], Any] | None = None
+    # What is asked for the values of primitive calls, if anything is: ``perform(fn, args, kwargs, site, go)``, where
+    # ``go(*args, **kwargs)`` makes the call
+    perform: Callable[..., Any] | None = None
 
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
         self.home = Home(self)

@@ -62,8 +62,8 @@ def interpret(
     if active.tracer is not None:
         raise TraceError("interpret cannot be used inside a function that is being traced")
 
-    def perform(fn: Any, given: tuple[Any, ...], named: dict[str, Any], site: Site) -> Any:
+    def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
         with untraced():
-            return call(fn, tuple(given), named, site)
+            return call(fn, given, named, site)
 
     return run(f, args, kwargs, perform=perform).value

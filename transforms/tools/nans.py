@@ -41,8 +41,8 @@ def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -
     """A run of ``f`` that raises at the user's line where a number that is not finite is born."""
     title = named(f)
 
-    def perform(fn: Any, given: Any, named: Any, site: Site) -> Any:
-        value = fn(*given, **named)
+    def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+        value = go(*given, **named)
         if not is_finite(value) and is_finite((*given, *named.values())):
             raise NonFiniteError(
                 message(
