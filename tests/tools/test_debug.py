@@ -58,7 +58,9 @@ def test_born_in_the_run(make):
 
 
 @pytest.mark.parametrize("make", [grad, value_and_grad])
-@pytest.mark.parametrize("f, x, name", [(steep, np.array([0.5, 1.0]), "arcsin"), (at_zero, 0.0, "cbrt")])
+@pytest.mark.parametrize(
+    "f, x, name", [(steep, np.array([0.5, 1.0]), "arcsin"), (at_zero, 0.0, "cbrt")]
+)
 def test_born_in_the_reverse_sweep(make, f, x, name):
     with pytest.raises(NonFiniteError) as caught:
         make(f, debug=True)(x)
