@@ -98,8 +98,8 @@ def a_constant(scale):
 
 @story(3.0, path="x", kind="zero", cause="unused result")
 def left_out(x):
-    y = x * 2.0  # here
-    return SCALE
+    made = [x * 2.0]  # here
+    return SCALE * len(made)
 
 
 @story(1.26, path="x", kind="zero", cause="decision")
@@ -290,9 +290,9 @@ def test_the_gradient_is_what_the_story_says(f, args, path, kind, cause, says):
             grad(f)(*args)
     else:
         got = grad(f)(*args)
-        value = got["w"] if isinstance(got, dict) else got
-        index = path[path.rindex("[") :] if path.endswith("]") else ""
-        number = eval(f"value{index}")
+        found = np.asarray(got["w"] if isinstance(got, dict) else got)
+        index = path[path.rindex("[") + 1 : -1].split(", ") if path.endswith("]") else ()
+        number = found[tuple(map(int, index))]
         test = {
             "zero": lambda d: d == 0,
             "NaN": np.isnan,
@@ -340,9 +340,9 @@ def test_several_places():
 
 def test_what_does_not_reach_the_result_is_not_blamed():
     def f(x):
-        print_only = round(x)
+        shown = [round(x)]
         y = np.floor(x)  # here
-        return y + 0.0 * 1.0
+        return y + len(shown)
 
     (finding,) = why(f, 1.5).findings
     assert len(finding.places) == 1 and finding.line == here(f)

@@ -134,7 +134,7 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             f"{name} multiplies it by zero",
             "look where the zero comes from: a mask, weights that start at zero, an operand that has underflowed",
         )
-    if name in ADDING and len(alive) > 1 or (name in ADDING and repeats(op)):
+    if name in ADDING and (len(alive) > 1 or repeats(op)):
         return Cause(
             "cancelled",
             f"{name} puts two influences of it together that cancel",

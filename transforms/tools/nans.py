@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from ...tracer.errors import Refusal
 from ...tracer.places import blame
 from ...tracer.run import Run, describe, run

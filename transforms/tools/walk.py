@@ -9,22 +9,29 @@ step    where it stops: the op, and the cotangent that it had.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...rules.registry import rules
 from ...tracer.kinds import is_one_of
+from ...tracer.structure import Leaf
 from ...tracer.tape import Op, Signature, type_name
 from ..columns import Column
 from ..reverse import Numeric, Parts, dependents, run_steps
 
 
 class Step(NamedTuple):
-    """An op that has handed its cotangent on to its operands."""
+    """An op that has handed its cotangent on to its operands, and the seconds that it took.
+
+    ``cotangent`` is what it had, and ``handed`` the very object, into which the sweep may have written since.
+    """
 
     op: Op
     cotangent: Any
+    handed: Any
+    seconds: float
 
 
 class Walk:
@@ -45,11 +52,14 @@ class Walk:
 
     def __iter__(self) -> Iterator[Step]:
         for op in reversed(self.steps):
-            dz = kept(self.cotangents.get(op))
-            if dz is not None:
+            handed = self.cotangents.get(op)
+            if handed is not None:
+                dz = kept(handed)
                 with np.errstate(all="ignore"):
+                    start = perf_counter()
                     self.hand_on(op)
-                yield Step(op, dz)
+                    took = perf_counter() - start
+                yield Step(op, dz, handed, took)
 
     def hand_on(self, op: Op) -> None:
         """Let one op hand its cotangent on."""
@@ -57,6 +67,12 @@ class Walk:
 
     def found(self, wrt: list[Op]) -> list[Any]:
         return [self.cotangents.get(op) for op in wrt]
+
+
+def one(leaf: Leaf) -> Any:
+    """The cotangent 1, or ones, of a result."""
+    value = leaf.value
+    return np.ones_like(value)[()] if isinstance(value, (np.ndarray, np.generic)) else 1.0
 
 
 def kept(d: Any) -> Any:

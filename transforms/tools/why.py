@@ -42,7 +42,7 @@ from .causes import (
     where_it_is_born,
     where_it_shrinks,
 )
-from .walk import Walk, is_finite, kept, size_of, summary
+from .walk import Walk, is_finite, kept, one, size_of, summary
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
 MOST = 3  # places told of one finding
@@ -71,8 +71,9 @@ class Finding:
     """What is to be said about some elements of a gradient.
 
     ``path`` is the argument, or the first such element (``params['w'][2, 3]``), or ``the result`` where that is not
-    finite itself. ``kind`` says what the gradient is: one of ``NaN``, ``infinite``, ``zero``, ``huge``, ``tiny``, ``None``; ``gradient`` is the number. ``count`` of ``total``
-    elements are so. ``places`` are the operations to blame, the first one first.
+    finite itself. ``kind`` says what the gradient is: one of ``NaN``, ``infinite``, ``zero``, ``huge``, ``tiny``,
+    ``None``; ``gradient`` is the number. ``count`` of ``total`` elements are so. ``places`` are the operations to
+    blame, the first one first.
     """
 
     path: str
@@ -134,7 +135,7 @@ def why(
     the result, or of the sum of all numbers in it. Huge is 1e8 and more, tiny 1e-12 and less.
 
     The result is a string; ``why(f, x).findings`` has the parts: ``path``, ``kind``, ``line``, ``cause``, and
-    ``places`` with the site, the operation and the cure. What cannot be traced or differentiated at all is told as well.
+    ``places`` with the site, the operation and the cure. What cannot be traced or differentiated at all is told too.
     Raises `TraceError` where ``f`` is not callable and inside a function that is being traced, and whatever ``f``
     itself raises.
 
@@ -257,7 +258,7 @@ class Diagnosis:
         """Walk back, and note each cotangent, and where it comes from."""
         seeds = [(x.op, one(x)) for x in self.results if x.op is not None]
         walk = Walk(self.tape.ops, wrt, seeds)
-        self.cotangents: dict[Op, Any] = {op: seed for op, seed in seeds}
+        self.cotangents: dict[Op, Any] = dict(seeds)
         self.born: dict[Op, Op] = {}  # by op: what made its cotangent not finite
         self.sources: dict[Op, Op] = {}  # by op: what gave the most of its cotangent
         sizes: dict[Op, float] = {}
@@ -428,12 +429,6 @@ class Diagnosis:
         one = max(most, key=lambda x: sign * x[0])[1]
         tell = where_it_grows if kind == "huge" else where_it_shrinks
         return Place(one.site, written(one), tell(one, 10.0**total, len(most)))
-
-
-def one(leaf: Leaf) -> Any:
-    """The cotangent 1, or ones, of a result."""
-    value = leaf.value
-    return np.ones_like(value)[()] if isinstance(value, (np.ndarray, np.generic)) else 1.0
 
 
 def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
