@@ -26,6 +26,7 @@ from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
 from .guards import Guard, seen
 from .programs import Program, draw
+from .tools.cures import cure_of
 
 MOST_SHOWN = 40  # lines of a list
 
@@ -179,6 +180,12 @@ def not_kept(entry: Entry) -> Iterator[str]:
     yield from spending(entry)
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
+        cure = cure_of(entry.unfit)
+        if cure is not None:
+            yield f"  what to do: {cure}"
+        if "operations long" in entry.unfit:
+            for place, why in list(entry.unrolled.items())[:MOST_SHOWN]:
+                yield f"  the loop at {place} is not rolled: {why}"
     elif entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 

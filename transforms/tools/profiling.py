@@ -104,7 +104,7 @@ class Profile:
         )
 
     def rows(self) -> Iterator[tuple[str, str, Cost | None]]:
-        """The user's functions line by line, each with its cost; then what library code they call costs, by function."""
+        """The user's functions line by line, each with its cost; then that of library code, by function."""
         users: dict[str, dict[int, Cost]] = {}
         library: dict[tuple[str, str], Cost] = {}
         for cost in self.lines:

@@ -26,7 +26,7 @@ from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.places import blame
 from ...tracer.run import Run, argument_names, describe, run
-from ...tracer.structure import Branch, Leaf, Tree, leaf_of, leaves
+from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
 from ...tracer.tracebacks import entrance
 from ..forward import Pusher
@@ -540,7 +540,7 @@ class Influence:
     def written(self, op: Op, alive: list[Op]) -> str:
         """An operation with its values, where the influence comes in."""
         t = primal(self.tangents[alive[0]])
-        spots = np.argwhere(np.asarray(t) != 0) if isinstance(t, np.ndarray) and t.ndim else []
+        spots: Any = np.argwhere(np.asarray(t) != 0) if isinstance(t, np.ndarray) and t.ndim else []
         index = tuple(int(i) for i in spots[0]) if len(spots) else ()
         return written(op, index, np.shape(alive[0].value))
 
