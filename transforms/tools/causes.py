@@ -269,44 +269,49 @@ def where_it_is_born(op: Op, forward: bool) -> Cause:
     )
 
 
-def where_it_grows(op: Op, factor: float, count: int) -> Cause:
-    """What makes a cotangent large: an operation, or ``count`` of them at one line."""
-    name = named(op.fn)
+def factor_of(power: float) -> str:
+    """A power of ten in words, be it larger than a float."""
+    return f"{10.0**power:.3g}" if abs(power) < 300 else f"10 to the power {power:.0f}"
+
+
+def where_it_grows(op: Op, power: float, count: int) -> Cause:
+    """What makes a cotangent large: an operation, or ``count`` of them at one line, by this power of ten."""
+    name, factor = named(op.fn), factor_of(power)
     if count > 1:
         return Cause(
             "repeated",
-            f"{count} times {name} multiply it by {factor:.3g} together ({factor ** (1 / count):.3g} each time)",
+            f"{count} times {name} multiply it by {factor} together ({factor_of(power / count)} each time)",
             "shorten the chain, scale each step, or clip the gradient",
         )
     if name in DIVIDING:
         return Cause(
             "small divisor",
-            f"{name} divides by a small number and multiplies it by {factor:.3g}",
+            f"{name} divides by a small number and multiplies it by {factor}",
             "bound the divisor, or scale the variables",
         )
     return Cause(
         "steep",
-        f"{name} multiplies it by {factor:.3g}",
+        f"{name} multiplies it by {factor}",
         "scale its operand, or compute in logarithms",
     )
 
 
-def where_it_shrinks(op: Op, factor: float, count: int) -> Cause:
+def where_it_shrinks(op: Op, power: float, count: int) -> Cause:
     """What makes a cotangent tiny."""
-    name = named(op.fn)
+    name, factor = named(op.fn), factor_of(power)
     if count > 1:
         return Cause(
             "repeated",
-            f"{count} times {name} multiply it by {factor:.3g} together ({factor ** (1 / count):.3g} each time)",
+            f"{count} times {name} multiply it by {factor} together ({factor_of(power / count)} each time)",
             "shorten the chain, scale each step, or add a way around it (a residual connection)",
         )
     if name in SATURATING | DIVIDING:
         return Cause(
             "saturation",
-            f"{name} is nearly saturated and multiplies it by {factor:.3g}",
+            f"{name} is nearly saturated and multiplies it by {factor}",
             "scale its operand down, or use the logarithm (np.logaddexp, scipy.special.log_expit)",
         )
-    return Cause("flat", f"{name} multiplies it by {factor:.3g}", "scale the variables")
+    return Cause("flat", f"{name} multiplies it by {factor}", "scale the variables")
 
 
 # -------------------------------------------------------------------------------------------- no gradient

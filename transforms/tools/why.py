@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import linecache
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +46,8 @@ from .causes import (
 from .walk import Walk, is_finite, kept, one, size_of, summary
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
-MOST = 3  # places told of one finding
+MOST = 3  # places told of one finding, and others that are alike
+LOOKED_AT = 50  # findings of one kind of which the places are looked for
 RESULT = "the result"
 KINDS = ("NaN", "infinite", "zero", "huge", "tiny")
 
@@ -159,12 +161,26 @@ def why(
         findings = tuple(Diagnosis(done, has_aux).findings(asked))
     except WengertError as error:
         return Reasons(f"{title}\n  there is no gradient: {error}")
-    lines = [title]
-    for finding in findings:
-        lines += ["  " + line for line in finding.lines()]
+    lines = [title, *["  " + line for line in told(findings)]]
     if any(x.op is not None for x in asked) and not any(x.kind != "None" for x in findings):
         lines.append("  all is well: every element of the gradient is finite, and none is zero")
     return Reasons("\n".join(lines), findings)
+
+
+def told(findings: Collection[Finding]) -> Iterator[str]:
+    """All findings in words; those that are alike, and have the same places, at once."""
+    alike: dict[Any, list[Finding]] = {}
+    for x in findings:
+        where = tuple((p.site, p.cause) for p in x.places)
+        alike.setdefault((x.kind, where), []).append(x)
+    for first, *others in alike.values():
+        lines = first.lines()
+        yield next(lines)
+        if others:
+            names = ", ".join(x.path for x in others[:MOST])
+            more = f" and {len(others) - MOST} others" if len(others) > MOST else ""
+            yield f"  and so it is by {names}{more}"
+        yield from lines
 
 
 # ------------------------------------------------------------------------------------------------- spots
@@ -235,6 +251,7 @@ class Diagnosis:
 
     def __init__(self, done: Run, has_aux: bool) -> None:
         self.tape = done.tape
+        self.counts: Counter[str] = Counter()  # of findings, by their kind
         tree = done.result
         if has_aux and isinstance(tree, Branch):
             tree = next(iter(tree.parts.values()))
@@ -312,7 +329,9 @@ class Diagnosis:
             if mask.any():
                 index = tuple(int(i) for i in np.argwhere(mask)[0])
                 path = spot.path + (f"[{', '.join(map(str, index))}]" if index else "")
-                places = tuple(self.places(kind, spot.op, index))
+                self.counts[kind] += 1
+                known = self.counts[kind] <= LOOKED_AT
+                places = tuple(self.places(kind, spot.op, index)) if known else ()
                 count = int(mask.sum())
                 yield Finding(path, kind, whole[index], count, int(whole.size), places)
 
@@ -428,7 +447,7 @@ class Diagnosis:
         total = sum(g for g, _ in most)
         one = max(most, key=lambda x: sign * x[0])[1]
         tell = where_it_grows if kind == "huge" else where_it_shrinks
-        return Place(one.site, written(one), tell(one, 10.0**total, len(most)))
+        return Place(one.site, written(one), tell(one, total, len(most)))
 
 
 def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
