@@ -104,8 +104,7 @@ def run(
     ``go(*args, **kwargs)`` makes.
     """
     tape = Tape(*describe(f))
-    if perform is not None:
-        tape.perform = perform
+    tape.perform = perform
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
@@ -199,6 +198,7 @@ def run(
         strip_exception(tracer, error)
         raise
     finally:
+        tape.perform = None
         uncover()
         detours.leave(tracer.finalizers)
         surroundings.leave()

@@ -246,12 +246,11 @@ class Tape:
     walks over it.
     """
 
-    # What is asked for the values of primitive calls, if anything is: ``perform(fn, args, kwargs, site, go)``, where
-    # ``go(*args, **kwargs)`` makes the call
-    perform: Callable[..., Any] | None = None
-
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
         self.home = Home(self)
+        # What is asked for the values of primitive calls while the run goes on, if anything is:
+        # ``perform(fn, args, kwargs, site, go)``, where ``go(*args, **kwargs)`` makes the call
+        self.perform: Callable[..., Any] | None = None
         self.name = name
         self.site = site
         self.ops: list[Op] = []
