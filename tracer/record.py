@@ -392,6 +392,6 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
         tracer.loops.draw()
         return
     site = op.site
-    if last is not op:  # decided later than made
+    if last is not op or op.kind == "input":  # decided later than made
         site = user_site()
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))

@@ -104,7 +104,8 @@ def left_out(x):
 
 @story(1.26, path="x", kind="zero", cause="decision")
 def by_its_text(x):
-    return {"1": 2.0, "2": 3.0}[f"{x:.0f}"]
+    label = f"{x:.0f}"  # here
+    return {"1": 2.0, "2": 3.0}[label]
 
 
 @story(A([1.0, 2.0]), path="x[0]", kind="zero", cause="overwritten", says="a slice is a view")
