@@ -91,6 +91,7 @@ def run(
     forward: bool = False,
     rehearsal: bool = False,
     perform: Any = None,
+    folds: bool = True,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -101,13 +102,14 @@ def run(
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
     leaves nothing behind outside. ``perform(fn, args, kwargs, site, go)`` gives the values of primitive calls, which
-    ``go(*args, **kwargs)`` makes.
+    ``go(*args, **kwargs)`` makes. Without ``folds`` checkpointed calls stay on the tape op by op.
     """
     tape = Tape(*describe(f))
     tape.perform = perform
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
+    tracer.folds = folds
     tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)

@@ -93,7 +93,7 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         written, tape.overwritten = tape.overwritten, before
         if before is not None:
             before += written
-    if tracer.primitives is None and len(tracer.calls) == cached:
+    if tracer.folds and tracer.primitives is None and len(tracer.calls) == cached:
         stretch = Stretch(tracer, start, written, result, (f, args, kwargs))
         if stretch.can_be_folded():
             stretch.fold(attribute(f, "__name__", "f"), site)

@@ -92,7 +92,7 @@ def test_pullback():
 def test_in_a_checkpointed_function_and_behind_a_rule():
     with pytest.raises(NonFiniteError) as caught:
         grad(lambda x: checkpoint(at_zero)(x) * 2.0, debug=True)(0.0)
-    assert "NaN" in str(caught.value) or "inf" in str(caught.value)
+    assert str(caught.value).startswith(at(at_zero, "# born"))
 
     @custom_rule
     def broken(x):

@@ -145,6 +145,35 @@ def test_intervals_travel_in_numbers_of_ones_own():
     assert 0 < found.high - found.low < 1e-14
 
 
+class Dependent(float):
+    """A number, and the numbers of the arguments on which it depends."""
+
+    def __new__(cls, value, on):
+        new = super().__new__(cls, value)
+        new.on = on
+        return new
+
+
+def test_the_sparsity_of_a_jacobian():
+    def f(x):
+        a = x[0] * x[1]
+        b = math.sin(x[2]) + 1.0
+        return [a + b, b * 2.0, x[3] - x[3] * a, 3.0 * x[1]]
+
+    x = np.array([0.3, 0.7, 1.1, -0.4])
+
+    def call(fn, args, kwargs, site):
+        value = fn(*args, **kwargs)
+        if fn is operator.getitem and args[0] is x:
+            return Dependent(value, {args[1]})
+        return Dependent(value, set().union(*[getattr(y, "on", ()) for y in args]))
+
+    found = interpret(f, x, call=call)
+    assert [y.on for y in found] == [{0, 1, 2}, {2}, {0, 1, 3}, {1}]
+    jacobian = wengert.jacobian(lambda x: np.array(f(x)))(x)
+    assert [{*np.flatnonzero(row)} for row in jacobian] == [y.on for y in found]
+
+
 def test_calls_on_constants_and_draws_are_seen():
     def f(x):
         return x + np.ones(2) + np.random.default_rng(0).normal()

@@ -175,6 +175,17 @@ def broken(x):
     return x * 3.0, lambda dy: (0.0 * dy,)
 
 
+@story(2.0, path="x", kind="zero", cause="flat", says="broken_pair")
+def by_a_rule_that_is_a_pair(x):
+    y = broken_pair(x)  # here
+    return y * 2.0
+
+
+@custom_rule
+def broken_pair(x):
+    return x * 3.0, lambda dy: (0.0 * dy,)
+
+
 # ------------------------------------------------------------------------------- NaN, infinite, huge, tiny
 
 
@@ -407,12 +418,12 @@ def test_what_has_no_gradient_at_all_is_told():
 
 
 def test_in_a_checkpointed_function():
-    @checkpoint
     def inner(x):
-        return math.tanh(x) * 2.0
+        y = math.tanh(x)  # here
+        return y * 2.0
 
-    (finding,) = why(lambda x: inner(x) * 3.0, 60.0).findings
-    assert finding.kind == "zero"
+    (finding,) = why(lambda x: checkpoint(inner)(x) * 3.0, 60.0).findings
+    assert (finding.kind, finding.cause, finding.line) == ("zero", "saturation", here(inner))
 
 
 def test_the_function_is_called_once_and_its_errors_are_its_own():

@@ -55,7 +55,7 @@ def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -
             )
         return value
 
-    return run(f, args, kwargs, perform=perform, **options)
+    return run(f, args, kwargs, perform=perform, folds=False, **options)
 
 
 class CheckedPullback(Pullback):

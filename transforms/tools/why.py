@@ -25,6 +25,7 @@ from ...tracer.active import active
 from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
+from ...tracer.pairs import severed
 from ...tracer.places import blame
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
@@ -156,7 +157,7 @@ def why(
     name, site = describe(f)
     title = f"{name}  # {site}" if site.filename else name
     try:
-        done = run(f, args, kwargs)
+        done = run(f, args, kwargs, folds=False)
         asked = spots_of(f, done, args, kwargs, argnums)
         findings = tuple(Diagnosis(done, has_aux).findings(asked))
     except WengertError as error:
@@ -418,6 +419,8 @@ class Diagnosis:
                 continue
             for x in op.operands():
                 if x in influence.tangents and not self.flows(influence, x):
+                    if op in influence.unknown:
+                        return Place(op.site, written(op), where_it_ends(op, [x]))
                     finite = is_finite(influence.tangents[op])
                     return Place(op.site, written(op), UNDERFLOW if finite else ZERO_WINS)
         return Place(influence.last.site, "", UNDERFLOW)
@@ -526,6 +529,9 @@ class Influence:
         self.last = variable  # the last op that it reaches
         self.ends: list[tuple[Op, list[Op]]] = []  # with the operands that it comes by
         self.guards: list[Op] = []
+        self.unknown: set[Op] = (
+            set()
+        )  # ops whose tangent could not be found, and is taken for some other
         self.steps = set(dependents(tape.ops, [variable])[0])
         reached = {variable}  # by whatever operation
         with np.errstate(all="ignore"):
@@ -543,7 +549,8 @@ class Influence:
                     continue
                 t = self.pushed(pusher, op) if op in self.steps else None
                 if t is None or is_zero(t):
-                    if op.fn is not element:  # the other elements of a tuple
+                    # Not the other elements of a tuple, nor what a rule computed for its value.
+                    if op.fn is not element and op.fn is not severed:
                         self.ends.append((op, alive))
                 else:
                     self.tangents[op] = t
@@ -554,6 +561,7 @@ class Influence:
         try:
             return primal(pusher.push(op))
         except WengertError:
+            self.unknown.add(op)
             return np.ones_like(op.value)[()]
 
     def written(self, op: Op, alive: list[Op]) -> str:
