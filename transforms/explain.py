@@ -26,7 +26,6 @@ from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
 from .guards import Guard, seen
 from .programs import Program, draw
-from .tools.cures import cure_of
 
 MOST_SHOWN = 40  # lines of a list
 
@@ -180,6 +179,8 @@ def not_kept(entry: Entry) -> Iterator[str]:
     yield from spending(entry)
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
+        from .tools.cures import cure_of  # which nothing else needs
+
         cure = cure_of(entry.unfit)
         if cure is not None:
             yield f"  what to do: {cure}"
