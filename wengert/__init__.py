@@ -48,12 +48,14 @@ ON_DEMAND = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name not in ON_DEMAND:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
+        globals()[name] = found
+        return found
 
 
 __all__ = [
