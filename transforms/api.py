@@ -112,10 +112,6 @@ class Pullback:
         refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
 
-    def swept(self, ops: list[Op], wrt: list[Op], seeds: list[tuple[Op, Any]]) -> list[Any]:
-        """The cotangents of ``wrt``, as plain values."""
-        return sweep(ops, wrt, seeds, Numeric())
-
     @property
     def tape(self) -> Tape:
         """The program from the arguments and ``dy`` to the gradients."""
@@ -126,6 +122,10 @@ class Pullback:
 
     def __reduce__(self) -> Any:
         return unpickled, (flattened(self.done),)
+
+    def swept(self, ops: list[Op], wrt: list[Op], seeds: list[tuple[Op, Any]]) -> list[Any]:
+        """The cotangents of ``wrt``, as plain values."""
+        return sweep(ops, wrt, seeds, Numeric())
 
 
 intrinsic(Pullback.__call__)

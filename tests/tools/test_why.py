@@ -391,6 +391,8 @@ def test_arguments_are_chosen_as_grad_chooses_them():
     assert paths(why(f, 1.2, 2.2, z=3.2)) == ["x", "y", "z"]
     assert paths(why(f, 1.2, 2.2, z=3.2, argnums=1)) == ["y"]
     assert paths(why(f, 1.2, 2.2, z=3.2, argnums=(1, -2))) == ["y", "x"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums="z")) == ["z"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums=("y", 0))) == ["y", "x"]
     assert paths(why(grad(f), 1.2, 2.2, z=3.2)) == ["x"]
     assert paths(why(value_and_grad(f, argnums=1), 1.2, 2.2, z=3.2)) == ["y"]
     aux = grad(lambda x: (round(x) * 1.0, x * 2.0), has_aux=True)

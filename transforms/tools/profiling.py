@@ -24,12 +24,13 @@ from ...rules.registry import RRULE, lookup
 from ...tracer.active import active
 from ...tracer.arrays import owner_of
 from ...tracer.errors import TraceError
-from ...tracer.kinds import attribute, isinstance
+from ...tracer.kinds import isinstance
 from ...tracer.places import is_library
 from ...tracer.run import describe, run
 from ...tracer.structure import leaves
 from ...tracer.tape import Op, Site
 from ...tracer.tracebacks import entrance
+from ..explain import state_of
 from ..gradients import Gradient
 from .walk import Walk, numbers_in, one
 
@@ -216,7 +217,7 @@ def profile(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     """
     if active.tracer is not None:
         raise TraceError("profile cannot be used inside a function that is being traced")
-    state = attribute(f, "__self__")
+    state = state_of(f)
     f = state.f if isinstance(state, Gradient) else f
     name, site = describe(f)
     costs: dict[Site, Cost] = {}

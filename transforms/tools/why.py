@@ -31,6 +31,7 @@ from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
 from ...tracer.tracebacks import entrance
+from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
 from ..reverse import dependents
@@ -126,16 +127,16 @@ def why(
     f: Callable[..., Any],
     /,
     *args: Any,
-    argnums: int | Collection[int] | None = None,
+    argnums: int | str | Collection[int | str] | None = None,
     **kwargs: Any,
 ) -> Reasons:
     """Why the gradient of ``f`` at these arguments is zero, NaN, infinite, None, huge or tiny, in plain words.
 
     ``f`` is a function, or what `grad` or `value_and_grad` made of one. It is called once, and traced; then the
-    reverse sweep is walked through. For each number and array among the arguments (those numbered ``argnums``, else
-    all) it tells which elements of the gradient are not as one hopes for, and of the first of them the operation to
-    blame: the line, the values there, the reason, and what to do. Where all is well it says so. The gradient is that of
-    the result, or of the sum of all numbers in it. Huge is 1e8 and more, tiny 1e-12 and less.
+    reverse sweep is walked through. For each number and array among the arguments (those that ``argnums`` numbers or
+    names, else all) it tells which elements of the gradient are not as one hopes for, and of the first of them the
+    operation to blame: the line, the values there, the reason, and what to do. Where all is well it says so. The
+    gradient is that of the result, or of the sum of all numbers in it. Huge is 1e8 and more, tiny 1e-12 and less.
 
     The result is a string; ``why(f, x).findings`` has the parts: ``path``, ``kind``, ``line``, ``cause``, and
     ``places`` with the site, the operation and the cure. What cannot be traced or differentiated at all is told too.
@@ -149,7 +150,7 @@ def why(
     """
     if active.tracer is not None:
         raise TraceError("why cannot be used inside a function that is being traced")
-    state = attribute(f, "__self__")
+    state = state_of(f)
     has_aux = False
     if isinstance(state, Gradient):
         f, has_aux = state.f, state.has_aux
@@ -200,19 +201,21 @@ def spots_of(
     f: Any, done: Run, args: tuple[Any, ...], kwargs: dict[str, Any], argnums: Any
 ) -> list[Spot]:
     """The spots of the arguments that are asked for."""
-    count = len(args)
-    numbers = range(count) if argnums is None else argnums
-    chosen = [numbers] if isinstance(numbers, int) else list(numbers)
-    for i in chosen:
-        if not -count <= i < count:
-            raise TraceError(f"argnums is {i}, but {count} positional arguments were given")
-    names = argument_names(f, count)
+    names = argument_names(f, len(args))
+    given = dict(zip(names, zip(done.args, args, strict=True), strict=True))
+    given |= {name: (done.kwargs[name], value) for name, value in kwargs.items()}
+    chosen = given if argnums is None else argnums
     found: list[Spot] = []
-    for i in chosen:
-        found += spots_in(done.args[i], args[i], names[i])
-    if argnums is None:
-        for name, value in kwargs.items():
-            found += spots_in(done.kwargs[name], value, name)
+    for key in [chosen] if isinstance(chosen, int | str) else chosen:
+        if isinstance(key, int) and -len(args) <= key < len(args):
+            key = names[key]
+        if key not in given:
+            raise TraceError(
+                f"argnums is {key!r}, but {len(args)} positional arguments were given"
+                + (f" and {', '.join(kwargs)}" if kwargs else "")
+            )
+        tree, value = given[key]
+        found += spots_in(tree, value, key)
     return found
 
 
