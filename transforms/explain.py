@@ -187,6 +187,8 @@ def not_kept(entry: Entry) -> Iterator[str]:
         if "operations long" in entry.unfit:
             for place, why in list(entry.unrolled.items())[:MOST_SHOWN]:
                 yield f"  the loop at {place} is not rolled: {why}"
+                if (cure := cure_of(why)) is not None:
+                    yield f"    what to do: {cure}"
     elif entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 

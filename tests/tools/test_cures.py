@@ -35,7 +35,7 @@ def reason_in(node):
     if isinstance(node, ast.Call):
         fn = node.func
         name = fn.attr if isinstance(fn, ast.Attribute) else getattr(fn, "id", "")
-        if name in ("Unfit", "Late") or (name == "problem" and isinstance(fn, ast.Attribute)):
+        if name in ("Unfit", "Late", "Unrolled") or (name == "problem" and isinstance(fn, ast.Attribute)):
             return node.args[0]
         if name == "problem" or name == "pin" and len(node.args) == 2:
             return node.args[-1]
@@ -58,8 +58,8 @@ def reasons():
         for node in ast.walk(ast.parse(path.read_text())):
             reason = reason_in(node)
             if reason is not None:
-                for text in texts(reason):
-                    found[f"{path.name}:{node.lineno}"] = text
+                for i, text in enumerate(texts(reason)):
+                    found[f"{path.name}:{node.lineno}{'.' * i}"] = text
     return found
 
 

@@ -195,6 +195,51 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"that an inner function shares", "pass the variable to the inner function as an argument"),
     (r"may not have a value yet", "give the variable a value before the loop"),
+    # Why a loop is not rolled
+    (r"it is short", "nothing: a short loop goes faster as it is"),
+    (
+        r"are unlike the others",
+        "do what the first or some iterations do otherwise before the loop, or in one of its own",
+    ),
+    (r"append", "append once in each iteration, to the same list"),
+    (
+        r"what an earlier one computed|different values of earlier ones|but no variable holds it",
+        "carry it from one iteration to the next in a variable that has a value before the loop",
+    ),
+    (
+        r"what only some of its iterations compute|not all of them use it",
+        "compute it in each iteration, or use np.where",
+    ),
+    (
+        r"without a decision|too many different ways",
+        "use np.where in the place of the if, or a loop of its own for each way",
+    ),
+    (
+        r"record different operations|use different values",
+        "let each iteration do the same with what it carries and x[i]",
+    ),
+    (r"it writes to the outside", "append to a list, and print or write when the loop has ended"),
+    (r"nothing is known of", WRITE_A_RULE),
+    (
+        r"arrays are written to",
+        "write by the counter alone (y[i] = …), or append to a list and make an array of it",
+    ),
+    (
+        r"change their type|changes its type",
+        "begin with values of the type and shape that they will have: 0.0, not 0",
+    ),
+    (
+        r"runs at each call",
+        "declare the rule with pure=True, if it only computes from its arguments",
+    ),
+    (
+        r"depends on values that change",
+        "keep integers that rules look at (axes, sizes, indices) the same in all iterations",
+    ),
+    (
+        r"is used elsewhere|must come by its parts",
+        "use what the loop carries when it has ended, and collect the rest in a list",
+    ),
     (
         r"an error of Wengert's own",
         "report it, with the function; the gradient itself is right, and traced",
