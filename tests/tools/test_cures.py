@@ -35,7 +35,9 @@ def reason_in(node):
     if isinstance(node, ast.Call):
         fn = node.func
         name = fn.attr if isinstance(fn, ast.Attribute) else getattr(fn, "id", "")
-        if name in ("Unfit", "Late", "Unrolled") or (name == "problem" and isinstance(fn, ast.Attribute)):
+        if name in ("Unfit", "Late", "Unrolled") or (
+            name == "problem" and isinstance(fn, ast.Attribute)
+        ):
             return node.args[0]
         if name == "problem" or name == "pin" and len(node.args) == 2:
             return node.args[-1]

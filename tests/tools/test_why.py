@@ -1,5 +1,6 @@
 """Stories of gradients that are not as hoped for: `why` names the line (marked ``# here``), the cause and the cure."""
 
+import colorsys
 import inspect
 import math
 
@@ -184,6 +185,18 @@ def by_a_rule_that_is_a_pair(x):
 @custom_rule
 def broken_pair(x):
     return x * 3.0, lambda dy: (0.0 * dy,)
+
+
+@story(0.3, path="hue", kind="zero", cause="decision", says="colorsys.py:")
+def decided_in_a_library(hue):
+    r, g, b = colorsys.hls_to_rgb(hue, 0.5, 0.4)  # here
+    return g
+
+
+@story(0.5, path="red", kind="zero", cause="not taken", says="max(0.5, 0.2, 0.9)")
+def computed_in_a_library(red):
+    hue, light, saturation = colorsys.rgb_to_hls(red, 0.2, 0.9)  # here
+    return light
 
 
 # ------------------------------------------------------------------------------- NaN, infinite, huge, tiny

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...tracer.errors import Refusal
-from ...tracer.places import blame
+from ...tracer.places import blame, in_words
 from ...tracer.run import Run, describe, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
@@ -23,11 +23,11 @@ class NonFiniteError(Refusal, FloatingPointError):
 
 
 def message(
-    name: str, site: Site, what: str, operation: str, given: list[tuple[str, Any]], cure: str
+    name: str, place: str, what: str, operation: str, given: list[tuple[str, Any]], cure: str
 ) -> str:
     """What and where, the operands, and what to do: each on a line of its own."""
     values = ", ".join(f"{label} {summary(value)}".strip() for label, value in given)
-    return f"{blame(site)}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
+    return f"{place}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
 
 
 def named(f: Any) -> str:
@@ -45,7 +45,7 @@ def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -
             raise NonFiniteError(
                 message(
                     title,
-                    site,
+                    blame(site),
                     f"{fn_name(fn)} gives {summary(value)}",
                     fn_name(fn),
                     [("", x) for x in given],
@@ -75,7 +75,7 @@ class CheckedPullback(Pullback):
         return NonFiniteError(
             message(
                 f"{tape.name} ({tape.site.filename}:{tape.site.lineno})",
-                op.site,
+                in_words(op.site),
                 f"the derivative of {fn_name(op.fn)} gives {summary(d)}",
                 fn_name(op.fn),
                 [*[("", x) for x in operands], ("with the cotangent", dz)],

@@ -26,7 +26,7 @@ from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import severed
-from ...tracer.places import blame
+from ...tracer.places import called_from, in_words, is_library
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
@@ -56,16 +56,23 @@ KINDS = ("NaN", "infinite", "zero", "huge", "tiny")
 
 @dataclass(frozen=True)
 class Place:
-    """An operation at a line of the user's, what happens there with which values, and what to do."""
+    """An operation at a line of the user's, what happens there with which values, and what to do.
+
+    Where it lies in somebody's library, ``site`` is the line of the user's that led there, and ``inner`` its own.
+    """
 
     site: Site
     operation: str
     cause: Cause
+    inner: Site | None = None
 
     def lines(self) -> Iterator[str]:
         if self.site.filename:
             text = linecache.getline(self.site.filename, self.site.lineno).strip()
-            yield blame(self.site) + (f": {text}" if text else "")
+            yield in_words(self.site) + (f": {text}" if text else "")
+        if self.inner is not None:
+            text = linecache.getline(self.inner.filename, self.inner.lineno).strip()
+            yield f"  {in_words(self.inner)}: {text}"
         yield f"  {self.operation}: {self.cause.what}" if self.operation else f"  {self.cause.what}"
         yield f"  what to do: {self.cause.cure}"
 
@@ -158,9 +165,10 @@ def why(
     name, site = describe(f)
     title = f"{name}  # {site}" if site.filename else name
     try:
-        done = run(f, args, kwargs, folds=False)
+        callers: dict[int, Site] = {}  # by the number of an op in a library
+        done = run(f, args, kwargs, perform=noting(callers), folds=False)
         asked = spots_of(f, done, args, kwargs, argnums)
-        findings = tuple(Diagnosis(done, has_aux).findings(asked))
+        findings = tuple(Diagnosis(done, has_aux, callers).findings(asked))
     except WengertError as error:
         return Reasons(f"{title}\n  there is no gradient: {error}")
     lines = [title, *["  " + line for line in told(findings)]]
@@ -183,6 +191,19 @@ def told(findings: Collection[Finding]) -> Iterator[str]:
             more = f" and {len(others) - MOST} others" if len(others) > MOST else ""
             yield f"  and so it is by {names}{more}"
         yield from lines
+
+
+def noting(callers: dict[int, Site]) -> Callable[..., Any]:
+    """What watches a run, and notes who has called the library in which an operation lies."""
+
+    def perform(fn: Any, args: Any, kwargs: Any, site: Site, go: Any) -> Any:
+        caller = called_from(site)
+        if caller is not None:
+            assert active.tracer is not None
+            callers[len(active.tracer.tape.ops)] = caller
+        return go(*args, **kwargs)
+
+    return perform
 
 
 # ------------------------------------------------------------------------------------------------- spots
@@ -253,8 +274,10 @@ def is_worth_telling(value: Any) -> bool:
 class Diagnosis:
     """A traced run, and the reverse sweep over it."""
 
-    def __init__(self, done: Run, has_aux: bool) -> None:
+    def __init__(self, done: Run, has_aux: bool, callers: dict[int, Site]) -> None:
         self.tape = done.tape
+        ops = self.tape.ops
+        self.callers = {ops[i]: site for i, site in callers.items() if i < len(ops)}
         self.counts: Counter[str] = Counter()  # of findings, by their kind
         tree = done.result
         if has_aux and isinstance(tree, Branch):
@@ -266,6 +289,13 @@ class Diagnosis:
             )
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
+
+    def place(self, op: Op, operation: str, cause: Cause) -> Place:
+        """The place of an op; a decision has that of what was decided on."""
+        caller = self.callers.get(op.args[0] if op.kind == "guard" else op)
+        if caller is None or not is_library(op.site.filename):
+            return Place(op.site, operation, cause)
+        return Place(caller, operation, cause, op.site)
 
     def findings(self, spots: list[Spot]) -> Iterator[Finding]:
         """What is to be said, by the gravity of it."""
@@ -364,9 +394,9 @@ class Diagnosis:
             d = self.cotangents.get(x)
             if not is_finite(d) and isinstance(d, np.ndarray) and d.ndim:
                 index = tuple(int(i) for i in np.argwhere(~np.isfinite(d))[0])
-                return Place(op.site, written(op, index, d.shape), where_it_is_born(op, False))
+                return self.place(op, written(op, index, d.shape), where_it_is_born(op, False))
         what = f"{written(op)}, with the cotangent {summary(dz)}"
-        return Place(op.site, what, where_it_is_born(op, False))
+        return self.place(op, what, where_it_is_born(op, False))
 
     def made_at(self, op: Op) -> Place:
         """Where the run has come by a value that is not finite."""
@@ -377,7 +407,7 @@ class Diagnosis:
             else written(op, tuple(map(int, index)), np.shape(op.value))
         )
         value = np.asarray(op.value)[tuple(index)] if np.ndim(op.value) else op.value
-        return Place(op.site, f"{what} = {summary(value)}", where_it_is_born(op, True))
+        return self.place(op, f"{what} = {summary(value)}", where_it_is_born(op, True))
 
     def origin(self, op: Op) -> Op | None:
         """The first op of the run on the way to one whose value is not finite, if any of its values is not."""
@@ -398,19 +428,22 @@ class Diagnosis:
         for op, alive in sorted(influence.ends, key=lambda x: x[0] not in influence.steps):
             if op in self.needed:
                 cause = where_it_ends(op, alive)
-                ends.setdefault(op.site, Place(op.site, influence.written(op, alive), cause))
+                place = self.place(op, influence.written(op, alive), cause)
+                ends.setdefault(place.site, place)
         if ends:
             yield from ends.values()
             return
         guards = [op for op in influence.guards if op.site.filename] or influence.guards
         if guards:
-            for site in dict.fromkeys(op.site for op in guards):
-                yield Place(site, "", DECISION)
+            for op in guards:
+                place = self.place(op, "", DECISION)
+                ends.setdefault(place.site, place)
+            yield from ends.values()
             return
         if any(x.op in influence.tangents for x in self.results):
             yield self.lost(influence)
         elif influence.last is not variable:
-            yield Place(influence.last.site, written(influence.last), LEFT)
+            yield self.place(influence.last, written(influence.last), LEFT)
         else:
             outside = [x.name for x in self.tape.inputs if x.role == "outside" and x in self.needed]
             yield Place(self.tape.site, "", unused(outside, bool(self.results)))
@@ -423,10 +456,10 @@ class Diagnosis:
             for x in op.operands():
                 if x in influence.tangents and not self.flows(influence, x):
                     if op in influence.unknown:
-                        return Place(op.site, written(op), where_it_ends(op, [x]))
+                        return self.place(op, written(op), where_it_ends(op, [x]))
                     finite = is_finite(influence.tangents[op])
-                    return Place(op.site, written(op), UNDERFLOW if finite else ZERO_WINS)
-        return Place(influence.last.site, "", UNDERFLOW)
+                    return self.place(op, written(op), UNDERFLOW if finite else ZERO_WINS)
+        return self.place(influence.last, "", UNDERFLOW)
 
     def flows(self, influence: Influence, op: Op) -> bool:
         """Whether a cotangent is not zero where an influence is not."""
@@ -453,7 +486,7 @@ class Diagnosis:
         total = sum(g for g, _ in most)
         one = max(most, key=lambda x: sign * x[0])[1]
         tell = where_it_grows if kind == "huge" else where_it_shrinks
-        return Place(one.site, written(one), tell(one, total, len(most)))
+        return self.place(one, written(one), tell(one, total, len(most)))
 
 
 def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
