@@ -82,7 +82,7 @@ def _scatter(d, index, shape, dtype):
 
 def scatter_add(x: Any, index: Any, d: Any) -> Any:
     """A copy of ``x`` with ``d`` added at ``index``, repeated indices counted each time."""
-    y = x.copy(order="K")
+    y = np.array(x, order="K")  # a copy of a scalar would be one
     np.add.at(y, index, d)
     return y
 

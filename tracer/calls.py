@@ -75,7 +75,7 @@ from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_
 from .plain_calls import as_caller, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
-from .record import born, has_box, operand, raised, record, see_inside
+from .record import born, has_box, operand, performed, raised, record, see_inside
 from .session import Tracer
 from .slots import is_object, is_python, special
 from .tails import Tail, is_blind, tail_of
@@ -285,7 +285,7 @@ def primitive(
         if objects or any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
         try:
-            value = fn(*args, **kwargs)
+            value = performed(tracer, site, fn, args, kwargs)
         except Exception as error:
             raised(tracer, site, error)
             raise

@@ -75,7 +75,7 @@ from .protocols import (
     truth,
 )
 from .reads import HEAP_TYPE, MISSING, Reads, static
-from .record import append, born, finish, has_box, operand, raised, record, see_inside
+from .record import append, born, finish, has_box, operand, performed, raised, record, see_inside
 from .rehearsal import must_be_certain
 from .session import Tracer
 from .shown import enters, holders, shows
@@ -722,8 +722,9 @@ def again(
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
     callbacks = callbacks_in((*own, *args, *kwargs.values()))
+    how = {"seen": True, "callbacks": callbacks, "sources": sources}
     try:
-        value = watched(fn, args, kwargs, site, True, callbacks, sources)
+        value = performed(tracer, site, fn, args, kwargs, True, **how)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
             value = reflected(tracer, value)
         return value

@@ -98,8 +98,10 @@ def binary(site: Site, op: Any) -> Hook:
             )
         else:
             return slow(left, right)
+        tape = source.home()  # the run goes on, and has its tape
+        perform = tape.perform  # type: ignore[union-attr]
         try:
-            value = op(a, b)
+            value = op(a, b) if perform is None else perform(functional, (a, b), {}, site, op)
         except Exception as error:
             raised(active.tracer, site, error)
             raise
@@ -107,7 +109,7 @@ def binary(site: Site, op: Any) -> Hook:
             made: Op = FloatOp(functional, args, value, site, source, signature)
         else:
             made = Op(functional, args, value, site, source)
-        made.home().ops.append(made)  # type: ignore[union-attr]  # the run goes on, and has its tape
+        tape.ops.append(made)  # type: ignore[union-attr]
         return Box(value, made)
 
     def slow(left: Any, right: Any) -> Any:

@@ -26,16 +26,23 @@ GENERATED = (*OURS, "<wengert")
 
 def blame(site: Site) -> str:
     """A place in a program, and the line of the user's own that led there through somebody's library."""
-    text = f"{site.filename}:{site.lineno}, in {site.function}"
-    if not is_library(site.filename):
-        return text
-    frame = sys._getframe(1)
+    caller = called_from(site)
+    return in_words(site) + (f" (called from {in_words(caller)})" if caller is not None else "")
+
+
+def in_words(site: Site) -> str:
+    return f"{site.filename}:{site.lineno}, in {site.function}"
+
+
+def called_from(site: Site) -> Site | None:
+    """The line of the user's own that led to a place in somebody's library, as long as that is running."""
+    frame = sys._getframe(1) if is_library(site.filename) else None
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_library(name) and not name.startswith(OURS):
-            return f"{text} (called from {name}:{frame.f_lineno}, in {frame.f_code.co_name})"
+            return Site(name, frame.f_lineno or 0, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
-    return text
+    return None
 
 
 LIBRARY = tuple(

@@ -153,10 +153,13 @@ def record(
     operands = operand(args, arrays)
     options = operand(kwargs, arrays) if kwargs else {}
     try:
-        if watched:
-            value = meaning.escape.watched(fn, primal(operands), primal(options), site)
+        plain_args, plain_options = primal(operands), primal(options)
+        if tracer.tape.perform is not None:
+            value = performed(tracer, site, fn, plain_args, plain_options, watched)
+        elif watched:
+            value = meaning.escape.watched(fn, plain_args, plain_options, site)
         else:
-            value = fn(*primal(operands), **primal(options))
+            value = fn(*plain_args, **plain_options)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -178,6 +181,20 @@ LIVE: dict[type, Any] = {
 def fixed(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     """Operands as they are at this moment: plain containers among them may be changed before the reverse sweep."""
     return tuple([LIVE[type(x)](x) if is_one_of(type(x), LIVE) else x for x in operands])
+
+
+def performed(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, watched: bool = False, **how: Any
+) -> Any:
+    """The value of a primitive call on plain values, where somebody may be asked for it."""
+    perform = tracer.tape.perform
+
+    def go(*args: Any, **kwargs: Any) -> Any:
+        if watched:
+            return meaning.escape.watched(fn, args, kwargs, site, **how)
+        return fn(*args, **kwargs)
+
+    return go(*args, **kwargs) if perform is None else perform(fn, tuple(args), kwargs, site, go)
 
 
 def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:
@@ -390,6 +407,6 @@ def decide(tracer: Tracer, op: Op, value: Any) -> None:
         tracer.loops.draw()
         return
     site = op.site
-    if last is not op:  # decided later than made
+    if last is not op or op.kind == "input":  # decided later than made
         site = user_site()
     ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))

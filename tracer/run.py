@@ -90,6 +90,8 @@ def run(
     then: Callable[[Tracer, Run, Any], Any] | None = None,
     forward: bool = False,
     rehearsal: bool = False,
+    perform: Any = None,
+    folds: bool = True,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -99,12 +101,15 @@ def run(
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
-    leaves nothing behind outside.
+    leaves nothing behind outside. ``perform(fn, args, kwargs, site, go)`` gives the values of primitive calls, which
+    ``go(*args, **kwargs)`` makes. Without ``folds`` checkpointed calls stay on the tape op by op.
     """
     tape = Tape(*describe(f))
+    tape.perform = perform
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
+    tracer.folds = folds
     tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)
@@ -195,6 +200,7 @@ def run(
         strip_exception(tracer, error)
         raise
     finally:
+        tape.perform = None
         uncover()
         detours.leave(tracer.finalizers)
         surroundings.leave()

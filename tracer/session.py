@@ -159,6 +159,7 @@ class Tracer:
         self.pairs: list[Any] = []  # what such rules have returned in this run (see ``pairs``)
         # Whether tangents are wanted of what is computed now, and what knows them, if anything does
         self.forward: Any = False
+        self.folds = True  # whether calls of checkpointed functions may be folded
         self.last = False  # whether what is computed now is not differentiated any more
 
     def close(self) -> None:

@@ -248,6 +248,9 @@ class Tape:
 
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
         self.home = Home(self)
+        # What is asked for the values of primitive calls while the run goes on, if anything is:
+        # ``perform(fn, args, kwargs, site, go)``, where ``go(*args, **kwargs)`` makes the call
+        self.perform: Callable[..., Any] | None = None
         self.name = name
         self.site = site
         self.ops: list[Op] = []

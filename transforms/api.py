@@ -106,7 +106,7 @@ class Pullback:
         trees = trees_of(done, numbers)
         wrt = [op for tree in trees for op in sources(tree)]
         found: dict[Op | None, Any] = dict(
-            zip(wrt, sweep(done.tape.ops, wrt, seeds, Numeric()), strict=True)
+            zip(wrt, self.swept(done.tape.ops, wrt, seeds), strict=True)
         )
         refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
@@ -121,6 +121,10 @@ class Pullback:
 
     def __reduce__(self) -> Any:
         return unpickled, (flattened(self.done),)
+
+    def swept(self, ops: list[Op], wrt: list[Op], seeds: list[tuple[Op, Any]]) -> list[Any]:
+        """The cotangents of ``wrt``, as plain values."""
+        return sweep(ops, wrt, seeds, Numeric())
 
 
 intrinsic(Pullback.__call__)

@@ -93,7 +93,7 @@ def segmented(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         written, tape.overwritten = tape.overwritten, before
         if before is not None:
             before += written
-    if tracer.primitives is None and tracer.cached == cached:
+    if tracer.folds and tracer.primitives is None and tracer.cached == cached:
         stretch = Stretch(tracer, start, written, result, (f, args, kwargs))
         if stretch.can_be_folded():
             stretch.fold(attribute(f, "__name__", "f"), site)

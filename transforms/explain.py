@@ -179,6 +179,16 @@ def not_kept(entry: Entry) -> Iterator[str]:
     yield from spending(entry)
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
+        from .tools.cures import cure_of  # which nothing else needs
+
+        cure = cure_of(entry.unfit)
+        if cure is not None:
+            yield f"  what to do: {cure}"
+        if "operations long" in entry.unfit:
+            for place, why in list(entry.unrolled.items())[:MOST_SHOWN]:
+                yield f"  the loop at {place} is not rolled: {why}"
+                if (cure := cure_of(why)) is not None:
+                    yield f"    what to do: {cure}"
     elif entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 

@@ -9,6 +9,7 @@ aux       what a function returns beside the number that is differentiated.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,25 @@ class Gradient(Dispatcher):
         return builder.build(numbers, seeds, answer)
 
 
+class Debugged(Gradient):
+    """A gradient that raises where a NaN or an infinity is born; all its calls are traced."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if active.tracer is not None:
+            return self.inside(args, kwargs)
+        from .tools.nans import CheckedPullback, checked_run
+
+        self.check_arguments(args)
+        done = checked_run(self.f, args, kwargs)
+        return self.answer(done.value, CheckedPullback(done), args)
+
+    def __reduce__(self) -> Any:
+        make = value_and_grad if self.with_value else grad
+        return _state_of, (partial(make, debug=True), self.f, self.argnums, self.has_aux)
+
+
 def state_at(module: str, name: str) -> Any:
     """The state behind what Wengert made of a function and that stands in a module under the function's name."""
     return at_place(module, name).__self__
@@ -197,29 +217,37 @@ def one(f: Any, tree: Tree) -> Any:
 @intrinsic
 @entrance
 def grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: int | Collection[int] = 0,
+    has_aux: bool = False,
+    debug: bool = False,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
 
     ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
     the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
+    With ``debug`` a call raises `NonFiniteError` (a `FloatingPointError`) at the line where a NaN or an infinity is
+    born, in the run or in the reverse sweep; such calls are traced each time.
 
     >>> grad(lambda x: x * x * x)(2.0)
     12.0
     """
-    return Gradient(f, argnums, False, has_aux).bound()
+    return (Debugged if debug else Gradient)(f, argnums, False, has_aux).bound()
 
 
 @intrinsic
 @entrance
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: int | Collection[int] = 0,
+    has_aux: bool = False,
+    debug: bool = False,
 ) -> Callable[..., Any]:
     """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
 
-    With ``has_aux`` the value is the pair that ``f`` returned.
+    With ``has_aux`` the value is the pair that ``f`` returned; ``debug`` is as in `grad`.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
-    return Gradient(f, argnums, True, has_aux).bound()
+    return (Debugged if debug else Gradient)(f, argnums, True, has_aux).bound()

@@ -34,7 +34,11 @@ from .skeleton import copied, own_copy
 
 @intrinsic
 def pullback(
-    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
+    f: Callable[..., Any],
+    *args: Any,
+    wrt_self: bool = False,
+    debug: bool = False,
+    **kwargs: Any,
 ) -> tuple[Any, Pullback]:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
 
@@ -42,7 +46,8 @@ def pullback(
     structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
     each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
-    variables in its closure, come first, as a dict.
+    variables in its closure, come first, as a dict. With ``debug=True`` the call and ``back`` raise `NonFiniteError` at
+    the line where a NaN or an infinity is born.
 
     Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
     number or an array that stands at several positions gets the derivative by each position at that position; an
@@ -56,6 +61,11 @@ def pullback(
     (6.0, (3.0, 2.0))
     """
     try:
+        if debug and active.tracer is None:
+            from .tools.nans import CheckedPullback, checked_run
+
+            done = checked_run(f, args, kwargs, wrt_self=wrt_self, protect=True)
+            return done.value, CheckedPullback(done.close())
         program = found(Forward.table, f) if not kwargs and not wrt_self else None
         if program is None:
             return asked(f, args, kwargs, wrt_self)

@@ -1,6 +1,8 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
 import os.path
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 # In a checkout the other folders lie beside this one.
 if not os.path.isdir(os.path.join(__path__[0], "tracer")):
@@ -31,11 +33,37 @@ from .transforms.pullbacks import pullback, vjp
 from .transforms.stop import stop_gradient
 from .transforms.tangents import jvp
 
+if TYPE_CHECKING:
+    from .transforms.tools.interpret import interpret
+    from .transforms.tools.nans import NonFiniteError
+    from .transforms.tools.profiling import profile
+    from .transforms.tools.why import why
+
+# What is imported when it is asked for, by the module of `transforms.tools` that has it.
+ON_DEMAND = {
+    "NonFiniteError": "nans",
+    "interpret": "interpret",
+    "profile": "profiling",
+    "why": "why",
+}
+
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name not in ON_DEMAND:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
+        globals()[name] = found
+        return found
+
+
 __all__ = [
     "CotangentError",
     "EscapeError",
     "GradientError",
     "NoRuleError",
+    "NonFiniteError",
     "NumericRuleWarning",
     "Op",
     "Site",
@@ -53,6 +81,7 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "interpret",
     "jacobian",
     "jit",
     "jvp",
@@ -60,6 +89,7 @@ __all__ = [
     "mutates",
     "nondiff",
     "numeric_rule",
+    "profile",
     "pullback",
     "query",
     "reverse",
@@ -69,5 +99,6 @@ __all__ = [
     "trace",
     "value_and_grad",
     "vjp",
+    "why",
 ]
 __version__ = "0.1.0"

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from helpers import assert_close, calls, names
-from wengert import WengertError, grad, pullback, reverse, rrule, trace, value_and_grad
+from helpers import assert_close, assert_same, calls, names
+from wengert import WengertError, explain, grad, pullback, reverse, rrule, trace, value_and_grad
 from wengert.rules.registry import rules
 
 
@@ -338,3 +338,17 @@ def test_derivative_of_a_line_is_its_slope():
     assert slope.source("slope") == "def slope(m, x, b):\n    return m\n"
     with pytest.raises(WengertError, match="no input named 'y'"):
         reverse(tape, wrt="y")
+
+
+def test_an_element_of_an_array_without_axes_that_is_used_as_a_whole_too():
+    """The cotangent is a scalar where that of the element is added to it."""
+
+    def f(y):
+        return y[()] * 2.0 + y * y
+
+    y = np.array(1.5)
+    for _ in range(4):  # traced, built, and kept
+        value, back = pullback(f, y)
+        assert value == 5.25
+        assert_same(back(1.0)[0], np.array(5.0))
+    assert "could not be kept" not in explain(f)

@@ -1,0 +1,127 @@
+"""`debug=True`: an error at the user's line where a NaN or an infinity is born, forward or in reverse."""
+
+import inspect
+import math
+import pickle
+import traceback
+
+import numpy as np
+import pytest
+
+from wengert import (
+    NonFiniteError,
+    WengertError,
+    checkpoint,
+    custom_rule,
+    grad,
+    pullback,
+    value_and_grad,
+)
+
+
+def at(f, text):
+    """``file:line`` of the line of `f` that contains `text`."""
+    lines, start = inspect.getsourcelines(f)
+    (found,) = [i for i, line in enumerate(lines) if text in line]
+    return f"{__file__}:{start + found}"
+
+
+def forward(x):
+    y = x * 2.0
+    z = np.log(y)  # born
+    return (z + 1.0).sum()
+
+
+def steep(x):
+    y = np.arcsin(x)  # born
+    return y.sum()
+
+
+def at_zero(x):
+    r = math.cbrt(x)  # born
+    return r * 3.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("make", [grad, value_and_grad])
+def test_born_in_the_run(make):
+    with pytest.raises(NonFiniteError) as caught:
+        make(forward, debug=True)(np.array([1.0, 0.0]))
+    text = str(caught.value)
+    assert text.startswith(at(forward, "# born"))
+    assert "log gives float64[2] [0.6931   -inf]" in text
+    assert "of float64[2] [2. 0.]" in text and "forward (" in text
+    assert len(text.splitlines()) == 3
+    assert isinstance(caught.value, WengertError) and isinstance(caught.value, FloatingPointError)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert frames[-1].name == "forward" and frames[-1].line.endswith("# born")
+
+
+@pytest.mark.parametrize("make", [grad, value_and_grad])
+@pytest.mark.parametrize(
+    "f, x, name", [(steep, np.array([0.5, 1.0]), "arcsin"), (at_zero, 0.0, "cbrt")]
+)
+def test_born_in_the_reverse_sweep(make, f, x, name):
+    with pytest.raises(NonFiniteError) as caught:
+        make(f, debug=True)(x)
+    text = str(caught.value)
+    assert text.startswith(at(f, "# born"))
+    assert f"the derivative of {name} gives" in text and "with the cotangent" in text
+
+
+def test_a_program_that_catches_arithmetic_errors_is_refused_all_the_same():
+    def f(x):
+        try:
+            return x * float(np.float64(1e308) * 10.0 * x)
+        except ArithmeticError:
+            return x
+
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteError):
+        grad(lambda x: f(np.exp(x * 1000.0)), debug=True)(1.0)
+
+
+def test_pullback():
+    value, back = pullback(at_zero, 8.0, debug=True)
+    assert value == 6.0 and back(1.0) == (0.25,)
+    value, back = pullback(at_zero, 0.0, debug=True)
+    assert value == 0.0
+    with pytest.raises(NonFiniteError, match="derivative of cbrt"):
+        back(1.0)
+
+
+def test_in_a_checkpointed_function_and_behind_a_rule():
+    with pytest.raises(NonFiniteError) as caught:
+        grad(lambda x: checkpoint(at_zero)(x) * 2.0, debug=True)(0.0)
+    assert str(caught.value).startswith(at(at_zero, "# born"))
+
+    @custom_rule
+    def broken(x):
+        return x * 2.0, lambda dy: (dy * math.nan,)
+
+    with pytest.raises(NonFiniteError, match="broken"):
+        grad(lambda x: broken(x) * 3.0, debug=True)(1.0)
+
+
+def test_infinities_that_are_given_are_no_error():
+    def f(x):
+        best = math.inf
+        for i in range(3):
+            best = min(best, x[i] * x[i])
+        return best
+
+    assert grad(f, debug=True)(np.array([3.0, 2.0, 4.0])).tolist() == [0.0, 4.0, 0.0]
+
+
+def test_the_same_gradients_as_without():
+    x = np.array([0.3, 0.2])
+    assert grad(steep, debug=True)(x).tolist() == grad(steep)(x).tolist()
+    assert value_and_grad(lambda x, y: (x * y, "aux"), argnums=1, has_aux=True, debug=True)(
+        2.0, 3.0
+    ) == ((6.0, "aux"), 2.0)
+    assert grad(grad(lambda x: x * x * x, debug=True))(2.0) == 12.0
+
+
+def test_pickled():
+    f = pickle.loads(pickle.dumps(grad(at_zero, debug=True)))
+    with pytest.raises(NonFiniteError):
+        f(0.0)

@@ -1,0 +1,464 @@
+"""Stories of gradients that are not as hoped for: `why` names the line (marked ``# here``), the cause and the cure."""
+
+import colorsys
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+from wengert import TraceError, checkpoint, custom_rule, grad, stop_gradient, value_and_grad, why
+
+A = np.array
+STORIES = []
+
+
+def story(*args, path, kind, cause, says="", gradient=None):
+    """A function, its arguments, and what there is to be found; ``gradient`` is what `grad` gives at that path."""
+
+    def note(f):
+        STORIES.append(pytest.param(f, args, path, kind, cause, says, id=f.__name__))
+        return f
+
+    return note
+
+
+def here(f):
+    lines, start = inspect.getsourcelines(f)
+    return next((start + i for i, line in enumerate(lines) if line.rstrip().endswith("# here")), 0)
+
+
+# ------------------------------------------------------------------------------------------------- zeros
+
+
+@story(1.4, path="x", kind="zero", cause="integers", says="int(2.8)")
+def cast_to_int(x):
+    steps = x * 2.0
+    whole = int(steps)  # here
+    return whole * 0.5 + 1.0
+
+
+@story(A([1.4, 2.6]), path="x[0]", kind="zero", cause="integers", says="astype(1.4, int) at [0]")
+def cast_of_an_array(x):
+    n = x.astype(int)  # here
+    return n.sum() * 1.0
+
+
+@story(A([1.4, 2.6]), path="x[0]", kind="zero", cause="integers", says="setitem")
+def put_into_an_array_of_integers(x):
+    out = np.zeros(2, dtype=int)
+    out[:] = x  # here
+    return out.sum() * 1.0
+
+
+@story(2.6, path="x", kind="zero", cause="rounding", says="round(2.6)")
+def rounded(x):
+    return round(x) * 2.0  # here
+
+
+@story(A([0.2, 0.9]), path="x[0]", kind="zero", cause="choice", says="argmax")
+def position_of_the_largest(x):
+    y = x * 3.0
+    best = np.argmax(y)  # here
+    return best * 1.5
+
+
+@story(A([2.0, 0.0]), path="x[1]", kind="zero", cause="not taken", says="NaN or infinite")
+def where_with_a_nan_branch(x):
+    with np.errstate(all="ignore"):
+        ratio = np.sin(x) / x
+    y = np.where(x != 0, ratio, 1.0)  # here
+    return y.sum()
+
+
+@story(A([3.0, -1.0]), path="x[1]", kind="zero", cause="not taken", says="maximum(-2, 0) at [1]")
+def rectified(x):
+    h = np.maximum(2.0 * x, 0.0)  # here
+    return (h * h).sum()
+
+
+@story(0.0, path="x", kind="zero", cause="kink", says="sqrt(0)")
+def root_at_zero(x):
+    r = math.sqrt(x)  # here
+    return r + 1.0
+
+
+@story(A([0.0, 0.0]), path="x[0]", kind="zero", cause="stationary", says="mul(0, 0) at [0]")
+def length_at_zero(x):
+    squares = x * x  # here
+    return np.sqrt(squares.sum())
+
+
+SCALE = 2.5
+
+
+@story(3.0, path="scale", kind="zero", cause="constant", says="SCALE")
+def a_constant(scale):
+    return SCALE * 2.0
+
+
+@story(3.0, path="x", kind="zero", cause="unused result")
+def left_out(x):
+    made = [x * 2.0]  # here
+    return SCALE * len(made)
+
+
+@story(1.26, path="x", kind="zero", cause="decision")
+def by_its_text(x):
+    label = f"{x:.0f}"  # here
+    return {"1": 2.0, "2": 3.0}[label]
+
+
+@story(A([1.0, 2.0]), path="x[0]", kind="zero", cause="overwritten", says="a slice is a view")
+def an_aliased_write(x):
+    y = x * 2.0
+    first = y[:1]
+    first[0] = 0.0  # here
+    return y.sum()
+
+
+@story(0.7, path="x", kind="zero", cause="decision", says="only decides which way")
+def a_decision(x):
+    if x > 0.5:  # here
+        return 1.0
+    return 2.0
+
+
+@story(2.0, path="x", kind="zero", cause="stop_gradient", says="stop_gradient(6)")
+def detached(x):
+    y = x * 3.0
+    return stop_gradient(y) * 2.0  # here
+
+
+@story(60.0, path="x", kind="zero", cause="saturation", says="tanh(60)")
+def saturated(x):
+    return math.tanh(x) * 3.0  # here
+
+
+@story(
+    {"w": A([[1.0, 2.0], [3.0, 4.0]])}, path="params['w'][0, 1]", kind="zero", cause="times zero"
+)
+def a_mask(params):
+    mask = A([[1.0, 0.0], [1.0, 1.0]])
+    return (params["w"] * mask).sum()  # here
+
+
+@story(3.0, path="x", kind="zero", cause="cancelled")
+def cancels(x):
+    y = x * 2.0
+    z = y - y  # here
+    return z + 1.0
+
+
+@story(A([3.0, 4.0]), path="x[1]", kind="zero", cause="not picked")
+def not_picked(x):
+    return x[0] * 2.0  # here
+
+
+@story(A([0.3, 0.6]), path="x[0]", kind="zero", cause="comparison", says="gt(0.3, 0.5) at [0]")
+def a_count(x):
+    return (x > 0.5).mean() * 1.0  # here
+
+
+@story(1e-200, path="x", kind="zero", cause="underflow")
+def underflow(x):
+    y = x * 1e-200
+    return y * 1e-200  # here
+
+
+@story(2.0, path="x", kind="zero", cause="flat", says="broken")
+def by_a_rule(x):
+    return broken(x) * 2.0  # here
+
+
+@custom_rule(pure=True)
+def broken(x):
+    return x * 3.0, lambda dy: (0.0 * dy,)
+
+
+@story(2.0, path="x", kind="zero", cause="flat", says="broken_pair")
+def by_a_rule_that_is_a_pair(x):
+    y = broken_pair(x)  # here
+    return y * 2.0
+
+
+@custom_rule
+def broken_pair(x):
+    return x * 3.0, lambda dy: (0.0 * dy,)
+
+
+@story(0.3, path="hue", kind="zero", cause="decision", says="colorsys.py:")
+def decided_in_a_library(hue):
+    r, g, b = colorsys.hls_to_rgb(hue, 0.5, 0.4)  # here
+    return g
+
+
+@story(0.5, path="red", kind="zero", cause="not taken", says="max(0.5, 0.2, 0.9)")
+def computed_in_a_library(red):
+    hue, light, saturation = colorsys.rgb_to_hls(red, 0.2, 0.9)  # here
+    return light
+
+
+# ------------------------------------------------------------------------------- NaN, infinite, huge, tiny
+
+
+@story(A([1.0, 0.0]), path="the result", kind="NaN", cause="logarithm", says="log(0) at [1] = -inf")
+def a_mask_that_multiplies(x):
+    mask = x > 0
+    with np.errstate(all="ignore"):
+        logs = np.log(x)  # here
+        return (mask * logs).sum()
+
+
+@story(A([0.5, 1.0]), path="x[1]", kind="infinite", cause="edge", says="arcsin(1) at [1]")
+def at_the_edge(x):
+    angle = np.arcsin(x)  # here
+    return angle.sum() * 2.0
+
+
+@story(A([1.0, 0.0]), path="x[1]", kind="NaN", cause="edge", says="cbrt(0)")
+def infinite_then_nan(x):
+    y = x - x[1]
+    r = np.cbrt(y)  # here
+    return r[1] * 1.0
+
+
+@story(A([1.0, math.nan]), path="x[1]", kind="NaN", cause="given", says="x = nan")
+def given_as_nan(x):
+    return np.sum(x * x)
+
+
+@story(1e-3, 0.0, path="the result", kind="infinite", cause="division", says="divides by zero")
+def divided(x, y):
+    with np.errstate(all="ignore"):
+        return np.float64(x) / y  # here
+
+
+@story(800.0, path="the result", kind="infinite", cause="overflow", says="exp")
+def overflows(x):
+    with np.errstate(all="ignore"):
+        return np.exp(x) * 2.0  # here
+
+
+@story(2.0, path="x", kind="huge", cause="small divisor", says="1e-12")
+def small_divisor(x):
+    return x / 1e-12  # here
+
+
+@story(1.5, path="x", kind="huge", cause="repeated", says="100 times mul")
+def explodes(x):
+    for _ in range(100):
+        x = x * 1.5  # here
+    return x
+
+
+@story(45.0, path="x", kind="tiny", cause="saturation")
+def sigmoid(x):
+    return 1.0 / (1.0 + math.exp(-x))  # here
+
+
+@story(1.5, path="x", kind="tiny", cause="repeated", says="(0.5 each time)")
+def fades(x):
+    for _ in range(100):
+        x = x * 0.5  # here
+    return x
+
+
+# ------------------------------------------------------------------------------------------------- None
+
+
+@story(A([1, 2]), path="n", kind="None", cause="integer argument", says="astype(float)")
+def an_integer_argument(n):
+    return n.sum() * 1.0
+
+
+@story("1.5", 2.0, path="text", kind="None", cause="text")
+def a_text(text, x):
+    return float(text) * x
+
+
+@story(A([True, False]), path="mask", kind="None", cause="truth")
+def a_truth(mask):
+    return mask.sum() * 1.0
+
+
+def test_there_are_stories_enough():
+    assert len(STORIES) >= 12
+
+
+@pytest.mark.parametrize("f, args, path, kind, cause, says", STORIES)
+def test_story(f, args, path, kind, cause, says):
+    told = why(f, *args)
+    found = [x for x in told.findings if (x.path, x.kind) == (path, kind)]
+    assert len(found) == 1, told
+    (finding,) = found
+    assert finding.cause == cause, told
+    line = here(f)
+    if line:
+        assert finding.line == line, told
+        site = finding.places[0].site
+        assert (site.filename, site.function) == (__file__, f.__name__)
+        assert f"{__file__}:{line}, in {f.__name__}: " in told
+    assert says in told
+    assert 1 <= told.count("what to do: ") <= sum(len(x.places) for x in told.findings)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("f, args, path, kind, cause, says", STORIES)
+def test_the_gradient_is_what_the_story_says(f, args, path, kind, cause, says):
+    """What `grad` gives, asked for without `why`."""
+    if path == "the result":
+        test = {"NaN": np.isnan, "infinite": np.isinf}[kind]
+        assert test(f(*args))
+    elif kind == "None":
+        with pytest.raises(TraceError):
+            grad(f)(*args)
+    else:
+        got = grad(f)(*args)
+        found = np.asarray(got["w"] if isinstance(got, dict) else got)
+        index = path[path.rindex("[") + 1 : -1].split(", ") if path.endswith("]") else ()
+        number = found[tuple(map(int, index))]
+        test = {
+            "zero": lambda d: d == 0,
+            "NaN": np.isnan,
+            "infinite": np.isinf,
+            "huge": lambda d: 1e8 <= abs(d) < np.inf,
+            "tiny": lambda d: 0 < abs(d) <= 1e-12,
+        }[kind]
+        assert test(number)
+
+
+# ------------------------------------------------------------------------------------------- the answer
+
+
+def test_all_is_well():
+    told = why(lambda x, y: (x * y).sum(), A([1.0, 2.0]), 3.0)
+    assert told.findings == ()
+    assert "all is well" in told and len(told.splitlines()) == 2
+
+
+def test_what_is_found_is_counted_and_ordered():
+    def f(p):
+        return (np.maximum(p["w"] @ p["x"], 0.0) + np.arcsin(p["b"])).sum()
+
+    p = {"w": -np.ones((2, 3)), "x": np.ones(3), "b": A([1.0, 0.5])}
+    told = why(f, p)
+    assert [(x.path, x.kind, x.count, x.total) for x in told.findings] == [
+        ("p['b'][0]", "infinite", 1, 2),
+        ("p['w'][0, 0]", "zero", 6, 6),
+        ("p['x'][0]", "zero", 3, 3),
+    ]
+    assert "the gradient by p['w'][0, 0] is zero (6 of 6 elements are)" in told
+
+
+def test_what_is_alike_is_told_at_once():
+    def f(xs):
+        return sum([round(x) * 1.0 for x in xs])
+
+    told = why(f, [1.2] * 100)
+    assert len(told.findings) == 100
+    assert told.count("what to do") == 1 and len(told.splitlines()) < 12
+    assert "and so it is by xs[1], xs[2], xs[3] and 46 others" in told
+
+
+def test_growth_beyond_all_floats_on_the_way():
+    def f(x):
+        big = x * 1.0
+        for _ in range(900):
+            big = big * 3.0 * (1.0 / 3.0)  # grows and shrinks again
+        return big * 1e12  # here
+
+    (finding,) = why(f, 1.0).findings
+    assert finding.kind == "huge"
+
+
+def test_several_places():
+    def f(x):
+        a = np.floor(x)
+        b = math.ceil(x)
+        return a + b
+
+    told = why(f, 1.5)
+    (finding,) = told.findings
+    start = inspect.getsourcelines(f)[1]
+    assert [p.site.lineno - start for p in finding.places] == [1, 2]
+
+
+def test_what_does_not_reach_the_result_is_not_blamed():
+    def f(x):
+        shown = [round(x)]
+        y = np.floor(x)  # here
+        return y + len(shown)
+
+    (finding,) = why(f, 1.5).findings
+    assert len(finding.places) == 1 and finding.line == here(f)
+
+
+def test_arguments_are_chosen_as_grad_chooses_them():
+    def f(x, y, *, z):
+        return round(x) * 1.0 + round(y) * 1.0 + round(z) * 1.0
+
+    def paths(told):
+        return [x.path for x in told.findings]
+
+    assert paths(why(f, 1.2, 2.2, z=3.2)) == ["x", "y", "z"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums=1)) == ["y"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums=(1, -2))) == ["y", "x"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums="z")) == ["z"]
+    assert paths(why(f, 1.2, 2.2, z=3.2, argnums=("y", 0))) == ["y", "x"]
+    assert paths(why(grad(f), 1.2, 2.2, z=3.2)) == ["x"]
+    assert paths(why(value_and_grad(f, argnums=1), 1.2, 2.2, z=3.2)) == ["y"]
+    aux = grad(lambda x: (round(x) * 1.0, x * 2.0), has_aux=True)
+    assert [x.cause for x in why(aux, 1.2).findings] == ["rounding"]
+
+
+def test_objects_and_namedtuples_have_paths():
+    class Model:
+        def __init__(self):
+            self.w = A([1.0, 2.0])
+            self.parts = [{"b": 3.0}]
+
+    def f(model):
+        return model.w[0] * 2.0
+
+    told = why(f, Model())
+    assert [x.path for x in told.findings] == ["model.w[1]", "model.parts[0]['b']"]
+
+
+def test_what_has_no_gradient_at_all_is_told():
+    assert "the result is a str" in why(lambda x: "a", 1.0)
+    assert "the result is a NoneType" in why(lambda x: None, 1.0)
+    told = why(lambda x: float(f"{x:.1f}") * x, 1.0)
+    assert "there is no gradient" in told and "text" in told and f"{__file__}:" in told
+
+
+def test_in_a_checkpointed_function():
+    def inner(x):
+        y = math.tanh(x)  # here
+        return y * 2.0
+
+    (finding,) = why(lambda x: checkpoint(inner)(x) * 3.0, 60.0).findings
+    assert (finding.kind, finding.cause, finding.line) == ("zero", "saturation", here(inner))
+
+
+def test_the_function_is_called_once_and_its_errors_are_its_own():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return round(x) * 1.0
+
+    why(f, 1.5)
+    assert len(calls) == 1
+    with pytest.raises(ZeroDivisionError):
+        why(lambda x: 1.0 / x, 0.0)
+
+
+def test_refusals():
+    with pytest.raises(TraceError, match="must be a function"):
+        why(3, 1.0)
+    with pytest.raises(TraceError, match="inside a function that is being traced"):
+        grad(lambda x: len(why(round, x)) * x)(1.0)
+    with pytest.raises(TraceError, match="argnums is 2"):
+        grad(lambda x: x, argnums=2)(1.0)
+    assert "argnums is 2" in why(lambda x: x, 1.0, argnums=2)

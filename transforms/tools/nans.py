@@ -1,0 +1,85 @@
+"""Where a NaN or an infinity is born: the run and the reverse sweep stop there (``debug=True``).
+
+Words
+-----
+born     of a NaN or an infinity: it comes out of an operation into which none went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...tracer.errors import Refusal
+from ...tracer.places import blame, in_words
+from ...tracer.run import Run, describe, run
+from ...tracer.tape import Op, Site, fn_name, primal
+from ..api import Pullback
+from .walk import Walk, is_finite, summary
+
+
+class NonFiniteError(Refusal, FloatingPointError):
+    """A NaN or an infinity was born, where ``debug=True`` asked for an error."""
+
+
+def message(
+    name: str, place: str, what: str, operation: str, given: list[tuple[str, Any]], cure: str
+) -> str:
+    """What and where, the operands, and what to do: each on a line of its own."""
+    values = ", ".join(f"{label} {summary(value)}".strip() for label, value in given)
+    return f"{place}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
+
+
+def named(f: Any) -> str:
+    name, site = describe(f)
+    return f"{name} ({site.filename}:{site.lineno})" if site.filename else name
+
+
+def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -> Run:
+    """A run of ``f`` that raises at the user's line where a number that is not finite is born."""
+    title = named(f)
+
+    def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+        value = go(*given, **named)
+        if not is_finite(value) and is_finite((*given, *named.values())):
+            raise NonFiniteError(
+                message(
+                    title,
+                    blame(site),
+                    f"{fn_name(fn)} gives {summary(value)}",
+                    fn_name(fn),
+                    [("", x) for x in given],
+                    "keep its operands away from where it has no finite value (np.maximum(x, tiny), np.where "
+                    "around the operand); wengert.why says more",
+                )
+            )
+        return value
+
+    return run(f, args, kwargs, perform=perform, folds=False, **options)
+
+
+class CheckedPullback(Pullback):
+    """A pullback that raises where a cotangent that is not finite is born."""
+
+    def swept(self, ops: list[Op], wrt: list[Op], seeds: list[tuple[Op, Any]]) -> list[Any]:
+        walk = Walk(ops, wrt, seeds)
+        for step in walk:
+            bad = [x for x in step.op.operands() if not is_finite(walk.cotangents.get(x))]
+            if bad and is_finite(step.cotangent):
+                raise self.born(step.op, bad[0], step.cotangent, walk.cotangents[bad[0]])
+        return walk.found(wrt)
+
+    def born(self, op: Op, operand: Op, dz: Any, d: Any) -> NonFiniteError:
+        tape = self.done.tape
+        operands: Iterator[Any] = (primal(x) for x in op.args)
+        return NonFiniteError(
+            message(
+                f"{tape.name} ({tape.site.filename}:{tape.site.lineno})",
+                in_words(op.site),
+                f"the derivative of {fn_name(op.fn)} gives {summary(d)}",
+                fn_name(op.fn),
+                [*[("", x) for x in operands], ("with the cotangent", dz)],
+                "keep its operands away from where it has no finite derivative (np.where around the operand, not "
+                "around the result); wengert.why says more",
+            )
+        )
