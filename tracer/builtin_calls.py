@@ -228,8 +228,8 @@ def _not(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
 
 def must_round(tracer: Tracer, site: Site, value: Any) -> None:
     """Refuse ``int`` of a float so large that all are integers: this rounds nothing, and its derivative is not zero."""
-    plain = plain_of(value)
-    if not isinstance(plain, (float, np.floating)) or not 2**52 <= abs(plain) < math.inf:
+    plain: Any = plain_of(value)
+    if not isinstance(plain, (float, np.floating)) or not 2**52 <= math.fabs(plain) < math.inf:
         return
     if not is_constant(tracer, operand(value, [])):
         raise TraceError(
