@@ -65,6 +65,10 @@ class Run:
         self.outcome: Outcome | None = None
         self.whole = False  # whether derivatives are a part of the run, so that none is to follow
 
+    def argument(self, key: int | str) -> Tree:
+        """The tree of a positional argument, or of one that was given by keyword."""
+        return self.args[key] if isinstance(key, int) else self.kwargs[key]
+
     def close(self) -> Run:
         """Keep what derivatives need, and nothing else of what the run has met."""
         self.value = self.reads = self.outcome = None
@@ -336,6 +340,8 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
         rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else None
         return list(code.co_varnames[: code.co_argcount]), rest
     if kind is types.MethodType:
+        if isinstance(f.__self__, Intrinsic):
+            return parameter_names(f.__self__.f)
         names, rest = parameter_names(f.__func__)
         return names[1:], rest
     if kind is functools.partial:

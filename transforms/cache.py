@@ -103,22 +103,10 @@ switch = Switch()
 lock = threading.RLock()
 
 
-@intrinsic
 @contextlib.contextmanager
-def jit(enabled: bool = True) -> Iterator[None]:
-    """Switch the JIT off, or with ``jit(True)`` on again, for the statements of a ``with`` block.
-
-    Switched off, each call is traced, no program is used and none is made; those that are there are kept for later. It
-    holds for the whole process, other threads included. What held before is put back at the end, also after an
-    exception. The environment variable ``WENGERT_JIT=0`` (or ``off``, ``false``, ``no``) switches the JIT off from
-    the start of Python.
-
-    >>> from wengert import grad, jit
-    >>> with jit(False):
-    ...     grad(lambda x: x * x)(3.0)
-    6.0
-    """
-    block = (object(), enabled)
+def switched(on: bool) -> Iterator[None]:
+    """Switch the JIT on or off for a ``with`` block; see `jit`."""
+    block = (object(), on)
     with lock:
         switch.blocks.append(block)
         switch.settle()

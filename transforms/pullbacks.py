@@ -24,6 +24,7 @@ from ..tracer.run import Run, run
 from ..tracer.tape import Input, Op, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, inner_pullback
+from .argnums import leave_aux, options_text
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
 from .loops import Miss
@@ -34,15 +35,20 @@ from .skeleton import copied, own_copy
 
 @intrinsic
 def pullback(
-    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
-) -> tuple[Any, Pullback]:
+    f: Callable[..., Any],
+    *args: Any,
+    wrt_self: bool = False,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> Any:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
 
     Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
     structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
     each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
-    variables in its closure, come first, as a dict.
+    variables in its closure, come first, as a dict. With ``has_aux`` the function returns the pair ``(value, aux)``, of
+    which the value alone has cotangents, and what comes back is ``(value, back, aux)``.
 
     Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
     number or an array that stands at several positions gets the derivative by each position at that position; an
@@ -56,9 +62,11 @@ def pullback(
     (6.0, (3.0, 2.0))
     """
     try:
-        program = found(Forward.table, f) if not kwargs and not wrt_self else None
+        program = None
+        if not kwargs and not wrt_self and not has_aux:
+            program = found(Forward.table, f)
         if program is None:
-            return asked(f, args, kwargs, wrt_self)
+            return asked(f, args, kwargs, wrt_self, has_aux)
         state = state_of(Forward, f)
         answer: tuple[Any, Pullback] = program.alone(state, *args)
         if state.hits:
@@ -72,14 +80,21 @@ def pullback(
 vjp = pullback
 
 
-def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool) -> tuple[Any, Pullback]:
+def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool, has_aux: bool = False) -> Any:
     """Answer a call by any program, or by tracing."""
     if active.tracer is not None:
-        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
-    if wrt_self:
+        value, back = inner_pullback(active.tracer, f, args, kwargs, wrt_self)
+        if has_aux:
+            leave_aux(f, back.done)
+    elif wrt_self:
         done = run(f, args, kwargs, wrt_self=True, protect=True)
-        return done.value, Pullback(done.close())
-    return Forward(f, ()).dispatch(args, kwargs, [], None)  # type: ignore[no-any-return]
+        if has_aux:
+            leave_aux(f, done)
+        value, back = done.value, Pullback(done.close())
+    else:
+        kind = ForwardAux if has_aux else Forward
+        value, back = kind(f, ()).dispatch(args, kwargs, [], None)
+    return (value[0], back, value[1]) if has_aux else (value, back)
 
 
 @intrinsic
@@ -98,14 +113,17 @@ class Forward(Direct):
     """Answers calls of `pullback`."""
 
     __slots__ = ()
+    has_aux = False
 
     def title(self) -> str:
-        return written("pullback", self.f)
+        return written("pullback", self.f, options_text(has_aux=self.has_aux))
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
+        if self.has_aux:
+            leave_aux(self.f, done)
         own = own_copy(done, reads)
         value = done.value
         own.close()
@@ -117,6 +135,13 @@ class Forward(Direct):
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)
+
+
+class ForwardAux(Forward):
+    """The same of functions that return an aux beside their value."""
+
+    __slots__ = ()
+    has_aux = True
 
 
 class Kept(Pullback):

@@ -28,6 +28,7 @@ from ..tracer.tape import Op
 from ..tracer.tracebacks import fold
 from . import lowering
 from .api import handed, inner_run, note_decisions
+from .argnums import leave_aux
 from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
 from .direct import Direct, found, state_of
@@ -105,25 +106,30 @@ class Whole(Once, Dispatcher):
         place = place_of(self.bound(), transform.f)
         if place is not None:
             return state_at, place
-        return whole_of, (type(transform), transform.f, transform.options)
+        return whole_of, (type(self), type(transform), transform.f, transform.options)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
 
 
-def whole_of(kind: Callable[..., Transform], f: Any, options: tuple[Any, ...]) -> Whole:
+def whole_of(
+    state: Callable[[Transform], Whole], kind: Callable[..., Transform], f: Any, options: Any
+) -> Whole:
     """The state behind a function, when it is unpickled."""
-    return Whole(kind(f, *options))
+    return state(kind(f, *options))
 
 
 # --------------------------------------------------------------------------------------------------- jvp
 
 
 class Pushed(Transform):
-    """The transform of `jvp`."""
+    """The transform of `jvp`; its option is whether the function returns an aux beside its value."""
 
     __slots__ = ()
     name = "jvp"
+
+    def __init__(self, f: Callable[..., Any], has_aux: bool = False) -> None:
+        super().__init__(f, (has_aux,))
 
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         primals, tangents = args
@@ -134,7 +140,11 @@ class Pushed(Transform):
             return pusher
 
         done, start, stop = inner_run(tracer, self.f, tuple(primals), {}, begin)
-        return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], [], pusher)
+        value, ops = done.value, tracer.tape.ops[start:stop]
+        if not self.options[0]:
+            return value, pushed(tracer, done, ops, [], pusher)
+        leave_aux(self.f, done)
+        return value[0], pushed(tracer, done, ops, [], pusher), value[1]
 
 
 class Asked(Once, Direct):
@@ -148,6 +158,10 @@ class Asked(Once, Direct):
 
 
 class AskedJvp(Asked):
+    __slots__ = ()
+
+
+class AskedJvpAux(Asked):
     __slots__ = ()
 
 
@@ -170,12 +184,16 @@ def along(
 
 
 @intrinsic
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
     """The value of ``f(*primals)`` and its derivative along ``tangents``: the Jacobian times a vector.
 
     Returns ``(value, tangent)``. There is one tangent for each primal, of its structure, shapes and kind; ``None``
     stands for zero, and is the tangent of strings, bools and integer arrays. The tangent of the value has the value's
-    structure. The cost is a small multiple of that of ``f``, however many results it has.
+    structure. The cost is a small multiple of that of ``f``, however many results it has. With ``has_aux`` the function
+    returns the pair ``(value, aux)``, of which the value alone is differentiated, and what comes back is
+    ``(value, tangent, aux)``.
 
     Raises `TangentError` for tangents that do not fit, `NoRuleError` where a callable without a rule is in the way,
     `TraceError` for what cannot be traced, and whatever ``f`` itself raises.
@@ -186,8 +204,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     try:
         check_sequences(primals, tangents)
         if active.tracer is not None:
-            return Pushed(f)(primals, tangents)
-        return along(AskedJvp, f, Pushed(f), tuple(primals), tuple(tangents))
+            return Pushed(f, has_aux)(primals, tangents)
+        kind = AskedJvpAux if has_aux else AskedJvp
+        return along(kind, f, Pushed(f, has_aux), tuple(primals), tuple(tangents))
     except BaseException as error:
         fold(error)
         raise
