@@ -319,13 +319,16 @@ class Dispatcher(Caller, Intrinsic):
     def __getattr__(self, name: str) -> Any:
         """The bound method under its name, by which pickle asks for it."""
         if name != "function" and name == self.function.__name__:
-            return self.bound()
+            return self.made()
         raise AttributeError(name)
 
+    def made(self) -> types.MethodType:
+        """The function that is made of ``f``."""
+        return types.MethodType(self.function, self)
+
     def bound(self) -> Callable[..., Any]:
-        """The function for the user."""
-        made = types.MethodType(self.function, self)
-        return as_method(made) if in_class_body() else made
+        """The same for the user."""
+        return as_method(self.made()) if in_class_body() else self.made()
 
     def __repr__(self) -> str:
         return f"<{self.title()}, {source_of(self.function.__wrapped__)}>"  # type: ignore[attr-defined]

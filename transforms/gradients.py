@@ -6,10 +6,13 @@ argnums   the numbers or names of the arguments with respect to which the gradie
 aux       what a function returns beside the number that is differentiated.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, overload
 
 import numpy as np
 
@@ -32,6 +35,7 @@ from .faces import behind
 from .pickling import at_place, place_of
 from .programs import Builder, Program
 from .silence import silent
+from .typed import A, Aux, B, N, P
 
 
 class Gradient(Dispatcher):
@@ -49,7 +53,7 @@ class Gradient(Dispatcher):
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
     def __reduce__(self) -> Any:
-        place = place_of(self.bound(), self.f)
+        place = place_of(self.made(), self.f)
         if place is not None:
             return state_at, place
         make = value_and_grad if self.with_value else grad
@@ -174,6 +178,46 @@ def one(f: Any, tree: Tree) -> Any:
     )
 
 
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], N], argnums: Literal[1], has_aux: Literal[False] = False
+) -> Callable[Concatenate[A, B, P], B]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[A, B, P], tuple[A, B]]: ...
+@overload
+def grad(
+    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, Any]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]], argnums: Literal[1], *, has_aux: Literal[True]
+) -> Callable[Concatenate[A, B, P], tuple[B, Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[A, B, P], tuple[tuple[A, B], Aux]]: ...
+@overload
+def grad(
+    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
 @entrance
@@ -196,6 +240,46 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     return Gradient(f, argnums, False, has_aux).bound()
 
 
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[A, P], tuple[N, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], N], argnums: Literal[1], has_aux: Literal[False] = False
+) -> Callable[Concatenate[A, B, P], tuple[N, B]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[A, B, P], tuple[N, tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, tuple[N, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[A, P], tuple[tuple[N, Aux], A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]], argnums: Literal[1], *, has_aux: Literal[True]
+) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], B]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[tuple[N, Aux], Any]]: ...
 @intrinsic
 @refusing
 @entrance

@@ -7,11 +7,14 @@ units     the columns or rows to compute: the unit vectors of the space of the i
 block     the part of the Jacobian that belongs to one leaf of the result and one leaf of an argument.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -47,8 +50,10 @@ from .pairs import Late
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
+from .typed import A, Aux, N, P, R, V
 
 FORWARD, REVERSE = "forward", "reverse"
+T = TypeVar("T", bound=Sequence[Any])
 
 
 class Jacobian(Transform):
@@ -297,6 +302,40 @@ def kind_of(leaf: Leaf) -> Any:
     return value.dtype if isinstance(value, (np.ndarray, np.generic)) else np.dtype(type_of(leaf))
 
 
+@overload
+def jacobian(
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacobian(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
 @entrance
@@ -332,6 +371,36 @@ def jacobian(
     return Whole(Jacobian(f, argnums, mode, holomorphic, has_aux)).bound()
 
 
+@overload
+def jacfwd(
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacfwd(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
 @entrance
@@ -344,9 +413,39 @@ def jacfwd(
     >>> jacfwd(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
     [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
     """
-    return jacobian(f, argnums, FORWARD, holomorphic, has_aux)
+    return Whole(Jacobian(f, argnums, FORWARD, holomorphic, has_aux)).bound()
 
 
+@overload
+def jacrev(
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacrev(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
 @entrance
@@ -359,9 +458,28 @@ def jacrev(
     >>> jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
     [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
     """
-    return jacobian(f, argnums, REVERSE, holomorphic, has_aux)
+    return Whole(Jacobian(f, argnums, REVERSE, holomorphic, has_aux)).bound()
 
 
+@overload
+def hessian(
+    f: Callable[Concatenate[V, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def hessian(
+    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
 @entrance
@@ -379,11 +497,33 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    return jacobian(
-        jacobian(f, argnums, REVERSE, has_aux=has_aux), argnums, FORWARD, has_aux=has_aux
-    )
+    first = Whole(Jacobian(f, argnums, REVERSE, False, has_aux)).made()
+    return Whole(Jacobian(first, argnums, FORWARD, False, has_aux)).bound()
 
 
+@overload
+def hvp(
+    f: Callable[..., N],
+    primals: tuple[A],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> A: ...
+@overload
+def hvp(
+    f: Callable[..., N], primals: T, tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> T: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[N, Aux]],
+    primals: tuple[A],
+    tangents: Sequence[Any],
+    *,
+    has_aux: Literal[True],
+) -> tuple[A, Aux]: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[N, Aux]], primals: T, tangents: Sequence[Any], *, has_aux: Literal[True]
+) -> tuple[T, Aux]: ...
 @intrinsic
 def hvp(
     f: Callable[..., Any],

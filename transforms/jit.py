@@ -7,7 +7,8 @@ plain   a call of the user's function as it is, without Wengert.
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, overload
 
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
@@ -20,6 +21,7 @@ from ..tracer.tracebacks import entrance
 from .argnums import refusing
 from .cache import Entry, switched
 from .tangents import Transform, Whole
+from .typed import F
 
 
 class Same(Transform):
@@ -49,6 +51,10 @@ class Valued(Whole):
         return super().traced(args, kwargs, reads, drawn)
 
 
+@overload
+def jit(enabled: bool = True) -> AbstractContextManager[None]: ...
+@overload
+def jit(enabled: F) -> F: ...
 @intrinsic
 @refusing
 @entrance
@@ -56,11 +62,12 @@ def jit(enabled: Any = True) -> Any:
     """A function with kept values, or with a bool the switch for all programs.
 
     ``jit(f)``, and ``@jit`` above a function, give a function that returns what ``f`` returns, to the bit, and does
-    what ``f`` does. Its first call is traced and kept as a program: the operations of ``f`` in one Python function, without
-    the calls, objects and look-ups between them, under guards. What no program answers is a plain call of ``f``, and
-    from time to time another program. It pays for functions that spend their time in Python; one that spends it in
-    NumPy is not made faster. A function that cannot be traced raises in its first call what `grad` would raise.
-    Nothing needs it to have its gradient kept: `grad` and its like keep programs of their own.
+    what ``f`` does. Its first call is traced and kept as a program: the operations of ``f`` in one Python function,
+    without the calls, objects and look-ups between them, under guards. What no program answers is a plain call of
+    ``f``, and from time to time another program. It pays for functions that spend their time in calls and objects of
+    Python; one of a few operations is slower kept than plain, and one that spends its time in NumPy as fast. A function
+    that cannot be traced raises in its first call what `grad` would raise. Nothing needs it to have its gradient kept:
+    `grad` and its like keep programs of their own.
 
     ``with jit(False):`` switches the JIT off, ``with jit(True):`` on again, for the statements of the block. Switched
     off, each call is traced, no program is used and none is made; those that are there are kept for later. It

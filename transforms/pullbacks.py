@@ -7,10 +7,13 @@ skeleton   a traced run without its values, common to all pullbacks that come ou
 revived    the run behind a pullback, made again from the skeleton and the values of the inputs.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -31,9 +34,28 @@ from .loops import Miss
 from .programs import Builder, Program
 from .silence import ignoring, restore
 from .skeleton import copied, own_copy
+from .typed import Aux, P, R
 
 
-@intrinsic
+@overload
+def pullback(
+    f: Callable[..., tuple[R, Aux]],
+    *args: Any,
+    has_aux: Literal[True],
+    wrt_self: bool = False,
+    **kwargs: Any,
+) -> tuple[R, Pullback, Aux]: ...
+@overload
+def pullback(
+    f: Callable[..., R],
+    *args: Any,
+    wrt_self: bool,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[R, Pullback]: ...
+@overload
+def pullback(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]: ...
+@intrinsic  # type: ignore[misc]
 def pullback(
     f: Callable[..., Any],
     *args: Any,

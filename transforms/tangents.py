@@ -10,7 +10,7 @@ whole     a transform that is traced together with the function that it works on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
 from ..tracer import places
@@ -37,6 +37,7 @@ from .forward import Pusher
 from .gradients import state_at
 from .pickling import place_of
 from .programs import Builder, Program
+from .typed import Aux, R
 
 
 class Transform(Intrinsic):
@@ -85,7 +86,7 @@ class Once(Caller):
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
-    ) -> tuple[Any, Run]:
+    ) -> tuple[Any, Run | None]:
         done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
         return done.value, done
 
@@ -103,7 +104,7 @@ class Whole(Once, Dispatcher):
 
     def __reduce__(self) -> Any:
         transform = self.transform
-        place = place_of(self.bound(), transform.f)
+        place = place_of(self.made(), transform.f)
         if place is not None:
             return state_at, place
         return whole_of, (type(self), type(transform), transform.f, transform.options)
@@ -183,6 +184,20 @@ def along(
     return answer
 
 
+@overload
+def jvp(
+    f: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, Aux]: ...
 @intrinsic
 def jvp(
     f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
