@@ -305,12 +305,18 @@ def kept(value: Any) -> Any:
     return kept_copy(value) if kind is np.ndarray else value
 
 
-def describe(f: Any) -> tuple[str, Site]:
-    """The name and the place of a callable."""
+def must_be_callable(f: Any) -> None:
+    """Raise where the user has given something else in the place of a function."""
     if not callable(f):
         raise TraceError(
-            f"the first argument must be a function or another callable, not a {type(f).__name__}"
+            f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
+            "pass the function itself, and the arguments to what comes back: grad(f)(x), not grad(f(x))"
         )
+
+
+def describe(f: Any) -> tuple[str, Site]:
+    """The name and the place of a callable."""
+    must_be_callable(f)
     while isinstance(attribute(f, "__self__"), Intrinsic):
         f = f.__self__.f
     inner = attribute(f, "__func__", f)

@@ -48,6 +48,7 @@ from ..tracer.frames import (
     shown,
     valued,
 )
+from ..tracer.habits import ATTRIBUTES
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
@@ -119,6 +120,14 @@ class Pullback:
 
     def source(self) -> str:
         return self.tape.source("back")
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell what to write where something is asked of it that tensors of other libraries have."""
+        advice = ATTRIBUTES.get(name)
+        text = f"a pullback has no attribute {name!r}"
+        if advice is not None:
+            text += f": it is called, back(1.0), and returns the gradients\n{advice}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __reduce__(self) -> Any:
         return unpickled, (flattened(self.done),)

@@ -33,6 +33,7 @@ from ..tracer.kinds import (
     isinstance,
 )
 from ..tracer.reads import static
+from ..tracer.tracebacks import entrance
 from .branches import joined
 from .budget import Budget
 from .programs import Program
@@ -64,14 +65,21 @@ class Settings:
     def __getattr__(self, name: str) -> int:
         if name in DEPRECATED:
             return DEPRECATED[name]
-        raise AttributeError(f"there is no setting {name}; there is programs")
+        raise AttributeError(self.unknown(name))
 
+    def unknown(self, name: str) -> str:
+        advice = ""
+        if name in ("jit", "enabled", "on", "off", "disable"):
+            advice = "\nthe JIT is switched by: with jit(False): ..., or WENGERT_JIT=0 in the environment"
+        return f"there is no setting {name}; there is programs{advice}"
+
+    @entrance
     def __setattr__(self, name: str, value: Any) -> None:
         if name in DEPRECATED:
             text = f"settings.{name} does nothing any more: what programs may cost is found out by measuring"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
         elif name not in ("programs", "strict"):
-            raise AttributeError(f"there is no setting {name}; there is programs")
+            raise AttributeError(self.unknown(name))
         else:
             super().__setattr__(name, value)
 

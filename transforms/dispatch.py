@@ -23,12 +23,12 @@ from typing import Any
 
 from ..tracer import loops
 from ..tracer.active import active
-from ..tracer.errors import TraceError, WengertError
+from ..tracer.errors import WengertError
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
-from ..tracer.run import Run, run
+from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
 from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
@@ -78,10 +78,7 @@ class Caller:
     __slots__ = ("f", "options")
 
     def __init__(self, f: Callable[..., Any], options: tuple[Any, ...]) -> None:
-        if not callable(f):
-            raise TraceError(
-                f"the first argument must be a function or another callable, not a {type(f).__name__}"
-            )
+        must_be_callable(f)
         self.f = f
         self.options = options
 

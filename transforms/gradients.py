@@ -24,16 +24,17 @@ from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer
-from ..tracer.structure import Leaf, Sealed, Tree, leaves
-from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
+from ..tracer.structure import Leaf, Tree, leaves
+from ..tracer.tape import NOWHERE, Op
 from ..tracer.tracebacks import entrance
 from .api import InnerPullback, Pullback, inner_pullback
-from .argnums import Argnums, checked_argnums, chosen, main_tree, name_of, options_text, refusing
+from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
 from .faces import behind
 from .pickling import at_place, place_of
 from .programs import Builder, Program
+from .refused import no_derivative, not_a_number
 from .silence import silent
 from .typed import A, Aux, B, N, P
 
@@ -105,7 +106,8 @@ class Gradient(Dispatcher):
         for key in keys:
             given = args[key] if isinstance(key, int) else kwargs[key]
             check_argument(self.f, key, back.done.argument(key), given)
-        found = back.pull(seeds_of(tree, one(self.f, tree)), keys)
+        main = value[0] if self.has_aux else value
+        found = back.pull(seeds_of(tree, one(self.f, tree, main)), keys)
         gradients: Any = tuple([found[k] if isinstance(k, int) else found[-1][k] for k in keys])
         if type(self.argnums) is not tuple:
             gradients = gradients[0]
@@ -124,7 +126,7 @@ class Gradient(Dispatcher):
         tree = self.differentiated(done)
         seeds = [
             (op, 1.0 if isinstance(op.value, float) else d)
-            for op, d in seeds_of(tree, one(self.f, tree))
+            for op, d in seeds_of(tree, one(self.f, tree, None))
         ]
         gradients = "({gradients})" if type(self.argnums) is tuple else "{gradient}"
         answer = gradients
@@ -149,32 +151,18 @@ def check_argument(f: Any, key: int | str, tree: Tree, value: Any) -> None:
     kind = type(plain_of(value))
     other = issubclass(kind, np.ndarray) and not is_one_of(kind, (np.ndarray, np.memmap))
     if other or not any(True for _ in leaves(tree)):
-        what = type_name(plain_of(value)) if kind is np.ndarray else kind.__name__
-        advice = f"{tree.advice}, or " if isinstance(tree, Sealed) else ""
-        advice = "convert it with np.array(), or " if other else advice
-        raise TraceError(
-            f"argument {key} of {name_of(f)} is a {what} without a derivative; "
-            f"{advice}choose other arguments with argnums"
-        )
+        raise TraceError(no_derivative(f, key, tree, value))
 
 
-def one(f: Any, tree: Tree) -> Any:
+def one(f: Any, tree: Tree, value: Any) -> Any:
     """The cotangent 1 for a result that must be a real number."""
     if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
-        kind = (
-            "a structure"
-            if not isinstance(tree, Leaf)
-            else f"of type {Input('', tree.value, Tape()).type}"
-        )
-        raise CotangentError(
-            f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
-            "use pullback, and give it a cotangent"
-        )
-    value = tree.value
+        raise CotangentError(not_a_number(f, tree, value))
+    plain = tree.value
     return (
-        value.dtype.type(1)
-        if isinstance(value, np.generic)
-        else np.ones((), getattr(value, "dtype", float))[()]
+        plain.dtype.type(1)
+        if isinstance(plain, np.generic)
+        else np.ones((), getattr(plain, "dtype", float))[()]
     )
 
 
@@ -219,8 +207,8 @@ def grad(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of ``f`` with respect to the arguments that ``argnums`` names.
 
@@ -281,8 +269,8 @@ def value_and_grad(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[tuple[N, Aux], Any]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def value_and_grad(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:

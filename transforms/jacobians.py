@@ -337,8 +337,8 @@ def jacobian(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def jacobian(
     f: Callable[..., Any],
     argnums: Argnums = 0,
@@ -402,8 +402,8 @@ def jacfwd(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def jacfwd(
     f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -447,8 +447,8 @@ def jacrev(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def jacrev(
     f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Callable[..., Any]:
@@ -481,8 +481,8 @@ def hessian(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def hessian(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:

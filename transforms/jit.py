@@ -56,8 +56,8 @@ def jit(enabled: bool = True) -> AbstractContextManager[None]: ...
 @overload
 def jit(enabled: F) -> F: ...
 @intrinsic
-@refusing
 @entrance
+@refusing
 def jit(enabled: Any = True) -> Any:
     """A function with kept values, or with a bool the switch for all programs.
 

@@ -16,12 +16,12 @@ from ..rules.broadcasting import broadcast_like
 from ..tracer import places
 from ..tracer.active import active
 from ..tracer.box import BOXES
-from ..tracer.errors import CotangentError, TangentError, TraceError
+from ..tracer.errors import CotangentError, TangentError
 from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
-from ..tracer.run import Run
+from ..tracer.run import Run, must_be_callable
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Op
@@ -47,10 +47,7 @@ class Transform(Intrinsic):
     name = ""
 
     def __init__(self, f: Callable[..., Any], options: tuple[Any, ...] = ()) -> None:
-        if not callable(f):
-            raise TraceError(
-                f"the first argument must be a function or another callable, not a {type(f).__name__}"
-            )
+        must_be_callable(f)
         self.f = f
         self.options = options
 
@@ -233,7 +230,8 @@ def check_sequences(primals: Any, tangents: Any) -> None:
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TangentError(
-                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}"
+                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}\n"
+                "write jvp(f, (x,), (v,)), or for two arguments jvp(f, (x, y), (v, w))"
             )
     if len(primals) != len(tangents):
         raise TangentError(f"there are {len(primals)} primals, but {len(tangents)} tangents")

@@ -188,7 +188,6 @@ told: str = explain(grad(f), 1.0, 2.0)
 check_grads(f, (1.0, 2.0))
 clear_cache()
 settings.programs = 64
-assert_type(settings.programs, int)
 version: str = wengert.__version__
 errors: list[type[WengertError]] = [
     CotangentError,
