@@ -65,19 +65,19 @@ class Gradient(Dispatcher):
         return written("value_and_grad" if self.with_value else "grad", self.f, options)
 
     def chosen(self, args: Sequence[Any], kwargs: Collection[str]) -> list[int | str]:
-        """The arguments of a call by which it is differentiated."""
+        """The arguments of a call by which it is differentiated; raises where they were not given."""
         return chosen(self.f, self.argnums, len(args), kwargs)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        keys = self.chosen(args, kwargs)
+        self.chosen(args, kwargs)
         assert active.tracer is not None
         value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
-        return self.answer(value, back, keys, args, kwargs)
+        return self.answer(value, back, args, kwargs)
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
-        keys = self.chosen(args, kwargs)
+        self.chosen(args, kwargs)
         # What a program has drawn for pullbacks as well is taken over by a run that has them in it.
         if (reads is not None or drawn) and self.entry().whole:
 
@@ -86,22 +86,16 @@ class Gradient(Dispatcher):
                 back = InnerPullback(done, tracer, 0, len(ops))
                 ops.append(Op(silent, (), None, NOWHERE, tracer.tape))
                 tracer.last = True
-                return self.answer(value, back, keys, args, kwargs)
+                return self.answer(value, back, args, kwargs)
 
             done = run(self.f, args, kwargs, reads=reads, drawn=drawn, then=then)
             return done.value, done
         done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
-        return self.answer(done.value, Pullback(done), keys, args, kwargs), done
+        return self.answer(done.value, Pullback(done), args, kwargs), done
 
-    def answer(
-        self,
-        value: Any,
-        back: Any,
-        keys: list[int | str],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def answer(self, value: Any, back: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value and the gradients of a run that has just been made."""
+        keys = self.chosen(args, kwargs)
         tree = self.differentiated(back.done)
         for key in keys:
             given = args[key] if isinstance(key, int) else kwargs[key]
