@@ -336,13 +336,16 @@ def test_check_says_that_all_is_well_or_what_is_wrong(wengert, arrays):
     assert (status, err) == (0, "")
     assert "agree" in out
     with open("program.py", "a") as file:
+        file.write("\ndef named(x, *, k):\n    return x * k\n")
+    assert "held fixed" in wengert("check", "program.py:named", "2.0", "k=3.0")[1]
+    with open("program.py", "a") as file:
         file.write(
             "\nimport wengert\n@wengert.custom_rule\ndef wrong(x):\n"
             "    return x * x, lambda dy: (3 * x * dy,)\n"
         )
     status, out, err = wengert("check", "program.py:wrong", "2.0", "--order", "1")
     assert (status, out) == (1, "")
-    assert "GradientError" in err and "x" in err
+    assert "GradientError: wrong (" in err and "x: gradient 0.75" in err
 
 
 def test_explain_tells_what_is_kept(wengert):
@@ -404,7 +407,7 @@ def test_a_missing_package_for_pictures_is_named(wengert, monkeypatch):
     from wengert import Tape
 
     def draw(tape):
-        pass
+        raise ModuleNotFoundError("No module named 'graphviz'", name="graphviz")
 
     monkeypatch.setattr(Tape, "draw", draw, raising=False)
     status, _, err = wengert("draw", "program.py:f", "2.0", "3.0")

@@ -106,6 +106,15 @@ class Call:
         """The arguments by name."""
         return dict(zip(self.names, [*self.args, *self.kwargs.values()], strict=True))
 
+    def by_position(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """The function and its positional arguments, and what it takes by name alone, which is held fixed."""
+        if not self.kwargs:
+            return self.function, tuple(self.args), {}
+        bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
+        if not bound.kwargs:
+            return self.function, bound.args, {}
+        return functools.partial(self.function, **bound.kwargs), bound.args, bound.kwargs
+
     def keys(self, wrt: str | None) -> list[tuple[str, Any]]:
         """Names and argnums of the arguments with a derivative, or of the one that was asked for."""
         keys = [*range(len(self.args)), *self.kwargs]
@@ -223,12 +232,10 @@ def hessian(call: Call, wrt: str | None) -> None:
 )
 def check(call: Call, order: int) -> None:
     """Compare derivatives with finite differences; exit status 1 where one is wrong."""
-    count = len(call.args)
-
-    def by_position(*values: Any) -> Any:
-        return call.function(*values[:count], **dict(zip(call.kwargs, values[count:], strict=True)))
-
-    wengert.check_grads(by_position, (*call.args, *call.kwargs.values()), order=order)
+    function, args, fixed = call.by_position()
+    wengert.check_grads(function, args, order=order)
+    if fixed:
+        click.echo(f"held fixed, as they are given by name alone: {', '.join(fixed)}")
     click.echo(
         f"the derivatives of {call.target} up to order {order} agree with finite differences"
     )
