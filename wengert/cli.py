@@ -31,6 +31,7 @@ import wengert
 import wengert.rules
 import wengert.tracer
 import wengert.transforms
+from wengert import pictures
 
 OWN_FOLDERS = [
     Path(package.__file__ or "").parent
@@ -285,7 +286,10 @@ def why(call: Call) -> None:
 )
 def draw(call: Call, reverse: bool, output: str) -> None:
     """Draw the tape of one call (with the package graphviz, and the program of that name)."""
-    write_picture(recorded(call, reverse), Path(output))
+    try:
+        pictures.write(recorded(call, reverse), Path(output))
+    except pictures.CannotDraw as error:
+        raise click.ClickException(str(error)) from error
     click.echo(f"the picture is in {output}")
 
 
@@ -321,34 +325,6 @@ def tool(name: str) -> Callable[..., Any]:
         return getattr(wengert, name)  # type: ignore[no-any-return]
     except AttributeError:
         raise click.ClickException(f"this wengert ({wengert.__version__}) has no {name}") from None
-
-
-def write_picture(tape: Any, path: Path) -> None:
-    """Draw a tape; what is missing for it is named."""
-    if not hasattr(tape, "draw"):
-        raise click.ClickException(f"this wengert ({wengert.__version__}) cannot draw tapes")
-    try:
-        graph = tape.draw()
-        kind = path.suffix.lstrip(".")
-        content = (
-            graph.source.encode() if kind in ("dot", "gv") else graph.pipe(format=kind or "svg")
-        )
-    except ImportError as error:
-        raise click.ClickException(
-            f"drawing needs {error.name}, which is not installed: pip install 'wengert[draw]'"
-        ) from error
-    except Exception as error:
-        if type(error).__name__ == "ExecutableNotFound":
-            raise click.ClickException(
-                "the program `dot` of Graphviz is not installed (graphviz.org); --output tape.dot needs none"
-            ) from error
-        if type(error).__name__ == "RequiredArgumentError" or isinstance(error, ValueError):
-            raise click.ClickException(f"{path}: {error}") from error
-        raise
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
 
 
 # ------------------------------------------------------------------------------ what was typed
