@@ -35,7 +35,7 @@ CONVERSIONS = {
 
 
 def an(noun: str) -> str:
-    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
+    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
 def where(f: Any) -> str:
