@@ -18,6 +18,7 @@ from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.run import Run, parameter_names
 from ..tracer.structure import Branch, Tree
+from ..tracer.tracebacks import fold
 
 Argnums = int | str | Collection[int | str]
 Checked = int | str | tuple[int | str, ...]
@@ -124,13 +125,18 @@ RIGHT = {
 
 
 def refusing(fn: F) -> F:
-    """Let a function tell, of options that other libraries have, what to write here."""
+    """An `entrance` that tells, of options that other libraries have, what to write here."""
 
     @functools.wraps(fn)
-    def told(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name in RIGHT:
-                raise TypeError(f"{fn.__name__} has no option {name}\n{RIGHT[name]}")
-        return fn(*args, **kwargs)
+    def enter(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if kwargs:
+                for name in kwargs:
+                    if name in RIGHT:
+                        raise TypeError(f"{fn.__name__} has no option {name}\n{RIGHT[name]}")
+            return fn(*args, **kwargs)
+        except BaseException as error:
+            fold(error)
+            raise
 
-    return told  # type: ignore[return-value]
+    return enter  # type: ignore[return-value]

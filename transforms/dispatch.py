@@ -302,7 +302,7 @@ class Dispatcher(Caller, Intrinsic):
         self.function = types.FunctionType(
             ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(inner)})"
         )
-        dress(self.function, self.title(), inner)
+        dress(self.function, inner)
         self.function.__module__ = __name__
         self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
         attached[self.function.__qualname__] = self.function

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.places import is_ours
+from ..tracer.places import GENERATED
 from ..tracer.tracebacks import fold
 
 METHOD = "<wengert method>"  # the file that the code of methods says it is from
@@ -64,24 +64,26 @@ def found_signature(f: Callable[..., Any]) -> inspect.Signature:
         return inspect.signature(lambda *args, **kwargs: None)
 
 
-def dress(function: FunctionType, title: str, f: Any) -> None:
+def dress(function: FunctionType, f: Any) -> None:
     """Let the function behind what is made of ``f`` show the name, the documentation and the signature of ``f``."""
     text = attribute(f, "__doc__")
-    function.__doc__ = f"{title}\n\n{text}" if isinstance(text, str) else title
+    name = function.__name__
+    function.__doc__ = f"{name}\n\n{text}" if isinstance(text, str) else name
     function.__wrapped__ = f  # type: ignore[attr-defined]
     function.__signature__ = Lazy(f)  # type: ignore[attr-defined]
 
 
 def in_class_body() -> bool:
     """Whether the user's innermost line is one of a class body."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and is_ours(frame):
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_flags & CO_OPTIMIZED:  # a module, a class body, or what `exec` runs
+            return "__qualname__" in frame.f_locals
+        if not code.co_filename.startswith(GENERATED):
+            return False
         frame = frame.f_back
-    return (
-        frame is not None
-        and not frame.f_code.co_flags & CO_OPTIMIZED
-        and "__qualname__" in frame.f_locals
-    )
+    return False
 
 
 def as_method(made: Any) -> FunctionType:

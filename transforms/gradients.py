@@ -26,7 +26,6 @@ from ..tracer.run import Run, run
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves
 from ..tracer.tape import NOWHERE, Op
-from ..tracer.tracebacks import entrance
 from .api import InnerPullback, Pullback, inner_pullback
 from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
 from .cotangents import seeds_of
@@ -201,7 +200,6 @@ def grad(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
 @refusing
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that returns the gradient of ``f`` with respect to the arguments that ``argnums`` names.
@@ -263,7 +261,6 @@ def value_and_grad(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[tuple[N, Aux], Any]]: ...
 @intrinsic
-@entrance
 @refusing
 def value_and_grad(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False

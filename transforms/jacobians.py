@@ -30,7 +30,7 @@ from ..tracer.run import Run
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, primal
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from .api import forgiving, inner_run, note_decisions
 from .argnums import (
     Argnums,
@@ -337,7 +337,6 @@ def jacobian(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
 @refusing
 def jacobian(
     f: Callable[..., Any],
@@ -402,7 +401,6 @@ def jacfwd(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
 @refusing
 def jacfwd(
     f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
@@ -447,7 +445,6 @@ def jacrev(
     has_aux: Literal[True],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
 @refusing
 def jacrev(
     f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
@@ -481,7 +478,6 @@ def hessian(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
 @refusing
 def hessian(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False

@@ -17,7 +17,6 @@ from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.session import Tracer
-from ..tracer.tracebacks import entrance
 from .argnums import refusing
 from .cache import Entry, switched
 from .tangents import Transform, Whole
@@ -56,7 +55,6 @@ def jit(enabled: bool = True) -> AbstractContextManager[None]: ...
 @overload
 def jit(enabled: F) -> F: ...
 @intrinsic
-@entrance
 @refusing
 def jit(enabled: Any = True) -> Any:
     """A function with kept values, or with a bool the switch for all programs.
