@@ -12,7 +12,7 @@ aux       what a function returns beside the number that is differentiated.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Concatenate, Literal, overload
+from typing import Any, Concatenate, Literal, Unpack, overload
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from .pickling import at_place, place_of
 from .programs import Builder, Program
 from .refused import no_derivative, not_a_number
 from .silence import silent
-from .typed import A, Aux, B, N, P
+from .typed import A, Aux, B, N, Options, P
 
 
 class Gradient(Dispatcher):
@@ -161,21 +161,31 @@ def one(f: Any, tree: Tree, value: Any) -> Any:
 
 @overload
 def grad(
-    f: Callable[Concatenate[A, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+    f: Callable[Concatenate[A, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, P], A]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[A, B, P], N], argnums: Literal[1], has_aux: Literal[False] = False
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], B]: ...
 @overload
 def grad(
     f: Callable[Concatenate[A, B, P], N],
     argnums: tuple[Literal[0], Literal[1]],
     has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[A, B]]: ...
 @overload
 def grad(
-    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+    f: Callable[P, N],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[P, Any]: ...
 @overload
 def grad(
@@ -183,10 +193,15 @@ def grad(
     argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[A, B, P], tuple[N, Aux]], argnums: Literal[1], *, has_aux: Literal[True]
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[B, Aux]]: ...
 @overload
 def grad(
@@ -194,10 +209,15 @@ def grad(
     argnums: tuple[Literal[0], Literal[1]],
     *,
     has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[tuple[A, B], Aux]]: ...
 @overload
 def grad(
-    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+    f: Callable[P, tuple[N, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
 @refusing
@@ -222,21 +242,31 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[A, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+    f: Callable[Concatenate[A, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, P], tuple[N, A]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[A, B, P], N], argnums: Literal[1], has_aux: Literal[False] = False
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[N, B]]: ...
 @overload
 def value_and_grad(
     f: Callable[Concatenate[A, B, P], N],
     argnums: tuple[Literal[0], Literal[1]],
     has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[N, tuple[A, B]]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+    f: Callable[P, N],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
 ) -> Callable[P, tuple[N, Any]]: ...
 @overload
 def value_and_grad(
@@ -244,10 +274,15 @@ def value_and_grad(
     argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, P], tuple[tuple[N, Aux], A]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[A, B, P], tuple[N, Aux]], argnums: Literal[1], *, has_aux: Literal[True]
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], B]]: ...
 @overload
 def value_and_grad(
@@ -255,10 +290,15 @@ def value_and_grad(
     argnums: tuple[Literal[0], Literal[1]],
     *,
     has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], tuple[A, B]]]: ...
 @overload
 def value_and_grad(
-    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+    f: Callable[P, tuple[N, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
 ) -> Callable[P, tuple[tuple[N, Aux], Any]]: ...
 @intrinsic
 @refusing

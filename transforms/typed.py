@@ -12,7 +12,7 @@ P      the (other) parameters of a function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
@@ -35,3 +35,7 @@ N = TypeVar("N", bound=float | np.floating[Any] | np.ndarray[Any, Any])
 V = TypeVar("V", bound=np.ndarray[Any, Any])
 Aux = TypeVar("Aux")
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """What `grad` and `value_and_grad` take by name beside ``argnums`` and ``has_aux``."""
