@@ -63,6 +63,13 @@ def test_the_picture_of_the_tape(tmp_path, capsys, monkeypatch):
     demo.draw_tape(tape, tmp_path / "nowhere" / "loss-tape.svg")
     assert "no picture of the tape: cannot write" in capsys.readouterr().out
 
+    def refuse(tape):
+        raise wengert.TraceError("draw() needs the package graphviz")
+
+    monkeypatch.setattr(wengert.Tape, "draw", refuse)
+    demo.draw_tape(tape, picture)
+    assert "no picture of the tape: draw() needs" in capsys.readouterr().out
+
 
 def test_a_missing_package_is_named(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)

@@ -24,6 +24,8 @@ def write(tape: Any, path: Path) -> None:
         raise CannotDraw(
             f"drawing needs {error.name}, which is not installed: pip install 'wengert[draw]'"
         ) from error
+    except wengert.WengertError as error:
+        raise CannotDraw(str(error)) from error
     except (ValueError, OSError, RuntimeError) as error:
         if type(error).__name__ == "ExecutableNotFound":
             raise CannotDraw(
