@@ -7,6 +7,7 @@ plain   a call of the user's function as it is, without Wengert.
 
 from __future__ import annotations
 
+import inspect
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
@@ -17,10 +18,12 @@ from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run
 from ..tracer.session import Tracer
-from .argnums import refusing
+from .argnums import name_of, refusing
 from .cache import Entry, switched
 from .tangents import Transform, Whole
 from .typed import F
+
+LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 class Same(Transform):
@@ -73,7 +76,7 @@ def jit(enabled: Any = True) -> Any:
     exception. The environment variable ``WENGERT_JIT=0`` (or ``off``, ``false``, ``no``) switches the JIT off from
     the start of Python.
 
-    Raises `TraceError` for what is neither callable nor a bool.
+    Raises `TraceError` for what is neither callable nor a bool, and for generator and async functions.
 
     >>> from wengert import grad, jit
     >>> with jit(False):
@@ -94,5 +97,10 @@ def jit(enabled: Any = True) -> Any:
         raise TraceError(
             f"jit takes a function, or True or False for a with block, not a {type(enabled).__name__}\n"
             "write jit(f), @jit above a function, or: with jit(False): ..."
+        )
+    if any(is_kind(enabled) for is_kind in LATER):
+        raise TraceError(
+            f"{name_of(enabled)} is a generator or an async function, whose values do not exist yet when it returns\n"
+            "put jit on the function that computes a value"
         )
     return Valued(Same(enabled)).bound()

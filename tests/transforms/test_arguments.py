@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import wengert
 from helpers import assert_close, assert_same, numeric_grad
 from wengert import (
     TraceError,
@@ -383,3 +384,24 @@ def test_a_program_of_jit_does_not_answer_for_others():
         assert jit(newton)(2.0) == newton(2.0)
         assert_close(jacobian(newton)(2.0)[0], 0.5 / 2.0**0.5, tol=1e-9)
         assert len(pullback(newton, 2.0)) == 2
+
+
+def test_functions_whose_values_come_later_are_refused_at_once():
+    def numbers(n):
+        yield n
+
+    async def later(x):
+        return x
+
+    for f in (numbers, later):
+        with pytest.raises(TraceError, match=r"generator or an async function.*\n.*put jit on"):
+            jit(f)
+
+
+def test_a_function_that_cannot_be_traced_raises_at_its_first_call():
+    @jit
+    def lost(x):
+        return memoryview(np.array([x]))[0] * 2
+
+    with pytest.raises(wengert.WengertError):
+        lost(1.0)
