@@ -280,3 +280,172 @@ def test_as_a_module(tmp_path):
     done = subprocess.run(command, cwd=os.sep, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
+
+
+# ------------------------------------------------------------------------------- the other commands
+
+
+@pytest.fixture
+def arrays(wengert):
+    np.save("x.npy", np.array([3.0, 4.0]))
+    with open("program.py", "a") as file:
+        file.write(
+            "\ndef polar(x, scale=1.0):\n"
+            "    return scale * np.array([np.hypot(x[0], x[1]), np.arctan2(x[1], x[0])])\n"
+            "\ndef energy(x, k):\n    return k * (x**3).sum()\n"
+            "\ndef lost(x):\n    return memoryview(np.array([x]))[0]\n"
+        )
+
+
+def test_arguments_by_name(wengert):
+    first = wengert("grad", "program.py:f", "2.0", "3.0")
+    status, out, err = wengert("grad", "program.py:f", "2.0", "x2=3.0")
+    assert (status, out, err) == first
+    status, out, _ = wengert("grad", "program.py:f", "x2=3.0", "x1=2.0")
+    assert [*numbers(out)] == ["value", "d/dx2", "d/dx1"]
+    assert numbers(out)["d/dx2"] == "2.0"
+    assert "%1 = input x1" in wengert("trace", "program.py:f", "x1=2.0", "x2=3.0")[1]
+
+
+def test_jacobian(wengert, arrays):
+    status, out, err = wengert("jacobian", "program.py:polar", "x.npy", "scale=10.0")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "d/dx = [[ 6. ,  8. ],",
+        "        [-1.6,  1.2]]",
+        f"d/dscale = [5.        , {np.arctan2(4, 3):.8f}]",
+    ]
+    status, out, _ = wengert("jacobian", "program.py:polar", "x.npy", "scale=10.0", "--wrt", "x")
+    assert [*numbers(out)] == ["d/dx"]
+
+
+def test_hessian(wengert, arrays):
+    status, out, err = wengert("hessian", "program.py:energy", "x.npy", "2.0")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "d2/dxdx = [[36.,  0.],",
+        "           [ 0., 48.]]",
+        "d2/dxdk = [27., 48.]",
+        "d2/dkdx = [27., 48.]",
+        "d2/dkdk = 0.0",
+    ]
+
+
+def test_check_says_that_all_is_well_or_what_is_wrong(wengert, arrays):
+    status, out, err = wengert("check", "program.py:energy", "x.npy", "k=2.0")
+    assert (status, err) == (0, "")
+    assert "agree" in out
+    with open("program.py", "a") as file:
+        file.write("\ndef named(x, *, k):\n    return x * k\n")
+    assert "held fixed" in wengert("check", "program.py:named", "2.0", "k=3.0")[1]
+    with open("program.py", "a") as file:
+        file.write(
+            "\nimport wengert\n@wengert.custom_rule\ndef wrong(x):\n"
+            "    return x * x, lambda dy: (3 * x * dy,)\n"
+        )
+    status, out, err = wengert("check", "program.py:wrong", "2.0", "--order", "1")
+    assert (status, out) == (1, "")
+    assert "GradientError: wrong (" in err and "x: gradient 0.75" in err
+
+
+def test_explain_tells_what_is_kept(wengert):
+    status, out, err = wengert("explain", "program.py:f", "2.0", "3.0")
+    assert (status, err) == (0, "")
+    assert "would answer" in out and "1 program" in out
+    assert "return" in wengert("explain", "program.py:f", "2.0", "3.0", "--source")[1]
+    assert "is traced" in wengert("explain", "program.py:f", "2.0", "3.0", "--calls", "0")[1]
+
+
+def test_what_lies_in_other_modules_is_asked_with_the_call(wengert, monkeypatch):
+    import wengert as package
+
+    def why(f, *args, **kwargs):
+        return f"{f.__name__} {args} {kwargs}: all is well"
+
+    def save(f, path, *args, **kwargs):
+        with open(path, "w") as file:
+            file.write(f"# {f.__name__} {args} {kwargs}")
+
+    monkeypatch.setattr(package, "why", why, raising=False)
+    monkeypatch.setattr(package, "save", save, raising=False)
+    assert wengert("why", "program.py:f", "2.0", "x2=3.0") == (
+        0,
+        "f (2.0,) {'x2': 3.0}: all is well\n",
+        "",
+    )
+    status, _, err = wengert("save", "program.py:f", "2.0", "x2=3.0", "--output", "slope.py")
+    assert (status, err) == (0, "")
+    with open("slope.py") as file:
+        assert file.read() == "# grad(f) (2.0,) {'x2': 3.0}"
+
+
+class Graph:
+    """What ``tape.draw()`` gives, without the program that makes pictures."""
+
+    source = "digraph {}"
+
+    def pipe(self, format):
+        return f"a picture as {format}".encode()
+
+
+def test_draw_writes_a_picture(wengert, monkeypatch):
+    from wengert import Tape
+
+    monkeypatch.setattr(Tape, "draw", lambda tape: Graph(), raising=False)
+    status, out, err = wengert("draw", "program.py:f", "2.0", "3.0", "--output", "f.svg")
+    assert (status, out, err) == (0, "the picture is in f.svg\n", "")
+    with open("f.svg") as file:
+        assert file.read() == "a picture as svg"
+    wengert("draw", "program.py:f", "2.0", "3.0", "--reverse", "--output", "f.dot")
+    with open("f.dot") as file:
+        assert file.read() == "digraph {}"
+    status, _, err = wengert("draw", "program.py:f", "2.0", "3.0", "--output", "none/f.svg")
+    assert (status, err.count("\n")) == (2, 1)
+
+
+def test_a_missing_package_for_pictures_is_named(wengert, monkeypatch):
+    from wengert import Tape
+
+    def draw(tape):
+        raise ModuleNotFoundError("No module named 'graphviz'", name="graphviz")
+
+    monkeypatch.setattr(Tape, "draw", draw, raising=False)
+    status, _, err = wengert("draw", "program.py:f", "2.0", "3.0")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "wengert[draw]" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["grad", "program.py:f", "2.0", "x1=2.0"],
+        ["grad", "program.py:f", "x1=2.0", "3.0"],
+        ["grad", "program.py:f", "x1=2.0", "x1=3.0"],
+        ["grad", "program.py:f", "2.0", "x2=y"],
+        ["jacobian", "program.py:f", "2.0", "3.0", "--wrt", "z"],
+        ["jacobian", "program.py:text", "'a'"],
+        ["check", "program.py:f", "2.0", "3.0", "--order", "0"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_typed_wrong_behind_other_commands(wengert, arguments):
+    status, out, err = wengert(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("wengert: ") and err.count("\n") == 1
+
+
+def test_an_error_of_ours_shows_the_line(wengert, arrays):
+    status, _, err = wengert("grad", "program.py:lost", "1.0")
+    assert status == 1
+    assert err.startswith("wengert: ")
+    assert err.splitlines()[-1].endswith("in lost: return memoryview(np.array([x]))[0]")
+
+
+@pytest.mark.parametrize(
+    "command", "trace grad jacobian hessian check explain why draw save".split()
+)
+def test_each_command_shows_examples(wengert, command):
+    status, out, err = wengert(command, "--help")
+    assert (status, err) == (0, "")
+    assert f"wengert {command} " in out.split("Examples:")[1]
+    assert f"{command} " in wengert("--help")[1]

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("tqdm")
 
+import wengert
 from wengert import cli, demo, pullback
 
 
@@ -44,6 +45,30 @@ def test_demo(tmp_path, capsys):
     assert accuracy > 85
     assert str(picture) in out
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+class Graph:
+    def pipe(self, format):
+        return b"<svg/>"
+
+
+def test_the_picture_of_the_tape(tmp_path, capsys, monkeypatch):
+    """It is drawn where that can be done; where not, the demo says why and goes on."""
+    monkeypatch.setattr(wengert.Tape, "draw", lambda tape: Graph(), raising=False)
+    tape = wengert.trace(np.sin, 1.0)
+    picture = tmp_path / "loss-tape.svg"
+    demo.draw_tape(tape, picture)
+    assert picture.read_bytes() == b"<svg/>"
+    assert str(picture) in capsys.readouterr().out
+    demo.draw_tape(tape, tmp_path / "nowhere" / "loss-tape.svg")
+    assert "no picture of the tape: cannot write" in capsys.readouterr().out
+
+    def refuse(tape):
+        raise wengert.TraceError("draw() needs the package graphviz")
+
+    monkeypatch.setattr(wengert.Tape, "draw", refuse)
+    demo.draw_tape(tape, picture)
+    assert "no picture of the tape: draw() needs" in capsys.readouterr().out
 
 
 def test_a_missing_package_is_named(monkeypatch, capsys):

@@ -13,7 +13,8 @@ import pytest
 import wengert
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/conventions.md", "docs/asking.md"]
+PAGES = ["README.md", "CONTRIBUTING.md"]
+PAGES += [f"docs/{name}.md" for name in ("conventions", "asking", "errors")]
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, wengert
 failed = 0

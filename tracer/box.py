@@ -126,8 +126,8 @@ def lost(box: Box, where: str) -> EscapeError:
     site = places.user_site()
     return EscapeError(
         f"{places.blame(site)}: a traced {type(box.value).__name__} reached code "
-        f"that cannot record it (through {where}), so its gradient would be lost. Call the function that does "
-        "this directly from the traced code and give it a rule with @wengert.rrule."
+        f"that cannot record it (through {where}), so its gradient would be lost\n{places.advice()} "
+        "(docs/errors.md#compiled-code)"
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F")
 
 intrinsics: set[Any] = set()
 
 
-def intrinsic(fn: Any) -> Any:
+def intrinsic(fn: F) -> F:
     """Mark a function of Wengert's own that deals with boxes itself."""
     intrinsics.add(fn)
     return fn

@@ -45,6 +45,23 @@ def called_from(site: Site) -> Site | None:
     return None
 
 
+def advice() -> str:
+    """What to do where a library's compiled code has been reached, by the name of what the user has called."""
+    frame, called = sys._getframe(1), None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(OURS):
+            if not is_library(name):
+                break
+            called = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    what = "what is called there" if called is None else f"{called}()"
+    return (
+        f"put the call of {what} into a function of numbers and arrays, and give that a rule with "
+        "@wengert.custom_rule, or let finite differences stand in with @wengert.numeric_rule"
+    )
+
+
 LIBRARY = tuple(
     {
         os.path.dirname(os.__file__) + os.sep,

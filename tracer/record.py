@@ -283,8 +283,20 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return value
     raise TraceError(
         f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
-        f"{describe(value)} of traced values, through which no gradient can be followed"
+        f"{describe(value)} of traced values, through which no gradient can be followed\n"
+        f"{advice_on(value)} (docs/errors.md#other-classes)"
     )
+
+
+def advice_on(value: Any) -> str:
+    """What to do in the place of making an object of a class that no gradient can be followed through."""
+    if isinstance(value, np.ma.MaskedArray):
+        return "keep data and mask on their own, and compute with np.where(mask, 0.0, data)"
+    if isinstance(value, np.ndarray):
+        return (
+            "compute with plain arrays of floats, and make the other array of the result, outside"
+        )
+    return "compute with floats and arrays, and make the other object of the result, outside"
 
 
 def box_of(tracer: Tracer, op: Op) -> Box:

@@ -65,6 +65,10 @@ class Run:
         self.outcome: Outcome | None = None
         self.whole = False  # whether derivatives are a part of the run, so that none is to follow
 
+    def argument(self, key: int | str) -> Tree:
+        """The tree of a positional argument, or of one that was given by keyword."""
+        return self.args[key] if isinstance(key, int) else self.kwargs[key]
+
     def close(self) -> Run:
         """Keep what derivatives need, and nothing else of what the run has met."""
         self.value = self.reads = self.outcome = None
@@ -312,12 +316,18 @@ def kept(value: Any) -> Any:
     return kept_copy(value) if kind is np.ndarray else value
 
 
-def describe(f: Any) -> tuple[str, Site]:
-    """The name and the place of a callable."""
+def must_be_callable(f: Any) -> None:
+    """Raise where the user has given something else in the place of a function."""
     if not callable(f):
         raise TraceError(
-            f"the first argument must be a function or another callable, not a {type(f).__name__}"
+            f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
+            "pass the function itself, and the arguments to what comes back: grad(f)(x), not grad(f(x))"
         )
+
+
+def describe(f: Any) -> tuple[str, Site]:
+    """The name and the place of a callable."""
+    must_be_callable(f)
     while isinstance(attribute(f, "__self__"), Intrinsic):
         f = f.__self__.f
     inner = attribute(f, "__func__", f)
@@ -347,6 +357,8 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
         rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else None
         return list(code.co_varnames[: code.co_argcount]), rest
     if kind is types.MethodType:
+        if isinstance(f.__self__, Intrinsic):
+            return parameter_names(f.__self__.f)
         names, rest = parameter_names(f.__func__)
         return names[1:], rest
     if kind is functools.partial:

@@ -21,6 +21,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 from . import rewrite
+from .habits import advise
 from .kinds import isinstance
 from .places import is_ours
 
@@ -36,6 +37,7 @@ def full() -> bool:
 
 def fold(error: BaseException) -> None:
     """Take our frames out of the traceback of an exception, and of all those that it is shown with."""
+    advise(error)
     if not full():
         for one in shown(error):
             fold_one(one)

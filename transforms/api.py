@@ -47,6 +47,7 @@ from ..tracer.frames import (
     shown,
     valued,
 )
+from ..tracer.habits import ATTRIBUTES
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
@@ -95,15 +96,15 @@ class Pullback:
             raise
 
     def pull(
-        self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
+        self, seeds: list[tuple[Op, Any]], keys: Collection[int | str] | None = None
     ) -> tuple[Any, ...]:
-        """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
+        """The gradients for checked seeds; of these arguments only, where they are given."""
         done = self.done
         if active.tracer is not None and (
             any(is_one_of(type(d), BOXES) for _, d in seeds) or has_pairs(done.tape)
         ):
-            return record_sweep(active.tracer, done, done.tape.ops, seeds, numbers)
-        trees = trees_of(done, numbers)
+            return record_sweep(active.tracer, done, done.tape.ops, seeds, keys)
+        trees = trees_of(done, keys)
         wrt = [op for tree in trees for op in sources(tree)]
         found: dict[Op | None, Any] = dict(
             zip(wrt, self.swept(done.tape.ops, wrt, seeds), strict=True)
@@ -118,6 +119,14 @@ class Pullback:
 
     def source(self) -> str:
         return self.tape.source("back")
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell what to write where something is asked of it that tensors of other libraries have."""
+        advice = ATTRIBUTES.get(name)
+        text = f"a pullback has no attribute {name!r}"
+        if advice is not None:
+            text += f": it is called, back(1.0), and returns the gradients\n{advice}"
+        raise AttributeError(text, name=name, obj=self)
 
     def __reduce__(self) -> Any:
         return unpickled, (flattened(self.done),)
@@ -151,10 +160,10 @@ def has_pairs(tape: Tape) -> bool:
     return any(type(op.fn) is Pair for op in tape.ops)
 
 
-def trees_of(done: Run, numbers: tuple[int, ...] | None = None) -> list[Tree]:
-    """The trees of all that has a gradient, or of the arguments with these numbers."""
-    if numbers is not None:
-        return [done.args[i] for i in numbers]
+def trees_of(done: Run, keys: Collection[int | str] | None = None) -> list[Tree]:
+    """The trees of all that has a gradient, or of these arguments."""
+    if keys is not None:
+        return [done.argument(key) for key in keys]
     own = [done.self_tree] if done.self_tree is not None else []
     return [*own, *done.args, *done.kwargs.values()]
 
@@ -331,9 +340,9 @@ class InnerPullback:
         return self.pull(checked_seeds(self.done, dy))
 
     def pull(
-        self, seeds: list[tuple[Op, Any]], numbers: tuple[int, ...] | None = None
+        self, seeds: list[tuple[Op, Any]], keys: Collection[int | str] | None = None
     ) -> tuple[Any, ...]:
-        """The gradients for checked seeds; of the arguments with these numbers only, where they are given."""
+        """The gradients for checked seeds; of these arguments only, where they are given."""
         if active.tracer is not self.tracer:
             raise TraceError("this pullback was made inside a traced function whose run has ended")
         if (
@@ -345,7 +354,7 @@ class InnerPullback:
             )
         ops = self.tracer.tape.ops[self.start : self.stop]
         with forgiving(self.tracer):
-            return record_sweep(self.tracer, self.done, ops, seeds, numbers)
+            return record_sweep(self.tracer, self.done, ops, seeds, keys)
 
 
 intrinsic(InnerPullback.__call__)
@@ -356,16 +365,16 @@ def record_sweep(
     done: Run,
     ops: list[Op],
     seeds: list[tuple[Op, Any]],
-    numbers: tuple[int, ...] | None = None,
+    keys: Collection[int | str] | None = None,
 ) -> tuple[Any, ...]:
     """Run the reverse sweep on the active tape."""
     site = places.user_site()
-    trees = trees_of(done, numbers)
+    trees = trees_of(done, keys)
     wrt = [op for tree in trees for op in sources(tree)]
     seeds = [(op, operand(d, [])) for op, d in seeds]
     machine = Recorded(tracer.tape, site)
     found: dict[Op | None, Any] = dict(zip(wrt, sweep(ops, wrt, seeds, machine), strict=True))
-    asked = trees if numbers is None else trees_of(done, numbers)
+    asked = trees if keys is None else trees_of(done, keys)
     refuse_sealed(done.tape, asked, lambda op: found.get(op) is not None)
     note_decisions(tracer, machine)
     return arranged(done, lambda leaf: handed(tracer, leaf, found.get(leaf.op), site))

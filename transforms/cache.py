@@ -33,6 +33,7 @@ from ..tracer.kinds import (
     isinstance,
 )
 from ..tracer.reads import static
+from ..tracer.tracebacks import entrance
 from .branches import joined
 from .budget import Budget
 from .programs import Program
@@ -64,14 +65,21 @@ class Settings:
     def __getattr__(self, name: str) -> int:
         if name in DEPRECATED:
             return DEPRECATED[name]
-        raise AttributeError(f"there is no setting {name}; there is programs")
+        raise AttributeError(self.unknown(name))
 
+    def unknown(self, name: str) -> str:
+        advice = ""
+        if name in ("jit", "enabled", "on", "off", "disable"):
+            advice = "\nthe JIT is switched by: with jit(False): ..., or WENGERT_JIT=0 in the environment"
+        return f"there is no setting {name}; there is programs{advice}"
+
+    @entrance
     def __setattr__(self, name: str, value: Any) -> None:
         if name in DEPRECATED:
             text = f"settings.{name} does nothing any more: what programs may cost is found out by measuring"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
         elif name not in ("programs", "strict"):
-            raise AttributeError(f"there is no setting {name}; there is programs")
+            raise AttributeError(self.unknown(name))
         else:
             super().__setattr__(name, value)
 
@@ -103,22 +111,10 @@ switch = Switch()
 lock = threading.RLock()
 
 
-@intrinsic
 @contextlib.contextmanager
-def jit(enabled: bool = True) -> Iterator[None]:
-    """Switch the JIT off, or with ``jit(True)`` on again, for the statements of a ``with`` block.
-
-    Switched off, each call is traced, no program is used and none is made; those that are there are kept for later. It
-    holds for the whole process, other threads included. What held before is put back at the end, also after an
-    exception. The environment variable ``WENGERT_JIT=0`` (or ``off``, ``false``, ``no``) switches the JIT off from
-    the start of Python.
-
-    >>> from wengert import grad, jit
-    >>> with jit(False):
-    ...     grad(lambda x: x * x)(3.0)
-    6.0
-    """
-    block = (object(), enabled)
+def switched(on: bool) -> Iterator[None]:
+    """Switch the JIT on or off for a ``with`` block; see `jit`."""
+    block = (object(), on)
     with lock:
         switch.blocks.append(block)
         switch.settle()

@@ -25,8 +25,8 @@ from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.run import argument_names
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.tracebacks import entrance
+from .argnums import name_of
 from .differences import derivative
-from .gradients import name_of
 from .pullbacks import pullback
 from .tangents import jvp
 

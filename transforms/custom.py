@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -22,13 +22,18 @@ from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.pairs import pair_of, place_of
 from ..tracer.tracebacks import entrance
+from .typed import P, R
 
 
+@overload
+def custom_rule(rule: Callable[P, tuple[R, Any]], *, pure: bool = False) -> Callable[P, R]: ...
+@overload
+def custom_rule(
+    rule: None = None, *, pure: bool = False
+) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
 @intrinsic
 @entrance
-def custom_rule(
-    rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: bool = False
-) -> Callable[..., Any]:
+def custom_rule(rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: bool = False) -> Any:
     """Turn a function that returns its value and its pullback into a function that returns its value.
 
     The decorated function is written like a rule (see `rrule`): it returns ``(value, pullback)``, and the pullback maps

@@ -23,15 +23,16 @@ from typing import Any
 
 from ..tracer import loops
 from ..tracer.active import active
-from ..tracer.errors import TraceError, WengertError
+from ..tracer.errors import WengertError
 from ..tracer.intrinsic import Intrinsic
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
-from ..tracer.run import Run, run
+from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
-from .cache import Entry, entry_of, key_of, lock, settings, switch
+from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
+from .faces import as_method, dress, in_class_body
 from .gather import is_element
 from .loops import LoopFunction
 from .pairs import Late
@@ -65,7 +66,7 @@ attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 def __getattr__(name: str) -> Any:
     """A state's function by its qualified name, by which other processes are told of it."""
-    if not name.startswith(("grad(", "value_and_grad(", "jacobian(")):
+    if not name.startswith(("grad(", "value_and_grad(", "jacobian(", "jit(")):
         raise AttributeError(name)
     found = attached.get(name)
     return pass_on if found is None else found
@@ -77,10 +78,7 @@ class Caller:
     __slots__ = ("f", "options")
 
     def __init__(self, f: Callable[..., Any], options: tuple[Any, ...]) -> None:
-        if not callable(f):
-            raise TraceError(
-                f"the first argument must be a function or another callable, not a {type(f).__name__}"
-            )
+        must_be_callable(f)
         self.f = f
         self.options = options
 
@@ -98,9 +96,13 @@ class Caller:
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
-    ) -> tuple[Any, Run]:
-        """Answer a call by tracing."""
+    ) -> tuple[Any, Run | None]:
+        """Answer a call by tracing; without a run where that was not needed."""
         raise NotImplementedError
+
+    def may_build(self, entry: Entry) -> bool:
+        """Whether a call that no program answers may be recorded and made a program."""
+        return entry.may_build()
 
     def build(self, done: Run) -> Program:
         """The program of a traced run; raises Unfit."""
@@ -149,19 +151,22 @@ class Caller:
     ) -> Any:
         """Trace a call, and keep what it comes down to as a program, where that may pay."""
         budget = entry.budget
-        reads = Reads(entry.dynamic) if entry.may_build() else None
-        done, kept = None, False
+        reads = Reads(entry.dynamic) if self.may_build(entry) else None
+        done, kept, answered = None, False, False
         start = clock()
         try:
             value, done = self.traced(args, kwargs, reads, drawn)
+            answered = True
             took = clock() - start
-            if reads is None:
+            if done is None:
+                budget.note_trace(took, None, 0)
+            elif reads is None:
                 budget.note_trace(took, way_of(done), len(done.tape.ops))
             else:
                 kept = self.learn(entry, done)
                 budget.note_attempt(took, clock() - start - took)
         finally:
-            if done is None:  # it has raised
+            if not answered:  # it has raised
                 budget.note_trace(clock() - start, None, 0)
             if reads is not None and not kept:
                 reads.close()
@@ -297,7 +302,7 @@ class Dispatcher(Caller, Intrinsic):
         self.function = types.FunctionType(
             ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(inner)})"
         )
-        self.function.__wrapped__ = inner  # type: ignore[attr-defined]
+        dress(self.function, inner)
         self.function.__module__ = __name__
         self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
         attached[self.function.__qualname__] = self.function
@@ -311,12 +316,19 @@ class Dispatcher(Caller, Intrinsic):
     def __getattr__(self, name: str) -> Any:
         """The bound method under its name, by which pickle asks for it."""
         if name != "function" and name == self.function.__name__:
-            return self.bound()
+            return self.made()
         raise AttributeError(name)
 
-    def bound(self) -> Callable[..., Any]:
-        """The function for the user."""
+    def made(self) -> types.MethodType:
+        """The function that is made of ``f``."""
         return types.MethodType(self.function, self)
+
+    def bound(self) -> Callable[..., Any]:
+        """The same for the user."""
+        return as_method(self.made()) if in_class_body() else self.made()
+
+    def __repr__(self) -> str:
+        return f"<{self.title()}, {source_of(self.function.__wrapped__)}>"  # type: ignore[attr-defined]
 
     def __del__(self) -> None:
         if hasattr(self, "function"):  # one that was refused has none

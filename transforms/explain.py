@@ -24,6 +24,7 @@ from ..tracer.tracebacks import entrance
 from .api import Pullback
 from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
+from .faces import behind
 from .guards import Guard, seen
 from .programs import Program, draw
 
@@ -118,7 +119,7 @@ def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
 
 def state_of(f: Any) -> Dispatcher | None:
     """The state behind a function that Wengert made."""
-    state = attribute(f, "__self__")
+    state = attribute(behind(f), "__self__")
     return state if isinstance(state, Dispatcher) else None
 
 

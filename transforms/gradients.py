@@ -2,35 +2,41 @@
 
 Words
 -----
-argnums   the numbers of the positional arguments with respect to which the gradient is taken.
+argnums   the numbers or names of the arguments with respect to which the gradient is taken (see ``argnums``).
 aux       what a function returns beside the number that is differentiated.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Concatenate, Literal, Unpack, overload
 
 import numpy as np
 
 from ..tracer.active import active
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.intrinsic import intrinsic
-from ..tracer.kinds import attribute, is_one_of, isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer
-from ..tracer.structure import Branch, Leaf, Sealed, Tree, leaves
-from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
-from ..tracer.tracebacks import entrance
+from ..tracer.structure import Leaf, Tree, leaves
+from ..tracer.tape import NOWHERE, Op
 from .api import InnerPullback, Pullback, inner_pullback
+from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
+from .faces import behind
 from .pickling import at_place, place_of
 from .programs import Builder, Program
+from .refused import no_derivative, not_a_number
 from .silence import silent
+from .typed import A, Aux, B, N, Options, P
 
 
 class Gradient(Dispatcher):
@@ -39,7 +45,7 @@ class Gradient(Dispatcher):
     __slots__ = ("argnums", "has_aux", "with_value")
 
     def __init__(
-        self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
+        self, f: Callable[..., Any], argnums: Argnums, with_value: bool, has_aux: bool
     ) -> None:
         self.argnums = checked_argnums(argnums)
         self.with_value = with_value
@@ -48,36 +54,30 @@ class Gradient(Dispatcher):
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
     def __reduce__(self) -> Any:
-        place = place_of(self.bound(), self.f)
+        place = place_of(self.made(), self.f)
         if place is not None:
             return state_at, place
         make = value_and_grad if self.with_value else grad
         return _state_of, (make, self.f, self.argnums, self.has_aux)
 
     def title(self) -> str:
-        argnums = f", argnums={self.argnums!r}" if self.argnums != 0 else ""
-        options = argnums + (", has_aux=True" if self.has_aux else "")
+        options = options_text(self.argnums, has_aux=self.has_aux)
         return written("value_and_grad" if self.with_value else "grad", self.f, options)
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
-
-    def check_arguments(self, args: tuple[Any, ...]) -> None:
-        for i in self.numbers:
-            if not -len(args) <= i < len(args):
-                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
+    def chosen(self, args: Sequence[Any], kwargs: Collection[str]) -> list[int | str]:
+        """The arguments of a call by which it is differentiated; raises where they were not given."""
+        return chosen(self.f, self.argnums, len(args), kwargs)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.check_arguments(args)
+        self.chosen(args, kwargs)
         assert active.tracer is not None
         value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
-        return self.answer(value, back, args)
+        return self.answer(value, back, args, kwargs)
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
-        self.check_arguments(args)
+        self.chosen(args, kwargs)
         # What a program has drawn for pullbacks as well is taken over by a run that has them in it.
         if (reads is not None or drawn) and self.entry().whole:
 
@@ -86,34 +86,32 @@ class Gradient(Dispatcher):
                 back = InnerPullback(done, tracer, 0, len(ops))
                 ops.append(Op(silent, (), None, NOWHERE, tracer.tape))
                 tracer.last = True
-                return self.answer(value, back, args)
+                return self.answer(value, back, args, kwargs)
 
             done = run(self.f, args, kwargs, reads=reads, drawn=drawn, then=then)
             return done.value, done
         done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
-        return self.answer(done.value, Pullback(done), args), done
+        return self.answer(done.value, Pullback(done), args, kwargs), done
 
-    def answer(self, value: Any, back: Any, args: tuple[Any, ...]) -> Any:
+    def answer(self, value: Any, back: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value and the gradients of a run that has just been made."""
+        keys = self.chosen(args, kwargs)
         tree = self.differentiated(back.done)
-        for i in self.numbers:
-            check_argument(self.f, i, back.done.args[i], args[i])
-        gradients = back.pull(seeds_of(tree, one(self.f, tree)), self.numbers)
-        chosen: Any = tuple([gradients[i] for i in self.numbers])
-        if isinstance(self.argnums, int):
-            chosen = chosen[0]
+        for key in keys:
+            given = args[key] if isinstance(key, int) else kwargs[key]
+            check_argument(self.f, key, back.done.argument(key), given)
+        main = value[0] if self.has_aux else value
+        found = back.pull(seeds_of(tree, one(self.f, tree, main)), keys)
+        gradients: Any = tuple([found[k] if isinstance(k, int) else found[-1][k] for k in keys])
+        if type(self.argnums) is not tuple:
+            gradients = gradients[0]
         if self.with_value:
-            return value, chosen
-        return (chosen, value[1]) if self.has_aux else chosen
+            return value, gradients
+        return (gradients, value[1]) if self.has_aux else gradients
 
     def differentiated(self, done: Run) -> Tree:
         """The tree of the number that is differentiated."""
-        tree = done.result
-        if self.has_aux:
-            if not isinstance(tree, Branch) or tree.kind is not tuple or len(tree.parts) != 2:
-                raise TraceError(f"{name_of(self.f)} must return (value, aux) with has_aux=True")
-            tree = tree.parts[0]
-        return tree
+        return main_tree(self.f, done.result) if self.has_aux else done.result
 
     def build(self, done: Run) -> Program:
         builder = Builder(done, self.__name__, self.entry().names)
@@ -122,16 +120,15 @@ class Gradient(Dispatcher):
         tree = self.differentiated(done)
         seeds = [
             (op, 1.0 if isinstance(op.value, float) else d)
-            for op, d in seeds_of(tree, one(self.f, tree))
+            for op, d in seeds_of(tree, one(self.f, tree, None))
         ]
-        gradients = "{gradient}" if isinstance(self.argnums, int) else "({gradients})"
+        gradients = "({gradients})" if type(self.argnums) is tuple else "{gradient}"
         answer = gradients
         if self.with_value:
             answer = f"({{value}}, {gradients})"
         elif self.has_aux:
             answer = f"({gradients}, {{aux}})"
-        numbers = [i % len(done.args) for i in self.numbers]
-        return builder.build(numbers, seeds, answer)
+        return builder.build(self.chosen(done.args, done.kwargs), seeds, answer)
 
 
 class Debugged(Gradient):
@@ -144,9 +141,8 @@ class Debugged(Gradient):
             return self.inside(args, kwargs)
         from .tools.nans import CheckedPullback, checked_run
 
-        self.check_arguments(args)
         done = checked_run(self.f, args, kwargs)
-        return self.answer(done.value, CheckedPullback(done), args)
+        return self.answer(done.value, CheckedPullback(done), args, kwargs)
 
     def __reduce__(self) -> Any:
         make = value_and_grad if self.with_value else grad
@@ -155,93 +151,181 @@ class Debugged(Gradient):
 
 def state_at(module: str, name: str) -> Any:
     """The state behind what Wengert made of a function and that stands in a module under the function's name."""
-    return at_place(module, name).__self__
+    return behind(at_place(module, name)).__self__
 
 
 def _state_of(make: Callable[..., Any], f: Any, argnums: Any, has_aux: bool) -> Any:
     """The state behind a gradient, when it is unpickled."""
-    return make(f, argnums, has_aux).__self__
+    return behind(make(f, argnums, has_aux)).__self__
 
 
-def checked_argnums(argnums: int | Collection[int]) -> int | tuple[int, ...]:
-    """``argnums`` as an int or a tuple of ints; raises TraceError for anything else."""
-    numbers = (argnums,) if isinstance(argnums, int) else argnums
-    if (
-        isinstance(numbers, str)
-        or not isinstance(numbers, Collection)
-        or not all(type(i) is int for i in numbers)
-    ):
-        raise TraceError(f"argnums must be an int or several ints, not {argnums!r}")
-    return argnums if isinstance(argnums, int) else tuple(argnums)
-
-
-def name_of(f: Any) -> str:
-    code = attribute(f, "__code__")
-    name = attribute(f, "__name__", type(f).__name__)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
-
-
-def check_argument(f: Any, number: int, tree: Tree, value: Any) -> None:
+def check_argument(f: Any, key: int | str, tree: Tree, value: Any) -> None:
     kind = type(plain_of(value))
     other = issubclass(kind, np.ndarray) and not is_one_of(kind, (np.ndarray, np.memmap))
     if other or not any(True for _ in leaves(tree)):
-        what = type_name(plain_of(value)) if kind is np.ndarray else kind.__name__
-        advice = f"{tree.advice}, or " if isinstance(tree, Sealed) else ""
-        advice = "convert it with np.array(), or " if other else advice
-        raise TraceError(
-            f"argument {number} of {name_of(f)} is a {what} without a derivative; "
-            f"{advice}choose other arguments with argnums"
-        )
+        raise TraceError(no_derivative(f, key, tree, value))
 
 
-def one(f: Any, tree: Tree) -> Any:
+def one(f: Any, tree: Tree, value: Any) -> Any:
     """The cotangent 1 for a result that must be a real number."""
     if not isinstance(tree, Leaf) or np.shape(tree.value) != () or np.iscomplexobj(tree.value):
-        kind = (
-            "a structure"
-            if not isinstance(tree, Leaf)
-            else f"of type {Input('', tree.value, Tape()).type}"
-        )
-        raise CotangentError(
-            f"{name_of(f)} must return a real number to have a gradient, but its value is {kind}; "
-            "use pullback, and give it a cotangent"
-        )
-    value = tree.value
+        raise CotangentError(not_a_number(f, tree, value))
+    plain = tree.value
     return (
-        value.dtype.type(1)
-        if isinstance(value, np.generic)
-        else np.ones((), getattr(value, "dtype", float))[()]
+        plain.dtype.type(1)
+        if isinstance(plain, np.generic)
+        else np.ones((), getattr(plain, "dtype", float))[()]
     )
 
 
-@intrinsic
-@entrance
+@overload
 def grad(
-    f: Callable[..., Any],
-    argnums: int | Collection[int] = 0,
-    has_aux: bool = False,
-    debug: bool = False,
+    f: Callable[Concatenate[A, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], B]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[A, B]]: ...
+@overload
+def grad(
+    f: Callable[P, N],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[P, Any]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[B, Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[tuple[A, B], Aux]]: ...
+@overload
+def grad(
+    f: Callable[P, tuple[N, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[P, tuple[Any, Aux]]: ...
+@intrinsic
+@refusing
+def grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, debug: bool = False
 ) -> Callable[..., Any]:
-    """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
+    """The function that returns the gradient of ``f`` with respect to the arguments that ``argnums`` names.
 
-    ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
-    the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
-    With ``debug`` a call raises `NonFiniteError` (a `FloatingPointError`) at the line where a NaN or an infinity is
-    born, in the run or in the reverse sweep; such calls are traced each time.
+    An argnum is the number of a positional argument, from 0 on, or the name of a parameter, however it is passed; for
+    several of them the gradient is a tuple. ``f`` must return a real number (with ``has_aux``: a pair of one and of
+    anything else, which is returned beside the gradient). The gradient has the structure, shapes and dtypes of the
+    argument. With ``debug`` a call raises `NonFiniteError` (a `FloatingPointError`) at the line where a NaN or an
+    infinity is born, in the run or in the reverse sweep; such calls are traced each time.
+
+    Raises `TraceError` for an argument that was not given or has no derivative, `CotangentError` where ``f`` does not
+    return a real number, and what `pullback` raises.
 
     >>> grad(lambda x: x * x * x)(2.0)
     12.0
+    >>> grad(lambda x, *, rate: rate * x * x, argnums="rate")(2.0, rate=0.5)
+    4.0
     """
     return (Debugged if debug else Gradient)(f, argnums, False, has_aux).bound()
 
 
-@intrinsic
-@entrance
+@overload
 def value_and_grad(
-    f: Callable[..., Any],
-    argnums: int | Collection[int] = 0,
-    has_aux: bool = False,
-    debug: bool = False,
+    f: Callable[Concatenate[A, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[N, A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[N, B]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], N],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[N, tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, N],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[P, tuple[N, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[tuple[N, Aux], A]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], B]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[P, tuple[N, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[P, tuple[tuple[N, Aux], Any]]: ...
+@intrinsic
+@refusing
+def value_and_grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, debug: bool = False
 ) -> Callable[..., Any]:
     """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
 

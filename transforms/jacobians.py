@@ -7,11 +7,14 @@ units     the columns or rows to compute: the unit vectors of the space of the i
 block     the part of the Jacobian that belongs to one leaf of the result and one leaf of an argument.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -25,78 +28,95 @@ from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run
 from ..tracer.session import Tracer
-from ..tracer.structure import Leaf, leaves, rebuild, sources
+from ..tracer.structure import Leaf, Tree, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, primal
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from .api import forgiving, inner_run, note_decisions
+from .argnums import (
+    Argnums,
+    checked_argnums,
+    chosen,
+    leave_aux,
+    name_of,
+    options_text,
+    refusing,
+)
 from .batch import Batch
 from .cotangents import refuse_sealed_between
 from .dispatch import written
 from .forward import Pusher
-from .gradients import check_argument, checked_argnums, grad, name_of
+from .gradients import check_argument, grad
 from .pairs import Late
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
+from .typed import A, Aux, N, P, R, V
 
 FORWARD, REVERSE = "forward", "reverse"
+T = TypeVar("T", bound=Sequence[Any])
 
 
 class Jacobian(Transform):
     """The transform of `jacobian`."""
 
-    __slots__ = ("argnums", "holomorphic", "mode")
+    __slots__ = ("argnums", "has_aux", "holomorphic", "mode")
     name = "jacobian"
 
     def __init__(
         self,
         f: Callable[..., Any],
-        argnums: int | Collection[int],
+        argnums: Argnums,
         mode: str | None,
         holomorphic: bool,
+        has_aux: bool,
     ) -> None:
         if mode not in (None, FORWARD, REVERSE):
             raise TraceError(f'mode must be "forward", "reverse" or None, not {mode!r}')
         self.argnums = checked_argnums(argnums)
         self.mode = mode
         self.holomorphic = holomorphic
-        super().__init__(f, (self.argnums, mode, holomorphic))
+        self.has_aux = has_aux
+        super().__init__(f, (self.argnums, mode, holomorphic, has_aux))
 
     def title(self) -> str:
-        argnums = f", argnums={self.argnums!r}" if self.argnums != 0 else ""
-        return written("jacobian", self.f, argnums + (f", mode={self.mode!r}" if self.mode else ""))
+        options = options_text(
+            self.argnums, mode=self.mode, holomorphic=self.holomorphic, has_aux=self.has_aux
+        )
+        return written("jacobian", self.f, options)
 
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        numbers = (self.argnums,) if isinstance(self.argnums, int) else self.argnums
-        for i in numbers:
-            if not -len(args) <= i < len(args):
-                raise TraceError(f"argnums is {i}, but {len(args)} positional arguments were given")
+        keys = chosen(self.f, self.argnums, len(args), kwargs)
         done, start, stop = inner_run(tracer, self.f, args, kwargs, self.mode == FORWARD)
-        for i in numbers:
-            check_argument(self.f, i, done.args[i], args[i])
-        asked = [done.args[i] for i in numbers]
+        value = done.value
+        if self.has_aux:
+            leave_aux(self.f, done)
+        asked = [done.argument(key) for key in keys]
+        for key, tree in zip(keys, asked, strict=True):
+            given = args[key] if isinstance(key, int) else kwargs[key]
+            check_argument(self.f, key, tree, given)
         wrt = [op for tree in asked for op in sources(tree)]
         refuse_sealed_between(done.tape, tracer.tape.ops[start:stop], asked, done.result, wrt)
-        blocks = Blocks(self, tracer, done, tracer.tape.ops[start:stop], numbers)
+        blocks = Blocks(self, tracer, done, tracer.tape.ops[start:stop], asked)
 
         def rows(out: Leaf) -> Any:
-            found = tuple([rebuild(done.args[i], lambda x: blocks.block(out, x)) for i in numbers])
-            return found[0] if isinstance(self.argnums, int) else found
+            found = tuple([rebuild(tree, lambda x: blocks.block(out, x)) for tree in asked])
+            return found if type(self.argnums) is tuple else found[0]
 
-        return rebuild(done.result, rows)
+        found = rebuild(done.result, rows)
+        return (found, value[1]) if self.has_aux else found
 
 
 class Blocks:
     """The blocks of one Jacobian, from a run on the active tape."""
 
     def __init__(
-        self, what: Jacobian, tracer: Tracer, done: Run, ops: list[Op], numbers: Sequence[int]
+        self, what: Jacobian, tracer: Tracer, done: Run, ops: list[Op], trees: list[Tree]
     ) -> None:
         self.what = what
         self.tracer = tracer
         self.site = places.user_site()
         self.outs = [x for x in leaves(done.result) if x.op is not None]
-        self.ins = [x for i in dict.fromkeys(numbers) for x in leaves(done.args[i])]
+        self.ins = [x for tree in dict.fromkeys(trees) for x in leaves(tree)]
         self.ops = ops
         into, out = count(self.ins), count(self.outs)
         mode = what.mode or (FORWARD if into <= out else REVERSE)
@@ -282,25 +302,63 @@ def kind_of(leaf: Leaf) -> Any:
     return value.dtype if isinstance(value, (np.ndarray, np.generic)) else np.dtype(type_of(leaf))
 
 
-@intrinsic
-@entrance
+@overload
 def jacobian(
-    f: Callable[..., Any],
-    argnums: int | Collection[int] = 0,
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
     mode: str | None = None,
     holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacobian(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
+@intrinsic
+@refusing
+def jacobian(
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
-    """The function that returns the Jacobian of ``f`` with respect to the arguments numbered ``argnums``.
+    """The function that returns the Jacobian of ``f`` with respect to the arguments that ``argnums`` names.
 
     For an array ``x`` and a result ``y`` it is an array of the shape ``y.shape + x.shape``. For structures it is the
     structure of the result with, in the place of each leaf, the structure of the argument, or for several argnums a
-    tuple of these.
+    tuple of these. An argnum is a number or the name of a parameter, as in `grad`.
 
     In the mode ``"forward"`` there is a column for each number that goes in, in ``"reverse"`` a row for each that
     comes out; ``None`` takes what is fewer. The function is run once, and all columns are computed as one.
 
     Of a real function of complex numbers the entries are the gradients that `grad` gives. A function from complex to
     complex numbers must be declared ``holomorphic``; the entries are its complex derivatives.
+
+    With ``has_aux`` the function returns ``(value, aux)``; the Jacobian is that of the value, and what comes back is
+    the pair ``(jacobian, aux)``.
 
     Raises `TraceError` for a mode or argnums that do not exist, and what `jvp` and `pullback` raise.
 
@@ -309,31 +367,171 @@ def jacobian(
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return Whole(Jacobian(f, argnums, mode, holomorphic)).bound()
+    return Whole(Jacobian(f, argnums, mode, holomorphic, has_aux)).bound()
 
 
+@overload
+def jacfwd(
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacfwd(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
 @intrinsic
-@entrance
-def hessian(f: Callable[..., Any], argnums: int | Collection[int] = 0) -> Callable[..., Any]:
+@refusing
+def jacfwd(
+    f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`jacobian` in forward mode: a column for each number that goes in.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
+    [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
+    """
+    return Whole(Jacobian(f, argnums, FORWARD, holomorphic, has_aux)).bound()
+
+
+@overload
+def jacrev(
+    f: Callable[Concatenate[V, P], N],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacrev(
+    f: Callable[P, R],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[P, Any]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[P, tuple[R, Aux]],
+    argnums: Argnums = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[P, tuple[Any, Aux]]: ...
+@intrinsic
+@refusing
+def jacrev(
+    f: Callable[..., Any], argnums: Argnums = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Callable[..., Any]:
+    """`jacobian` in reverse mode: a row for each number that comes out.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
+    [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
+    """
+    return Whole(Jacobian(f, argnums, REVERSE, holomorphic, has_aux)).bound()
+
+
+@overload
+def hessian(
+    f: Callable[Concatenate[V, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def hessian(
+    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[V, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@intrinsic
+@refusing
+def hessian(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """The function that returns the second derivatives of ``f`` with respect to the arguments ``argnums``.
 
     It is the Jacobian of the Jacobian, forward over reverse. For a number that depends on an array ``x`` it is an
-    array of the shape ``x.shape + x.shape``; structures are those of `jacobian`, twice.
+    array of the shape ``x.shape + x.shape``; structures are those of `jacobian`, twice. With ``has_aux`` the function
+    returns ``(value, aux)``, and what comes back is the pair ``(hessian, aux)``.
 
     >>> import numpy as np
     >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
     """
-    return jacobian(jacobian(f, argnums, REVERSE), argnums, FORWARD)
+    first = Whole(Jacobian(f, argnums, REVERSE, False, has_aux)).made()
+    return Whole(Jacobian(first, argnums, FORWARD, False, has_aux)).bound()
 
 
+@overload
+def hvp(
+    f: Callable[..., N],
+    primals: tuple[A],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> A: ...
+@overload
+def hvp(
+    f: Callable[..., N], primals: T, tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> T: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[N, Aux]],
+    primals: tuple[A],
+    tangents: Sequence[Any],
+    *,
+    has_aux: Literal[True],
+) -> tuple[A, Aux]: ...
+@overload
+def hvp(
+    f: Callable[..., tuple[N, Aux]], primals: T, tangents: Sequence[Any], *, has_aux: Literal[True]
+) -> tuple[T, Aux]: ...
 @intrinsic
-def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def hvp(
+    f: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
     """The Hessian of ``f``, which must return a real number, times a vector; the Hessian is never formed.
 
     It is the derivative of the gradient along ``tangents``, by forward over reverse: a small multiple of the cost of
-    ``f``. For one primal the product has its structure; for several it is a tuple with one entry for each.
+    ``f``. For one primal the product has its structure; for several it is a tuple with one entry for each. With
+    ``has_aux`` the function returns ``(value, aux)``, and what comes back is the pair ``(product, aux)``.
 
     Raises what `jvp` and `grad` raise.
 
@@ -343,10 +541,11 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     """
     try:
         check_sequences(primals, tangents)
-        transform = Product(f, (len(primals),))
+        transform = Product(f, len(primals), has_aux)
         if active.tracer is not None:
             return transform(primals, tangents)
-        return along(AskedHvp, f, transform, tuple(primals), tuple(tangents))
+        kind = AskedHvpAux if has_aux else AskedHvp
+        return along(kind, f, transform, tuple(primals), tuple(tangents))
     except BaseException as error:
         fold(error)
         raise
@@ -356,14 +555,21 @@ class AskedHvp(Asked):
     __slots__ = ()
 
 
+class AskedHvpAux(Asked):
+    __slots__ = ()
+
+
 class Product(Transform):
-    """The transform of `hvp`; its option is the number of the primals."""
+    """The transform of `hvp`; its options are the number of the primals, and whether there is an aux."""
 
     __slots__ = ()
     name = "hvp"
 
+    def __init__(self, f: Callable[..., Any], count: int, has_aux: bool) -> None:
+        super().__init__(f, (count, has_aux))
+
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        (count,) = self.options
-        return Pushed(grad(self.f, 0 if count == 1 else tuple(range(count)))).inside(
-            tracer, args, kwargs
-        )[1]
+        count, has_aux = self.options
+        slope = grad(self.f, 0 if count == 1 else tuple(range(count)), has_aux)
+        _, *found = Pushed(slope, has_aux).inside(tracer, args, kwargs)
+        return tuple(found) if has_aux else found[0]

@@ -37,10 +37,11 @@ from .silence import ignoring, restore
 from .simplify import pruned, simplified
 from .skeleton import own_copy
 from .tangents import pushed, tangent_seeds
+from .typed import R
 
 
 @intrinsic
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
 
     ``f`` is run once; ``f_jvp(*tangents)`` does nothing but the derivative, as often as it is called, and answers for

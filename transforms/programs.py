@@ -22,7 +22,7 @@ import operator
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -517,20 +517,24 @@ class Builder:
                     kind = type(x).__name__
                     raise Unfit(f"a {kind} made by the run is kept outside ({op.site})")
 
-    def build(self, argnums: Iterable[int], seeds: list[tuple[Op, Any]], answer: str) -> Program:
-        """Write the program. ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``."""
-        argnums = list(argnums)
-        if not argnums:  # all derivatives have been taken in the run
+    def build(
+        self, keys: Collection[int | str], seeds: list[tuple[Op, Any]], answer: str
+    ) -> Program:
+        """Write the program, with the gradients of these arguments.
+
+        ``answer`` is the format of what it returns: ``{value}``, ``{aux}``, ``{gradients}``.
+        """
+        if not keys:  # all derivatives have been taken in the run
             settled(self.done)
         done, template = self.done, self.outcome.template
-        trees = [done.args[i] for i in argnums]
+        trees = [done.argument(key) for key in keys]
         wrt = [op for tree in trees for op in sources(tree)]
         tape, found, quiet, drawn = self.best(wrt, seeds)
         refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         self.demand(tape.ops, drawn)
 
         def result() -> str:
-            gradients = [self.gradient(done.args[i], found) for i in argnums]
+            gradients = [self.gradient(tree, found) for tree in trees]
             parts = template if type(template) is tuple and len(template) == 2 else (None, None)
             return answer.format(
                 value=self.text(template),

@@ -7,10 +7,13 @@ skeleton   a traced run without its values, common to all pullbacks that come ou
 revived    the run behind a pullback, made again from the skeleton and the values of the inputs.
 """
 
+# The first overload that fits is the most exact one.
+# mypy: disable-error-code="overload-overlap"
+
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -24,30 +27,54 @@ from ..tracer.run import Run, run
 from ..tracer.tape import Input, Op, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, inner_pullback
+from .argnums import leave_aux, options_text
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
 from .loops import Miss
 from .programs import Builder, Program
 from .silence import ignoring, restore
 from .skeleton import copied, own_copy
+from .typed import Aux, P, R
 
 
-@intrinsic
+@overload
+def pullback(
+    f: Callable[..., tuple[R, Aux]],
+    *args: Any,
+    has_aux: Literal[True],
+    wrt_self: bool = False,
+    debug: bool = False,
+    **kwargs: Any,
+) -> tuple[R, Pullback, Aux]: ...
+@overload
+def pullback(
+    f: Callable[..., R],
+    *args: Any,
+    wrt_self: bool,
+    has_aux: Literal[False] = False,
+    debug: bool = False,
+    **kwargs: Any,
+) -> tuple[R, Pullback]: ...
+@overload
+def pullback(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]: ...
+@intrinsic  # type: ignore[misc]
 def pullback(
     f: Callable[..., Any],
     *args: Any,
     wrt_self: bool = False,
+    has_aux: bool = False,
     debug: bool = False,
     **kwargs: Any,
-) -> tuple[Any, Pullback]:
+) -> Any:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
 
     Returns ``(value, back)``. The value is what ``f`` returns, to the bit. ``back(dy)`` takes a cotangent with the
     structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
     each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
-    variables in its closure, come first, as a dict. With ``debug=True`` the call and ``back`` raise `NonFiniteError` at
-    the line where a NaN or an infinity is born.
+    variables in its closure, come first, as a dict. With ``has_aux`` the function returns the pair ``(value, aux)``, of
+    which the value alone has cotangents, and what comes back is ``(value, back, aux)``. With ``debug`` the call and
+    ``back`` raise `NonFiniteError` at the line where a NaN or an infinity is born.
 
     Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
     number or an array that stands at several positions gets the derivative by each position at that position; an
@@ -62,13 +89,12 @@ def pullback(
     """
     try:
         if debug and active.tracer is None:
-            from .tools.nans import CheckedPullback, checked_run
-
-            done = checked_run(f, args, kwargs, wrt_self=wrt_self, protect=True)
-            return done.value, CheckedPullback(done.close())
-        program = found(Forward.table, f) if not kwargs and not wrt_self else None
+            return debugged(f, args, kwargs, wrt_self, has_aux)
+        program = None
+        if not kwargs and not wrt_self and not has_aux:
+            program = found(Forward.table, f)
         if program is None:
-            return asked(f, args, kwargs, wrt_self)
+            return asked(f, args, kwargs, wrt_self, has_aux)
         state = state_of(Forward, f)
         answer: tuple[Any, Pullback] = program.alone(state, *args)
         if state.hits:
@@ -82,14 +108,32 @@ def pullback(
 vjp = pullback
 
 
-def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool) -> tuple[Any, Pullback]:
+def debugged(f: Any, args: Any, kwargs: Any, wrt_self: bool, has_aux: bool) -> Any:
+    """Answer a call by a run in which, and in whose sweep, a NaN or an infinity is an error."""
+    from .tools.nans import CheckedPullback, checked_run
+
+    done = checked_run(f, args, kwargs, wrt_self=wrt_self, protect=True)
+    if has_aux:
+        leave_aux(f, done)
+    value, back = done.value, CheckedPullback(done.close())
+    return (value[0], back, value[1]) if has_aux else (value, back)
+
+
+def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool, has_aux: bool = False) -> Any:
     """Answer a call by any program, or by tracing."""
     if active.tracer is not None:
-        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
-    if wrt_self:
+        value, back = inner_pullback(active.tracer, f, args, kwargs, wrt_self)
+        if has_aux:
+            leave_aux(f, back.done)
+    elif wrt_self:
         done = run(f, args, kwargs, wrt_self=True, protect=True)
-        return done.value, Pullback(done.close())
-    return Forward(f, ()).dispatch(args, kwargs, [], None)  # type: ignore[no-any-return]
+        if has_aux:
+            leave_aux(f, done)
+        value, back = done.value, Pullback(done.close())
+    else:
+        kind = ForwardAux if has_aux else Forward
+        value, back = kind(f, ()).dispatch(args, kwargs, [], None)
+    return (value[0], back, value[1]) if has_aux else (value, back)
 
 
 @intrinsic
@@ -108,14 +152,17 @@ class Forward(Direct):
     """Answers calls of `pullback`."""
 
     __slots__ = ()
+    has_aux = False
 
     def title(self) -> str:
-        return written("pullback", self.f)
+        return written("pullback", self.f, options_text(has_aux=self.has_aux))
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
+        if self.has_aux:
+            leave_aux(self.f, done)
         own = own_copy(done, reads)
         value = done.value
         own.close()
@@ -127,6 +174,13 @@ class Forward(Direct):
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)
+
+
+class ForwardAux(Forward):
+    """The same of functions that return an aux beside their value."""
+
+    __slots__ = ()
+    has_aux = True
 
 
 class Kept(Pullback):

@@ -23,6 +23,7 @@ from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.text import TEXTS, bare
 from ..tracer.tracebacks import entrance
+from .typed import R
 
 ATOMS = (type(None), bool, str, bytes, range, type)
 CALLABLE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
@@ -36,7 +37,7 @@ def held(x: Any) -> Any:
 
 @intrinsic
 @entrance
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: R) -> R:
     """The value of ``x``, as a constant: no derivative of any order flows back through it, or forward.
 
     ``x`` is a number, an array, or a structure of them: lists, tuples, dicts, deques, dataclasses and other objects.
@@ -49,9 +50,9 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     if active.tracer is None:
-        return stopped(x)
+        return stopped(x)  # type: ignore[no-any-return]
     if is_one_of(type(x), TEXTS):
-        return x.value
+        return x.value  # type: ignore[no-any-return, attr-defined]
     fn = held if is_one_of(type(x), BOXES) else stopped
     return calls.call(active.tracer, places.user_site(), fn, (x,), {})
 

@@ -10,24 +10,25 @@ whole     a transform that is traced together with the function that it works on
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
 from ..tracer import places
 from ..tracer.active import active
 from ..tracer.box import BOXES
-from ..tracer.errors import CotangentError, TangentError, TraceError
+from ..tracer.errors import CotangentError, TangentError
 from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
-from ..tracer.run import Run
+from ..tracer.run import Run, must_be_callable
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, leaves, rebuild
 from ..tracer.tape import Op
 from ..tracer.tracebacks import fold
 from . import lowering
 from .api import handed, inner_run, note_decisions
+from .argnums import leave_aux
 from .cache import Entry, entry_of, key_of
 from .cotangents import refuse_sealed_between, seeds_of
 from .direct import Direct, found, state_of
@@ -36,6 +37,7 @@ from .forward import Pusher
 from .gradients import state_at
 from .pickling import place_of
 from .programs import Builder, Program
+from .typed import Aux, R
 
 
 class Transform(Intrinsic):
@@ -45,10 +47,7 @@ class Transform(Intrinsic):
     name = ""
 
     def __init__(self, f: Callable[..., Any], options: tuple[Any, ...] = ()) -> None:
-        if not callable(f):
-            raise TraceError(
-                f"the first argument must be a function or another callable, not a {type(f).__name__}"
-            )
+        must_be_callable(f)
         self.f = f
         self.options = options
 
@@ -84,7 +83,7 @@ class Once(Caller):
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
-    ) -> tuple[Any, Run]:
+    ) -> tuple[Any, Run | None]:
         done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
         return done.value, done
 
@@ -102,28 +101,33 @@ class Whole(Once, Dispatcher):
 
     def __reduce__(self) -> Any:
         transform = self.transform
-        place = place_of(self.bound(), transform.f)
+        place = place_of(self.made(), transform.f)
         if place is not None:
             return state_at, place
-        return whole_of, (type(transform), transform.f, transform.options)
+        return whole_of, (type(self), type(transform), transform.f, transform.options)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
 
 
-def whole_of(kind: Callable[..., Transform], f: Any, options: tuple[Any, ...]) -> Whole:
+def whole_of(
+    state: Callable[[Transform], Whole], kind: Callable[..., Transform], f: Any, options: Any
+) -> Whole:
     """The state behind a function, when it is unpickled."""
-    return Whole(kind(f, *options))
+    return state(kind(f, *options))
 
 
 # --------------------------------------------------------------------------------------------------- jvp
 
 
 class Pushed(Transform):
-    """The transform of `jvp`."""
+    """The transform of `jvp`; its option is whether the function returns an aux beside its value."""
 
     __slots__ = ()
     name = "jvp"
+
+    def __init__(self, f: Callable[..., Any], has_aux: bool = False) -> None:
+        super().__init__(f, (has_aux,))
 
     def inside(self, tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         primals, tangents = args
@@ -134,7 +138,11 @@ class Pushed(Transform):
             return pusher
 
         done, start, stop = inner_run(tracer, self.f, tuple(primals), {}, begin)
-        return done.value, pushed(tracer, done, tracer.tape.ops[start:stop], [], pusher)
+        value, ops = done.value, tracer.tape.ops[start:stop]
+        if not self.options[0]:
+            return value, pushed(tracer, done, ops, [], pusher)
+        leave_aux(self.f, done)
+        return value[0], pushed(tracer, done, ops, [], pusher), value[1]
 
 
 class Asked(Once, Direct):
@@ -148,6 +156,10 @@ class Asked(Once, Direct):
 
 
 class AskedJvp(Asked):
+    __slots__ = ()
+
+
+class AskedJvpAux(Asked):
     __slots__ = ()
 
 
@@ -169,13 +181,31 @@ def along(
     return answer
 
 
+@overload
+def jvp(
+    f: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    f: Callable[..., tuple[R, Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, Aux]: ...
 @intrinsic
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
     """The value of ``f(*primals)`` and its derivative along ``tangents``: the Jacobian times a vector.
 
     Returns ``(value, tangent)``. There is one tangent for each primal, of its structure, shapes and kind; ``None``
     stands for zero, and is the tangent of strings, bools and integer arrays. The tangent of the value has the value's
-    structure. The cost is a small multiple of that of ``f``, however many results it has.
+    structure. The cost is a small multiple of that of ``f``, however many results it has. With ``has_aux`` the function
+    returns the pair ``(value, aux)``, of which the value alone is differentiated, and what comes back is
+    ``(value, tangent, aux)``.
 
     Raises `TangentError` for tangents that do not fit, `NoRuleError` where a callable without a rule is in the way,
     `TraceError` for what cannot be traced, and whatever ``f`` itself raises.
@@ -186,8 +216,9 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     try:
         check_sequences(primals, tangents)
         if active.tracer is not None:
-            return Pushed(f)(primals, tangents)
-        return along(AskedJvp, f, Pushed(f), tuple(primals), tuple(tangents))
+            return Pushed(f, has_aux)(primals, tangents)
+        kind = AskedJvpAux if has_aux else AskedJvp
+        return along(kind, f, Pushed(f, has_aux), tuple(primals), tuple(tangents))
     except BaseException as error:
         fold(error)
         raise
@@ -199,7 +230,8 @@ def check_sequences(primals: Any, tangents: Any) -> None:
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TangentError(
-                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}"
+                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}\n"
+                "write jvp(f, (x,), (v,)), or for two arguments jvp(f, (x, y), (v, w))"
             )
     if len(primals) != len(tangents):
         raise TangentError(f"there are {len(primals)} primals, but {len(tangents)} tangents")

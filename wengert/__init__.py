@@ -19,14 +19,15 @@ from .tracer.errors import (
 )
 from .tracer.tape import Op, Site, Tape
 from .transforms.api import reverse, trace
-from .transforms.cache import clear_cache, jit, settings
+from .transforms.cache import clear_cache, settings
 from .transforms.check import GradientError, check_grads
 from .transforms.checkpoint import checkpoint
 from .transforms.custom import custom_rule
 from .transforms.explain import explain
 from .transforms.forward import forward
 from .transforms.gradients import grad, value_and_grad
-from .transforms.jacobians import hessian, hvp, jacobian
+from .transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
+from .transforms.jit import jit
 from .transforms.linear import linearize
 from .transforms.numeric import NumericRuleWarning, numeric_rule
 from .transforms.pullbacks import pullback, vjp
@@ -82,7 +83,9 @@ __all__ = [
     "hessian",
     "hvp",
     "interpret",
+    "jacfwd",
     "jacobian",
+    "jacrev",
     "jit",
     "jvp",
     "linearize",

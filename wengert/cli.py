@@ -1,4 +1,8 @@
-"""The command line: ``python -m wengert demo | trace | grad``.
+"""The command line, ``python -m wengert``: the demo, and what can be asked of a call of a function.
+
+Words
+-----
+call   a function of a file, with the arguments that were typed behind it.
 
 Whatever is wrong with what was typed (a file, a name, an argument) is said in one line, with exit
 status 2. An error in the user's own function shows the lines of the user's program: exit status 1.
@@ -7,12 +11,15 @@ status 2. An error in the user's own function shows the lines of the user's prog
 from __future__ import annotations
 
 import ast
+import dataclasses
+import functools
 import importlib.util
 import inspect
+import linecache
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -24,6 +31,7 @@ import wengert
 import wengert.rules
 import wengert.tracer
 import wengert.transforms
+from wengert import pictures
 
 OWN_FOLDERS = [
     Path(package.__file__ or "").parent
@@ -46,7 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status or 0)
 
 
-@click.group(invoke_without_command=True)
+EXAMPLES = """\b
+Examples, for a file spline.py with a function spline(r, scale=1.0):
+  wengert trace spline.py:spline 2.0                the operations, one a line
+  wengert grad spline.py:spline 2.0 scale=3.0       value and gradient
+  wengert hessian spline.py:spline 2.0              second derivatives
+  wengert check spline.py:spline 2.0                against finite differences
+  wengert why spline.py:spline 0.0                  why a gradient is zero or NaN
+  wengert draw spline.py:spline 2.0 --output a.svg  a picture of the tape
+"""
+
+
+@click.group(invoke_without_command=True, epilog=EXAMPLES)
 @click.version_option(package_name="wengert", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -74,50 +93,238 @@ def demo(epochs: int, seed: int, picture: str) -> None:
     program.run(epochs=epochs, seed=seed, picture=Path(picture))
 
 
-@cli.command(context_settings=ARGUMENTS)
+@dataclasses.dataclass
+class Call:
+    """A function with its arguments; ``names`` are those of the parameters, in the order of the gradients."""
+
+    function: Callable[..., Any]
+    target: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    names: list[str]
+
+    def values(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return dict(zip(self.names, [*self.args, *self.kwargs.values()], strict=True))
+
+    def by_position(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """The function and its positional arguments, and what it takes by name alone, which is held fixed."""
+        if not self.kwargs:
+            return self.function, tuple(self.args), {}
+        bound = inspect.signature(self.function).bind(*self.args, **self.kwargs)
+        if not bound.kwargs:
+            return self.function, bound.args, {}
+        return functools.partial(self.function, **bound.kwargs), bound.args, bound.kwargs
+
+    def keys(self, wrt: str | None) -> list[tuple[str, Any]]:
+        """Names and argnums of the arguments with a derivative, or of the one that was asked for."""
+        keys = [*range(len(self.args)), *self.kwargs]
+        found = [
+            (name, key)
+            for (name, value), key in zip(self.values().items(), keys, strict=True)
+            if (moves(value) if wrt is None else name == wrt)
+        ]
+        if not found and wrt is not None:
+            raise click.ClickException(
+                f"{self.target} has no argument {wrt!r} here; it has {', '.join(self.names)}"
+            )
+        if not found:
+            raise click.ClickException(
+                f"no argument of {self.target} has a derivative: write floats, 2.0 and not 2"
+            )
+        return found
+
+
+def taking_a_call(examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function that is given a call and the options of the command."""
+
+    def decorate(run: Callable[..., None]) -> click.Command:
+        @functools.wraps(run)
+        def command(target: str, arguments: tuple[str, ...], **options: Any) -> int:
+            call = load_call(target, arguments)
+            return guarded(lambda: run(call, **options))
+
+        help_text = f"""{inspect.getdoc(run)}
+
+        An ARGUMENT is a Python literal such as -1.5 or '[1.0, 2.0]', or the name of a .npy file; NAME=ARGUMENT passes
+        it by keyword. Nothing is evaluated as code.
+
+        \b
+        Examples:
+        """
+        help_text = inspect.cleandoc(help_text) + "\n" + inspect.cleandoc(examples)
+        made: Any = click.argument(
+            "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[[NAME=]ARGUMENT]..."
+        )(command)
+        made = click.argument("target", metavar="FILE.py:FUNCTION")(made)
+        return cli.command(context_settings=ARGUMENTS, help=help_text)(made)
+
+    return decorate
+
+
+WRT = click.option("--wrt", metavar="NAME", help="Differentiate by this argument alone.")
+
+
+@taking_a_call("""
+    wengert trace spline.py:spline 2.0
+    wengert trace spline.py:spline 2.0 --reverse --source
+""")
 @click.option("--source", is_flag=True, help="Print the tape as Python source.")
 @click.option("--reverse", is_flag=True, help="Print the tape of value and gradient.")
-@click.argument("target", metavar="FILE.py:FUNCTION")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENT]...")
-def trace(target: str, arguments: tuple[str, ...], source: bool, reverse: bool) -> int:
-    """Print the tape (the Wengert list) of one call.
-
-    An ARGUMENT is a Python literal such as -1.5 or '[1.0, 2.0]', or the name of a .npy file.
-    """
-    function, values = load_function(target), load_arguments(arguments)
-    check_signature(function, target, values)
-
-    def show() -> None:
-        tape = wengert.trace(function, *values)
-        if reverse:
-            tape = wengert.reverse(tape)
-        click.echo(tape.source() if source else tape)
-
-    return guarded(show)
+def trace(call: Call, source: bool, reverse: bool) -> None:
+    """Print the tape (the Wengert list) of one call."""
+    tape = recorded(call, reverse)
+    click.echo(tape.source() if source else tape)
 
 
-@cli.command(context_settings=ARGUMENTS)
-@click.argument("target", metavar="FILE.py:FUNCTION")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENT]...")
-def grad(target: str, arguments: tuple[str, ...]) -> int:
-    """Print the value of one call and its gradient.
+@taking_a_call("""
+    wengert grad model.py:loss w.npy x.npy
+    wengert grad spline.py:spline 2.0 scale=3.0
+""")
+def grad(call: Call) -> None:
+    """Print the value of one call and its gradient."""
+    value, back = wengert.pullback(call.function, *call.args, **call.kwargs)
+    show_named("value", value)
+    must_be_real(call, value)
+    found = list(back(one_like(value)))
+    if call.kwargs:
+        found += found.pop().values()
+    for name, gradient in zip(call.names, found, strict=True):
+        show_named(f"d/d{name}", gradient)
 
-    An ARGUMENT is a Python literal such as -1.5 or '[1.0, 2.0]', or the name of a .npy file.
-    """
-    function, values = load_function(target), load_arguments(arguments)
-    names = check_signature(function, target, values)
 
-    def show() -> None:
-        value, back = wengert.pullback(function, *values)
-        show_named("value", value)
-        if not is_real_number(value):
-            raise click.ClickException(
-                f"{target} returns {describe(value)}: only a real number has a gradient"
-            )
-        for name, gradient in zip(names, back(one_like(value)), strict=True):
-            show_named(f"d/d{name}", gradient)
+@taking_a_call("""
+    wengert jacobian robot.py:position '[0.1, 0.4, 1.2]'
+    wengert jacobian robot.py:position angles.npy --wrt angles
+""")
+@WRT
+def jacobian(call: Call, wrt: str | None) -> None:
+    """Print all partial derivatives of a function with several results."""
+    keys = call.keys(wrt)
+    argnums = tuple(key for _, key in keys)
+    found = [
+        wengert.jacobian(call.function, argnums=key)(*call.args, **call.kwargs) for key in argnums
+    ]
+    for (name, _), block in zip(keys, found, strict=True):
+        show_named(f"d/d{name}", block)
 
-    return guarded(show)
+
+@taking_a_call("""
+    wengert hessian energy.py:energy x.npy
+    wengert hessian energy.py:energy 1.0 k=2.0 --wrt k
+""")
+@WRT
+def hessian(call: Call, wrt: str | None) -> None:
+    """Print the second derivatives of a function that returns a number."""
+    keys = call.keys(wrt)
+    argnums = tuple(key for _, key in keys)
+    found = wengert.hessian(call.function, argnums=argnums)(*call.args, **call.kwargs)
+    for (name, _), row in zip(keys, found, strict=True):
+        for (other, _), block in zip(keys, row, strict=True):
+            show_named(f"d2/d{name}d{other}", block)
+
+
+@taking_a_call("""
+    wengert check model.py:loss w.npy x.npy
+    wengert check spline.py:spline 2.0 --order 1
+""")
+@click.option(
+    "--order", default=2, show_default=True, type=click.IntRange(1, 4), help="Up to which order."
+)
+def check(call: Call, order: int) -> None:
+    """Compare derivatives with finite differences; exit status 1 where one is wrong."""
+    function, args, fixed = call.by_position()
+    wengert.check_grads(function, args, order=order)
+    if fixed:
+        click.echo(f"held fixed, as they are given by name alone: {', '.join(fixed)}")
+    click.echo(
+        f"the derivatives of {call.target} up to order {order} agree with finite differences"
+    )
+
+
+@taking_a_call("""
+    wengert explain model.py:loss w.npy x.npy
+    wengert explain model.py:loss w.npy x.npy --source
+""")
+@click.option(
+    "--calls",
+    default=3,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="How often the gradient is taken first.",
+)
+@click.option("--source", is_flag=True, help="Print the source of the kept programs.")
+def explain(call: Call, calls: int, source: bool) -> None:
+    """Take the gradient some times, and print what the JIT keeps of it, and why."""
+    slope = wengert.grad(call.function, argnums=call.keys(None)[0][1])
+    for _ in range(calls):
+        slope(*call.args, **call.kwargs)
+    told = wengert.explain(slope, *call.args, **call.kwargs)
+    click.echo(told.source if source else told)
+
+
+@taking_a_call("""
+    wengert why model.py:loss w.npy x.npy
+    wengert why spline.py:spline 0.0
+""")
+def why(call: Call) -> None:
+    """Print why the gradient is zero, NaN, infinite or missing, with the line to blame."""
+    click.echo(tool("why")(call.function, *call.args, **call.kwargs))
+
+
+@taking_a_call("""
+    wengert draw spline.py:spline 2.0 --output spline.svg
+    wengert draw spline.py:spline 2.0 --reverse --output spline.dot
+""")
+@click.option("--reverse", is_flag=True, help="Draw the tape of value and gradient.")
+@click.option(
+    "--output",
+    default="tape.svg",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+    help="The file of the picture; its ending (.svg, .pdf, .png, .dot) says of what kind.",
+)
+def draw(call: Call, reverse: bool, output: str) -> None:
+    """Draw the tape of one call (with the package graphviz, and the program of that name)."""
+    try:
+        pictures.write(recorded(call, reverse), Path(output))
+    except pictures.CannotDraw as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"the picture is in {output}")
+
+
+@taking_a_call("""
+    wengert save spline.py:spline 2.0 --output slope.py
+    wengert save spline.py:spline 2.0 --value --output value_and_slope.py
+""")
+@click.option(
+    "--output",
+    default="gradient.py",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+    help="The file that is written.",
+)
+@click.option("--value", is_flag=True, help="Save value and gradient together.")
+@WRT
+def save(call: Call, output: str, value: bool, wrt: str | None) -> None:
+    """Write the gradient as a Python file that needs no Wengert."""
+    make = wengert.value_and_grad if value else wengert.grad
+    slope = make(call.function, argnums=call.keys(wrt)[0][1])
+    tool("save")(slope, output, *call.args, **call.kwargs)
+    click.echo(f"the gradient is in {output}")
+
+
+def recorded(call: Call, reverse: bool) -> wengert.Tape:
+    tape = wengert.trace(call.function, *call.args, **call.kwargs)
+    return wengert.reverse(tape) if reverse else tape
+
+
+def tool(name: str) -> Callable[..., Any]:
+    """A public function that is loaded when it is asked for."""
+    try:
+        return getattr(wengert, name)  # type: ignore[no-any-return]
+    except AttributeError:
+        raise click.ClickException(f"this wengert ({wengert.__version__}) has no {name}") from None
 
 
 # ------------------------------------------------------------------------------ what was typed
@@ -172,8 +379,22 @@ def error_line(error: BaseException, path: Path) -> str:
     return f":{lines[-1]}" if lines else ""
 
 
-def load_arguments(texts: tuple[str, ...]) -> list[Any]:
-    return [load_argument(text) for text in texts]
+def load_call(target: str, texts: tuple[str, ...]) -> Call:
+    """A function and its arguments, checked against its signature."""
+    function = load_function(target)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for text in texts:
+        name, equals, rest = text.partition("=")
+        if equals and name.isidentifier():
+            if name in kwargs:
+                raise click.ClickException(f"{name} is given twice")
+            kwargs[name] = load_argument(rest)
+        elif kwargs:
+            raise click.ClickException(f"{shortened(text)!r} stands behind an argument with a name")
+        else:
+            args.append(load_argument(text))
+    return Call(function, target, args, kwargs, check_signature(function, target, args, kwargs))
 
 
 def load_argument(text: str) -> Any:
@@ -203,14 +424,17 @@ def load_array(filename: str) -> Any:
         ) from None
 
 
-def check_signature(function: Callable[..., Any], target: str, values: list[Any]) -> list[str]:
-    """The name of the parameter that each value goes to."""
+def check_signature(
+    function: Callable[..., Any], target: str, args: list[Any], kwargs: dict[str, Any]
+) -> list[str]:
+    """The name of the parameter that each argument goes to."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions written in C have none
-        return [f"argument{i}" for i in range(1, len(values) + 1)]
+        return [*[f"argument{i}" for i in range(1, len(args) + 1)], *kwargs]
     try:
-        bound = signature.bind(*values)
+        signature.bind(*args, **kwargs)
+        bound = signature.bind_partial(*args)
     except TypeError as error:
         raise click.ClickException(f"{target} takes {signature}: {error}") from None
     names = []
@@ -219,7 +443,7 @@ def check_signature(function: Callable[..., Any], target: str, values: list[Any]
             names += [f"{name}[{i}]" for i in range(len(value))]
         else:
             names.append(name)
-    return names
+    return [*names, *kwargs]
 
 
 # --------------------------------------------------------------------------- what is printed
@@ -233,11 +457,21 @@ def guarded(action: Callable[[], None]) -> int:
         raise
     except wengert.WengertError as error:
         click.echo(f"wengert: {type(error).__name__}: {error}", err=True)
+        for line in users_line(error):
+            click.echo(line, err=True)
         return 1
     except Exception as error:
         show_error(error)
         return 1
     return 0
+
+
+def users_line(error: BaseException) -> Iterator[str]:
+    """The innermost line of the user's program in the traceback of an error of ours."""
+    frames = [x for x in traceback.extract_tb(error.__traceback__) if not is_ours(x.filename)]
+    for frame in frames[-1:]:
+        text = linecache.getline(frame.filename, frame.lineno or 0).strip()
+        yield f"  {frame.filename}:{frame.lineno}, in {frame.name}: {text}"
 
 
 def show_error(error: Exception) -> None:
@@ -275,6 +509,25 @@ def text_of(value: Any) -> str:
             return f"[{inside}]"
         return f"({inside},)" if len(value) == 1 else f"({inside})"
     return repr(value)
+
+
+def must_be_real(call: Call, value: Any) -> None:
+    if not is_real_number(value):
+        raise click.ClickException(
+            f"{call.target} returns {describe(value)}: only a real number has a gradient"
+            + ("; see wengert jacobian" if isinstance(value, (np.ndarray, tuple, list)) else "")
+        )
+
+
+def moves(value: Any) -> bool:
+    """Whether an argument has a derivative."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fc"
+    if isinstance(value, dict):
+        return any(map(moves, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(moves, value))
+    return isinstance(value, (float, int, complex)) and not isinstance(value, bool)
 
 
 def is_real_number(value: Any) -> bool:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from wengert import pullback, trace
+from wengert import Tape, pictures, pullback, trace
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
@@ -115,7 +115,7 @@ def drawing(images: Floats) -> str:
 
 
 def run(epochs: int, seed: int, picture: Path) -> None:
-    """Train, and report: the first tape, a check of its gradient, the accuracy, a picture."""
+    """Train, and report: the first tape and its picture, a check of its gradient, the accuracy, a picture."""
     rng = np.random.default_rng(seed)
     images, labels = load_digits()
     order = rng.permutation(len(labels))
@@ -129,7 +129,9 @@ def run(epochs: int, seed: int, picture: Path) -> None:
     )
     print(f"These show {', '.join(map(str, first[1][:5]))}:\n{drawing(first[0][:5])}\n")
     print("The tape of the loss on the first 32 images:\n")
-    print(trace(cross_entropy, network, *first), "\n")
+    tape = trace(cross_entropy, network, *first)
+    print(tape, "\n")
+    draw_tape(tape, picture.with_name(f"{picture.stem}-tape.svg"))
     check_gradient(network, *first, rng)
 
     losses = []
@@ -149,6 +151,16 @@ def run(epochs: int, seed: int, picture: Path) -> None:
     print(f"Of the {len(right)} images held back, {right.mean():.1%} are read correctly.")
     draw(losses, epochs, picture)
     print(f"The picture of the loss is in {picture.absolute()}")
+
+
+def draw_tape(tape: Tape, picture: Path) -> None:
+    """Save a picture of the tape, where there is what it takes."""
+    try:
+        pictures.write(tape, picture)
+    except pictures.CannotDraw as why:
+        print(f"There is no picture of the tape: {why}\n")
+    else:
+        print(f"A picture of the tape is in {picture.absolute()}\n")
 
 
 def arrays(gradient: dict[str, Any]) -> list[Floats]:

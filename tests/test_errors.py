@@ -1,0 +1,234 @@
+"""Errors say what, where and what to do; what other libraries call things gets the right form."""
+
+import re
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wengert
+from wengert import (
+    CotangentError,
+    EscapeError,
+    TangentError,
+    TraceError,
+    WengertError,
+    grad,
+    hessian,
+    jacobian,
+    jit,
+    jvp,
+    pullback,
+    settings,
+    value_and_grad,
+)
+
+V = np.array([1.0, 2.0, 3.0])
+PAGE = (Path(__file__).parents[1] / "docs" / "errors.md").read_text()
+
+
+def total(x):
+    return x.sum()
+
+
+def text(x):
+    return f"{x}"
+
+
+def nothing(x):
+    x * 2
+
+
+def sees_masks(x):
+    return np.ma.array(x, mask=[0, 1, 0]).sum()
+
+
+class Own(np.ndarray):
+    pass
+
+
+def cheapest(c):
+    from scipy.optimize import linprog
+
+    return linprog(c, A_ub=[[1.0, 1.0, 1.0]], b_ub=[1.0]).fun
+
+
+CASES = {
+    "text": (lambda: grad(text)(1.0), CotangentError, "the str '1.0'", "the number itself"),
+    "None": (lambda: grad(nothing)(1.0), CotangentError, "is None", "`return` missing"),
+    "one element": (
+        lambda: grad(lambda x: x[:1])(V),
+        CotangentError,
+        "(1,)",
+        "`y.sum()`.*jacobian",
+    ),
+    "elements": (lambda: grad(lambda x: x)(V), CotangentError, "(3,)", "`y.sum()`.*jacobian"),
+    "a tuple": (lambda: grad(lambda x: (x, x))(1.0), CotangentError, "tuple of 2", "has_aux=True"),
+    "a dict": (lambda: grad(lambda x: {"a": x})(1.0), CotangentError, "a dict", "has_aux=True"),
+    "an aux": (
+        lambda: grad(lambda x: (x, 1), has_aux=True)(V),
+        CotangentError,
+        "(3,)",
+        "jacobian",
+    ),
+    "complex": (lambda: grad(lambda x: x * 1j)(1.0), CotangentError, "a complex number", "y.real"),
+    "a bool": (lambda: grad(lambda x: x > 2)(1.0), CotangentError, "the bool False", "decision"),
+    "integers": (lambda: grad(total)(np.arange(3)), TraceError, "array of int", "astype"),
+    "bools": (lambda: grad(total)(V > 2), TraceError, "array of bool", "astype"),
+    "a masked array": (
+        lambda: grad(total)(np.ma.array(V, mask=[0, 1, 0])),
+        TraceError,
+        "MaskedArray",
+        "np.where",
+    ),
+    "a masked array inside": (lambda: grad(sees_masks)(V), TraceError, "MaskedArray", "np.where"),
+    "another class": (lambda: grad(total)(V.view(Own)), TraceError, "an Own", "np.array"),
+    "a string": (lambda: grad(lambda x: 1.0)("a"), TraceError, "a str", "float"),
+    "a number": (lambda: grad(3.0), TraceError, "not a float", "grad(f)(x)"),
+    "a result": (lambda: grad(total(V)), TraceError, "not a float64", "grad(f)(x)"),
+    "the argument": (lambda: grad(total, V), TraceError, "argnums must be", "(x, y)"),
+    "no such argument": (lambda: grad(total, 1)(V), TraceError, "argnums is 1", "counts from 0"),
+    "no such name": (lambda: jacobian(total, "y")(V), TraceError, "argnums is 'y'", "names a par"),
+    "not in this call": (
+        lambda: grad(lambda x, k=1.0: x, "k")(1.0),
+        TraceError,
+        "argnums is 'k', but 1 positional argument was given",
+        "parameters are x, k",
+    ),
+    "no pair": (lambda: grad(total, has_aux=True)(V), TraceError, "(value, aux)", "leave has_aux"),
+    "no tuple": (lambda: jvp(total, V, V), TangentError, "must be a tuple", "jvp(f, (x,), (v,))"),
+    "no switch": (lambda: jit(3), TraceError, "not a int", "jit(f)"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_and_what_to_do(case):
+    ask, kind, what, cure = case
+    with pytest.raises(kind) as error:
+        ask()
+    message = str(error.value)
+    first, *rest = message.splitlines()
+    assert what in first
+    assert re.search(
+        re.escape(cure).replace(r"\.\*", ".*"), " ".join([first.partition(what)[2], *rest])
+    )
+    assert 2 <= len(message.splitlines()) <= 6
+    assert {*re.findall(r"docs/errors\.md#([a-z-]+)", message)} <= anchors()
+    where = traceback.extract_tb(error.value.__traceback__)
+    assert all("wengert" not in frame.filename for frame in where if frame.filename != __file__)
+
+
+def test_where_is_the_line_of_the_function_with_its_text():
+    with pytest.raises(CotangentError) as error:
+        grad(text)(1.0)
+    line = text.__code__.co_firstlineno
+    assert f"text ({__file__}:{line})" in str(error.value)
+    assert "\n    def text(x):\n" in str(error.value)
+
+
+def test_compiled_code_is_named_by_what_the_user_has_called():
+    pytest.importorskip("scipy")
+    with pytest.raises(EscapeError, match=r"(?s)in cheapest\).*\n.*linprog\(\).*numeric_rule"):
+        grad(cheapest)(-V)
+
+
+def test_users_exceptions_show_the_users_frames_alone():
+    def f(x):
+        raise ValueError("mine")
+
+    class Plant:
+        drag = 1.0
+        slope = grad(f)
+
+    made = [make(f) for make in (grad, value_and_grad, hessian, jacobian, jit)]
+    calls = [*[lambda ask=ask: ask(1.0) for ask in made], lambda: pullback(f, 1.0), Plant().slope]
+    for call in calls:
+        with pytest.raises(ValueError, match="mine") as error:
+            call()
+        files = {frame.filename for frame in traceback.extract_tb(error.value.__traceback__)}
+        assert files == {__file__}
+
+
+def test_settings():
+    with pytest.raises(AttributeError, match="no setting nosuch; there is programs"):
+        settings.nosuch = 3
+    with pytest.raises(AttributeError, match="no setting nosuch"):
+        settings.nosuch
+    with pytest.raises(AttributeError, match=r"(?s)no setting jit.*with jit\(False\)"):
+        settings.jit = False
+    assert "nosuch" not in vars(settings)
+
+
+# ---------------------------------------------------------------------------------------------- habits
+
+
+@pytest.mark.parametrize("make", [grad, value_and_grad, jacobian, hessian, wengert.jacfwd, jit])
+@pytest.mark.parametrize("option", ["argnum", "static_argnums", "create_graph"])
+def test_options_of_other_libraries(make, option):
+    with pytest.raises(
+        TypeError, match=rf"no option {option}\n.*leave|no option argnum\n.*argnums"
+    ):
+        make(total, **{option: 1})
+
+
+@pytest.mark.parametrize("name", ["backward", "grad", "requires_grad", "detach", "at"])
+def test_attributes_of_tensors(name):
+    for ask, x in ((grad, 2.0), (pullback, V)):
+        f = lambda x: getattr(x * 1.0, name)
+        with pytest.raises(AttributeError) as error:
+            ask(f)(x) if ask is grad else ask(f, x)
+        plain = f"has no attribute '{name}'"
+        assert plain in str(error.value)
+        (note,) = error.value.__notes__
+        assert "wengert" in note or "x[i] = y" in note
+        assert "docs/errors.md#other-libraries" in note
+
+
+def test_other_attribute_errors_are_pythons_own():
+    with pytest.raises(AttributeError) as error:
+        grad(lambda x: x.nothing)(1.0)
+    assert not hasattr(error.value, "__notes__")
+
+    class Model:
+        pass
+
+    with pytest.raises(AttributeError) as error:
+        grad(lambda x: Model().backward)(1.0)
+    assert not hasattr(error.value, "__notes__")
+
+
+def test_attributes_of_a_pullback():
+    _, back = pullback(total, V)
+    with pytest.raises(AttributeError, match=r"(?s)back\(1.0\).*wengert.grad"):
+        back.backward()
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        back.nothing
+    assert not hasattr(back, "nothing")
+
+
+# ------------------------------------------------------------------------------------------------ page
+
+
+def anchors():
+    headings = re.findall(r"^#+ (.*)", PAGE, re.MULTILINE)
+    return {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_each_error_class_has_a_section():
+    classes = [getattr(wengert, name) for name in wengert.__all__]
+    errors = [x for x in classes if isinstance(x, type) and issubclass(x, WengertError)]
+    assert len(errors) >= 6
+    assert {x.__name__.lower() for x in errors} - {"wengerterror"} <= anchors()
+
+
+def test_links_lead_to_sections_that_are_there():
+    root = Path(__file__).parents[1]
+    used = set()
+    for folder in ("tracer", "transforms"):
+        for path in (root / folder).rglob("*.py"):
+            source = path.read_text()
+            used |= {*re.findall(r"docs/errors\.md#([a-z-]+)", source)}
+    used |= {*re.findall(r"\]\(#([a-z-]+)\)", PAGE)}
+    assert {"compiled-code", "other-libraries"} <= used
+    assert used <= anchors()

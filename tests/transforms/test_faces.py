@@ -1,0 +1,168 @@
+"""What Wengert gives of a function is a function for its users: name, help, signature, class bodies, caches."""
+
+import functools
+import inspect
+import pydoc
+
+import numpy as np
+import pytest
+
+from wengert import explain, grad, hessian, jacobian, jit, value_and_grad
+
+
+def friction(velocity: float, density: float = 1.2, *, area=0.5) -> float:
+    """The drag of a body, in newtons."""
+    return velocity * velocity * density * area / 2
+
+
+MADE = {
+    "grad": grad(friction),
+    "value_and_grad": value_and_grad(friction, argnums=(0, 1)),
+    "jacobian": jacobian(friction, "density"),
+    "hessian": hessian(friction),
+    "jit": jit(friction),
+    "grad of grad": grad(grad(friction)),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_help_shows_name_signature_and_documentation(made):
+    shown = pydoc.render_doc(made, renderer=pydoc.plaintext)
+    assert "friction" in shown
+    assert "(velocity: float, density: float = 1.2, *, area=0.5)" in shown
+    assert "The drag of a body, in newtons." in shown
+    assert inspect.signature(made).parameters == inspect.signature(friction).parameters
+    assert "friction" in made.__name__ and "friction" in repr(made)
+
+
+def test_the_signature_stays_when_a_program_answers():
+    slope = grad(friction)
+    for _ in range(4):
+        assert slope(2.0, 1.0) == 1.0
+    assert slope.__self__.program is not None
+    assert [*inspect.signature(slope).parameters] == ["velocity", "density", "area"]
+    bound = inspect.signature(slope).bind(2.0, area=1.0)
+    assert bound.arguments == {"velocity": 2.0, "area": 1.0}
+
+
+@pytest.mark.parametrize(
+    "f", [lambda: 1.0, lambda *xs: 1.0, lambda *, k: k, lambda **more: 1.0, lambda x, /, y: x]
+)
+def test_signatures_of_every_kind(f):
+    assert str(inspect.signature(grad(f))) == str(inspect.signature(f))
+
+
+def test_functions_without_a_signature_have_one():
+    assert str(inspect.signature(grad(max))) == "(*args, **kwargs)"
+
+
+def test_a_signature_is_looked_up_when_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(inspect, "signature", lambda f: pytest.fail("nobody has asked"))
+    grad(friction)
+
+
+def test_repr_says_where_the_function_stands():
+    place = f"{__file__}:{friction.__code__.co_firstlineno}"
+    assert f"grad(friction, argnums='area'), {place}" in repr(grad(friction, "area"))
+
+
+def test_wraps():
+    slope = grad(friction)
+
+    @functools.wraps(slope)
+    def rounded(*args, **kwargs):
+        return round(slope(*args, **kwargs), 2)
+
+    assert rounded.__name__ == slope.__name__
+    assert "drag" in rounded.__doc__
+    assert [*inspect.signature(rounded).parameters] == ["velocity", "density", "area"]
+    assert rounded(2.0) == 1.2
+    assert functools.lru_cache(slope)(2.0) == slope(2.0)
+    assert functools.partial(slope, area=1.0)(2.0) == 2.4
+
+
+class Spring:
+    """Functions of Wengert in a class body are methods, as other functions are."""
+
+    stiffness = 3.0
+
+    def __init__(self, rest=0.5):
+        self.rest = rest
+
+    def energy(self, x):
+        """The energy at x."""
+        return self.stiffness * (x - self.rest) ** 2 / 2
+
+    force = grad(energy, argnums="x")
+    curvature = hessian(energy, argnums=1)
+
+    @functools.partial(value_and_grad, argnums=1)
+    def both(self, x):
+        return self.stiffness * x
+
+    @jit
+    def moved(self, x):
+        return Spring(self.rest + x).energy(2 * x)
+
+    @staticmethod
+    @grad
+    def cube(x):
+        return x**3
+
+
+def test_methods():
+    spring, other = Spring(), Spring(1.0)
+    for _ in range(4):
+        assert (spring.force(2.0), other.force(2.0)) == (4.5, 3.0)
+        assert Spring.force(spring, x=2.0) == 4.5
+        assert spring.curvature(2.0) == 3.0
+        assert spring.both(2.0) == (6.0, 3.0)
+        assert spring.moved(1.0) == Spring(1.5).energy(2.0)
+        assert Spring.cube(2.0) == 12.0
+        assert grad(lambda x: spring.force(x) * x)(2.0) == 10.5
+        assert grad(spring.moved)(1.0) == 1.5
+    assert [*inspect.signature(spring.force).parameters] == ["x"]
+    assert [*inspect.signature(Spring.force).parameters] == ["self", "x"]
+    assert "The energy at x." in pydoc.render_doc(Spring.force, renderer=pydoc.plaintext)
+    assert "grad(energy" in explain(Spring.force) and "2 programs" in explain(Spring.force)
+
+
+def test_methods_of_subclasses_and_of_classes_made_in_functions():
+    class Stiff(Spring):
+        stiffness = 6.0
+
+        @jit
+        def twice(self, x):
+            return 2 * self.force(x)
+
+    for _ in range(4):
+        assert Stiff().force(2.0) == 9.0
+        assert Stiff().twice(2.0) == 18.0
+
+
+def test_a_method_shows_no_frames_of_ours():
+    class Broken:
+        @jit
+        def fails(self, x):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError) as error:
+        Broken().fails(1.0)
+    assert {str(entry.path) for entry in error.traceback} == {__file__}
+
+
+def test_gradients_as_attributes_of_objects_are_no_methods():
+    spring = Spring()
+    spring.own = grad(np.sin)
+    assert spring.own(0.0) == 1.0
+
+
+def test_joblib_memory(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    memory = joblib.Memory(tmp_path, verbose=0)
+    slope = memory.cache(grad(friction))
+    assert [slope(2.0), slope(2.0), slope(2.0, area=1.0)] == [1.2, 1.2, 2.4]
+    assert slope.check_call_in_cache(2.0)
+    assert not slope.check_call_in_cache(2.5)
+    other = memory.cache(grad(friction, "density"))
+    assert other(2.0, 1.2) == 1.0

@@ -1,0 +1,142 @@
+"""Which arguments a derivative is taken by, and what else the functions that people call accept.
+
+Words
+-----
+argnums   what the user names arguments by: numbers of positional ones, or names of parameters.
+chosen    the same for one call: the position of each, or its name where it was given by keyword.
+aux       what a function returns beside the value that is differentiated.
+habit     a form of another library's, which is refused with the form that Wengert has.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from ..tracer.errors import TraceError
+from ..tracer.kinds import attribute, isinstance
+from ..tracer.run import Run, parameter_names
+from ..tracer.structure import Branch, Tree
+from ..tracer.tracebacks import fold
+
+Argnums = int | str | Collection[int | str]
+Checked = int | str | tuple[int | str, ...]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def name_of(f: Any) -> str:
+    """A function as errors show it, with the place where it stands."""
+    code = attribute(f, "__code__")
+    name = attribute(f, "__name__", type(f).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+
+
+def checked_argnums(argnums: Argnums) -> Checked:
+    """``argnums`` as an int, a name, or a tuple of them; raises TraceError for anything else."""
+    if type(argnums) is int or type(argnums) is str:
+        return argnums
+    if isinstance(argnums, Collection) and all(type(i) in (int, str) for i in argnums):
+        return tuple(argnums)
+    raise TraceError(
+        f"argnums must be the number or the name of a parameter, or several of them, not {shortened(argnums)}\n"
+        "a transform takes the function first, and the function that it gives takes the arguments: "
+        "grad(f, argnums=(0, 1))(x, y)"
+    )
+
+
+def shortened(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) < 60 else f"{text[:56]} …"
+
+
+def several(argnums: Checked) -> tuple[int | str, ...]:
+    """``argnums`` as a tuple."""
+    return argnums if type(argnums) is tuple else (argnums,)  # type: ignore[return-value]
+
+
+def chosen(f: Any, argnums: Checked, count: int, named: Collection[str]) -> list[int | str]:
+    """The arguments of a call with ``count`` positional ones and those ``named``; raises TraceError."""
+    return [one_chosen(f, key, count, named) for key in several(argnums)]
+
+
+def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> int | str:
+    if type(key) is int and -count <= key < count:
+        return key % count
+    if key in named:
+        return key
+    names, rest = parameter_names(f)
+    if type(key) is int and 0 <= key < len(names) and names[key] in named:
+        return names[key]
+    if key in names and names.index(key) < count:  # type: ignore[arg-type]
+        return names.index(key)  # type: ignore[arg-type]
+    given = f"{count} positional argument" + ("s were" if count != 1 else " was") + " given"
+    by_name = f", and by name {', '.join(named)}" if named else ""
+    known = f"; its parameters are {', '.join(names)}" if names and rest is None else ""
+    raise TraceError(
+        f"argnums is {key!r}, but {given} to {name_of(f)}{by_name}{known}\n"
+        "argnums counts from 0, or names a parameter: argnums=0, argnums=(0, 1), argnums='x'"
+    )
+
+
+def options_text(argnums: Checked = 0, **options: Any) -> str:
+    """Options that are not the usual ones, as a person would write them behind the function."""
+    shown = f", argnums={argnums!r}" if argnums != 0 else ""
+    return shown + "".join(f", {name}={value!r}" for name, value in options.items() if value)
+
+
+# ------------------------------------------------------------------------------------------------- aux
+
+
+def main_tree(f: Any, tree: Tree) -> Tree:
+    """The tree of the value that is differentiated, in the result ``(value, aux)`` of ``f``."""
+    if not isinstance(tree, Branch) or tree.kind is not tuple or len(tree.parts) != 2:
+        raise TraceError(
+            f"{name_of(f)} must return the pair (value, aux) with has_aux=True, and it did not\n"
+            "return the value first and everything else in one object behind it, or leave has_aux out"
+        )
+    return tree.parts[0]  # type: ignore[no-any-return]
+
+
+def leave_aux(f: Any, done: Run) -> Run:
+    """Take the aux out of what a run of ``f`` has returned, as far as derivatives are concerned."""
+    done.result = main_tree(f, done.result)
+    if type(done.tape.result) is tuple:  # inside of another run the tape is that one's
+        done.tape.result = done.tape.result[0]
+    return done
+
+
+# ---------------------------------------------------------------------------------------------- habits
+
+RIGHT = {
+    "argnum": "the arguments are chosen by argnums: grad(f, argnums=1), or by a parameter's name: "
+    "grad(f, argnums='x')",
+    "wrt": "the arguments are chosen by argnums: grad(f, argnums='x')",
+    "static_argnums": "nothing has to be declared static: what is no float or array is guarded by its value; leave "
+    "static_argnums out",
+    "static_argnames": "nothing has to be declared static: what is no float or array is guarded by its value; leave "
+    "static_argnames out",
+    "donate_argnums": "arrays are not given away; leave donate_argnums out",
+    "allow_int": "a number that is an int has a derivative, and an array of ints has none: convert it with "
+    ".astype(float)",
+    "create_graph": "derivatives nest without being told: grad(grad(f)); leave create_graph out",
+    "retain_graph": "back may be called any number of times; leave retain_graph out",
+}  # what other libraries call their options, and what to write
+
+
+def refusing(fn: F) -> F:
+    """An `entrance` that tells, of options that other libraries have, what to write here."""
+
+    @functools.wraps(fn)
+    def enter(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if kwargs:
+                for name in kwargs:
+                    if name in RIGHT:
+                        raise TypeError(f"{fn.__name__} has no option {name}\n{RIGHT[name]}")
+            return fn(*args, **kwargs)
+        except BaseException as error:
+            fold(error)
+            raise
+
+    return enter  # type: ignore[return-value]

@@ -1,0 +1,118 @@
+"""What is said where a gradient cannot be had: what it is, where it is, and what to write instead.
+
+Words
+-----
+number   what a function with a gradient returns: a float, or an array of the shape ``()``.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+
+from ..tracer.kinds import attribute, is_one_of, isinstance
+from ..tracer.protocols import plain_of
+from ..tracer.structure import Leaf, Sealed, Tree
+from ..tracer.tape import type_name
+from .argnums import name_of, shortened
+
+PAGE = "docs/errors.md"
+
+# What arrays of other libraries are converted by; ``x`` stands for the argument.
+CONVERSIONS = {
+    "torch": "x.detach().numpy()",
+    "tensorflow": "x.numpy()",
+    "pandas": "x.to_numpy(dtype=float)",
+    "jax": "np.asarray(x)",
+    "jaxlib": "np.asarray(x)",
+    "cupy": "x.get()",
+    "autograd": "x._value",
+    "polars": "x.to_numpy()",
+    "xarray": "x.values",
+}
+
+
+def an(noun: str) -> str:
+    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
+
+
+def where(f: Any) -> str:
+    """A line with the text of the line on which a function begins, or nothing."""
+    code = attribute(f, "__code__")
+    text = linecache.getline(code.co_filename, code.co_firstlineno).strip() if code else ""
+    return f"    {text}\n" if text else ""
+
+
+def not_a_number(f: Any, tree: Tree, value: Any) -> str:
+    """Why the result of ``f`` has no gradient, and what to return."""
+    plain = plain_of(value) if not isinstance(tree, Leaf) else tree.value
+    kind = type(plain)
+    page = "not-a-number"
+    if plain is None:
+        what, cure = "None", "is a `return` missing?"
+    elif isinstance(plain, (np.ndarray, np.generic)) and np.shape(plain):
+        what = f"an array of shape {np.shape(plain)}"
+        cure = (
+            "return one number of it, `y.sum()` or `y[0]` say; for all of them there is jacobian(f)"
+        )
+        if np.size(plain) == 1:
+            cure = "return its one number, `y.sum()` or `y.item()`, or take jacobian(f)"
+    elif isinstance(tree, Leaf) and np.iscomplexobj(plain):
+        what, cure = "a complex number", "return a real one, `y.real` or `abs(y) ** 2` say"
+        page = "complex"
+    elif isinstance(plain, (bool, np.bool_)):
+        what, cure = (
+            f"the bool {plain}",
+            "a decision has no derivative; return the number it is about",
+        )
+    elif isinstance(plain, (str, bytes)):
+        what, cure = (
+            f"the {kind.__name__} {shortened(plain)}",
+            "return the number itself, not its text",
+        )
+    elif isinstance(plain, (np.ndarray, np.generic)):
+        what, cure = an(f"{type_name(plain)} number"), "compute with floats"
+    elif is_one_of(kind, (tuple, list)):
+        what = an(f"{kind.__name__} of {len(plain)}")
+        cure = "return the number first, `return value, rest`, and say grad(f, has_aux=True)"
+    else:
+        what = an(kind.__name__)
+        cure = "return one number of it, and the rest behind it: grad(f, has_aux=True)"
+    return (
+        f"{name_of(f)} must return a real number to have a gradient, but its value is {what}\n{where(f)}{cure}\n"
+        f"(for a value of any kind: value, back = pullback(f, x), and give back a cotangent; {PAGE}#{page})"
+    )
+
+
+def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:
+    """Why there is no gradient by an argument of ``f``, and what to pass."""
+    plain = plain_of(value)
+    kind = type(plain)
+    what, page = an(kind.__name__), "no-derivative"
+    if kind is np.ndarray:
+        what = an(f"array of {plain.dtype}")
+    cure = "pass a float or an array of floats"
+    if isinstance(plain, np.ma.MaskedArray):
+        cure = "pass data and mask on their own, and compute with np.where(mask, 0.0, data)"
+        page = "masked-arrays"
+    elif kind is np.ndarray and plain.dtype.kind in "iub":
+        cure, page = "convert it to floats: x.astype(float)", "integer-arrays"
+    elif isinstance(tree, Sealed):
+        cure = tree.advice
+    elif package_of(kind) in CONVERSIONS:
+        cure, page = f"convert it: {CONVERSIONS[package_of(kind)]}", "other-libraries"
+    elif isinstance(plain, np.ndarray):
+        cure = "convert it with np.array(x)"
+    elif isinstance(plain, (np.generic, bool)):
+        cure = "convert it with float(x)"
+    return (
+        f"argument {key} of {name_of(f)} is {what} without a derivative\n{where(f)}"
+        f"{cure}, or choose other arguments with argnums ({PAGE}#{page})"
+    )
+
+
+def package_of(kind: type) -> str:
+    module = type.__getattribute__(kind, "__module__")
+    return module.partition(".")[0] if type(module) is str else ""

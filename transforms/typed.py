@@ -1,0 +1,43 @@
+"""Type variables of the signatures that type checkers see of the functions that people call.
+
+Words
+-----
+A, B   the first and the second argument of a function; its gradient is of the same type.
+R      what a function returns; its tangent is of the same type.
+N      the number that a function with a gradient returns.
+Aux    what it returns beside that.
+P      the (other) parameters of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypedDict, TypeVar
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Moves = (
+    float
+    | complex
+    | np.ndarray[Any, Any]
+    | np.generic
+    | list[Any]
+    | tuple[Any, ...]
+    | dict[Any, Any]
+)
+
+P = ParamSpec("P")
+A = TypeVar("A", bound=Moves)
+B = TypeVar("B", bound=Moves)
+R = TypeVar("R")
+N = TypeVar("N", bound=float | np.floating[Any] | np.ndarray[Any, Any])
+V = TypeVar("V", bound=np.ndarray[Any, Any])
+Aux = TypeVar("Aux")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """What `grad` and `value_and_grad` take by name beside ``argnums`` and ``has_aux``."""
+
+    debug: bool
