@@ -438,6 +438,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         twin = twin_of(tracer, fn, args[0] if args else None)
     if tracer.reads is not None:
         tracer.reads.calls += 1
+    outline = tracer.outline
+    if outline is not None:
+        outline.mark((fn.__name__, site))
     try:
         if C_STACK and not kwargs and 0 < len(args) < 4:
             return call_directly(twin, args)
@@ -446,6 +449,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if not has_begun(error, twin):
             raised(tracer, site, error)  # by the signature, of which nothing else is known
         raise
+    finally:
+        if outline is not None:
+            outline.mark(None)
 
 
 def has_begun(error: BaseException, twin: Any) -> bool:

@@ -24,6 +24,7 @@ from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
+from .outline import Outline
 from .pairs import settle_pairs
 from .places import OURS
 from .reads import Reads
@@ -90,6 +91,7 @@ def run(
     then: Callable[[Tracer, Run, Any], Any] | None = None,
     forward: bool = False,
     rehearsal: bool = False,
+    outline: bool = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -99,12 +101,14 @@ def run(
     tells where the iterations of loops begin, for ``transforms.roll``; given a `Watch`, long loops are rolled while
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
-    leaves nothing behind outside.
+    leaves nothing behind outside. With ``outline`` the tape knows which calls and iterations its lines come from.
     """
     tape = Tape(*describe(f))
     tracer = Tracer(tape, primitives, reads)
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
+    if outline:
+        tape.outline = tracer.outline = Outline(tape)
     tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)

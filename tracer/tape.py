@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary, ref
@@ -37,7 +38,38 @@ class Site(NamedTuple):
     function: str
 
     def __str__(self) -> str:
+        cell = cell_of(self.filename)
+        if cell is not None:
+            return f"{cell}, line {self.lineno}"
         return f"{os.path.basename(self.filename)}:{self.lineno}"
+
+
+class Target(Site):
+    """The place of an instruction whose result is stored at once, in the variable ``name``.
+
+    ``fn`` is the operator that it applies; None where it calls a function, which may come to several lines.
+    """
+
+    name: str
+    fn: Any
+
+    @classmethod
+    def of(cls, site: Site, name: str, fn: Any) -> Target:
+        self = cls(*site)
+        self.name, self.fn = name, fn
+        return self
+
+    def __reduce__(self) -> Any:
+        return Site, tuple(self)
+
+
+def cell_of(filename: str) -> str | None:
+    """What IPython calls a cell of a notebook, ``Cell In[2]``, given the file that it stands for."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    known = None if shell is None else getattr(shell.compile, "format_code_name", None)
+    found = None if known is None else known(filename)
+    return None if found is None else " ".join(found)
 
 
 NOWHERE = Site("", 0, "")
@@ -272,6 +304,8 @@ class Tape:
         self.overwritten: list[Op] | None = (
             None  # versions of arrays that were written to, if noted
         )
+        self.outline: Any = None  # which calls and loops its lines come from (see ``outline``)
+        self.options: dict[str, Any] = {}  # how it is printed (see ``format``)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}

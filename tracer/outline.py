@@ -1,0 +1,139 @@
+"""The outline of a run: which calls and iterations of loops the lines of its tape come from, to print it by.
+
+Words
+-----
+mark      noted while the function runs: a call begins or ends, an iteration begins, loops are left.
+region    what some lines have in common: a call of a Python function, a run of a loop, or one pass of it.
+
+Nothing of it has a meaning for the tape: whoever prints it may use what is known, and compares all that he folds.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .cycles import Loop
+from .tape import Op, Site, Tape
+
+CALL, LOOP, PASS = "call", "loop", "pass"
+
+
+class Region:
+    """A ``call`` of a function, a ``loop`` while it runs, or one ``pass`` (iteration) of a loop; ``parent`` has it inside."""
+
+    __slots__ = ("kind", "name", "parent", "site")
+
+    def __init__(self, kind: str, name: str, site: Site, parent: Region | None) -> None:
+        self.kind = kind
+        self.name = name
+        self.site = site
+        self.parent = parent
+
+    def path(self) -> list[Region]:
+        """The regions around a line, outer ones first."""
+        found: list[Region] = []
+        region: Region | None = self
+        while region is not None:
+            found.append(region)
+            region = region.parent
+        return found[::-1]
+
+
+class Outline:
+    """The marks of one run. Each stands behind the op that was the last one when it was made."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.home = tape.home
+        self.marks: list[tuple[Op | None, Any, int]] = []
+
+    @property
+    def ops(self) -> list[Op]:
+        tape = self.home()
+        return [] if tape is None else tape.ops
+
+    def mark(self, what: Any, frame: int = 0) -> None:
+        ops = self.ops
+        self.marks.append((ops[-1] if ops else None, what, frame))
+
+    @functools.cached_property
+    def regions(self) -> dict[Op, Region]:
+        """The region of each line that is in any."""
+        ops = self.ops
+        index = {op: i for i, op in enumerate(ops)}
+        walk = Walk()
+        position = 0
+        for last, what, frame in self.marks:
+            # What is no longer there (a checkpointed call is one line in the end) began where the last known mark was.
+            stop = index.get(last, position - 1) + 1 if last is not None else 0
+            for op in ops[position:stop]:
+                walk.place(op)
+            position = max(position, stop)
+            walk.follow(what, frame)
+        for op in ops[position:]:
+            walk.place(op)
+        return walk.found
+
+
+class Walk:
+    """Which regions are open while the marks of an outline are followed."""
+
+    def __init__(self) -> None:
+        self.found: dict[Op, Region] = {}
+        self.open: list[Region] = []
+        self.keys: list[Any] = []  # of the open regions: what tells them from others
+
+    def place(self, op: Op) -> None:
+        if self.open:
+            self.found[op] = self.open[-1]
+
+    def follow(self, what: Any, frame: int) -> None:
+        if isinstance(what, Loop):
+            self.head(what, frame)
+        elif isinstance(what, tuple) and what and isinstance(what[0], Loop):
+            for loop in what:
+                if (loop, frame) in self.keys:
+                    self.close(self.keys.index((loop, frame)))
+        elif what is None:
+            self.close(max(i for i, key in enumerate(self.keys) if key is CALL))
+        else:
+            name, site = what
+            self.begin(CALL, CALL, name, site)
+
+    def head(self, loop: Loop, frame: int) -> None:
+        """An iteration begins; what was open inside of the one before is over."""
+        key = loop, frame
+        if key in self.keys:
+            self.close(self.keys.index(key) + 1)
+        else:
+            self.begin(key, LOOP, loop.code.co_name, loop.site)
+        self.begin(PASS, PASS, "", loop.site)
+
+    def begin(self, key: Any, kind: str, name: str, site: Site) -> None:
+        parent = self.open[-1] if self.open else None
+        self.open.append(Region(kind, name, site, parent))
+        self.keys.append(key)
+
+    def close(self, start: int) -> None:
+        del self.open[start:], self.keys[start:]
+
+
+class Mirrored:
+    """The outline of a reverse sweep: a line of it stands in the mirror image of where the line stands that it pulls."""
+
+    def __init__(self, regions: dict[Op, Region]) -> None:
+        self.regions = dict(regions)
+        self.images: dict[Region, Region] = {}
+
+    def image(self, region: Region) -> Region:
+        found = self.images.get(region)
+        if found is None:
+            parent = None if region.parent is None else self.image(region.parent)
+            found = self.images[region] = Region(region.kind, region.name, region.site, parent)
+        return found
+
+    def place(self, ops: list[Op], pulled: Op) -> None:
+        """These are the lines that pull an op."""
+        region = self.regions.get(pulled)
+        if region is not None:
+            self.regions.update(dict.fromkeys(ops, self.image(region)))
