@@ -357,6 +357,20 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
     return names[1:], rest
 
 
+def keyword_names(f: Any) -> set[str]:
+    """The parameters of a callable that can be given by name; no code of the user's is run."""
+    f = unwrapped(f)
+    if type(f) is functools.partial:
+        return keyword_names(f.func)
+    if type(f) is types.MethodType:
+        return keyword_names(f.__func__)
+    if not isinstance(f, types.FunctionType):
+        method = static(f, "__init__") if isinstance(f, type) else static(type(f), "__call__")
+        return keyword_names(method) if type(method) is types.FunctionType else set()
+    code = f.__code__
+    return set(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
+
+
 def unwrapped(f: Any) -> Any:
     """The function that others stand around, as ``functools.wraps`` tells."""
     seen: list[Any] = []

@@ -306,6 +306,7 @@ class Tape:
         )
         self.outline: Any = None  # which calls and loops its lines come from (see ``outline``)
         self.options: dict[str, Any] = {}  # how it is printed (see ``format``)
+        self.ways: dict[Site, set[str]] = {}  # how decisions came out in kept programs
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
@@ -324,8 +325,33 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
+    def format(
+        self, depth: int | None = None, flat: bool = False, values: bool = False
+    ) -> str:
+        """The tape as text: loops as one body, branches with the ways that were taken, the user's own names.
+
+        ``depth`` says how deep calls of functions are shown: what is called at a greater depth is one line (None: all
+        is shown, unless that makes more than 60 lines). ``flat`` gives the plain list, one line for each operation,
+        and ``values`` shows what each of them gave in the traced run, with a summary for arrays.
+
+        >>> from wengert import trace
+        >>> def f(x):
+        ...     for _ in range(1000):
+        ...         x = 3.9 * x * (1.0 - x)
+        ...     return x
+        >>> print(trace(f, 0.5).format(values=True).partition("carrying")[0])  # doctest: +ELLIPSIS
+        tape of f  # ...
+          x = input :: float = 0.5
+          loop 1,000 times,...
+        """
+        return meaning.format_tape(self, depth=depth, flat=flat, values=values)
+
+    def show(self, depth: int | None = None, flat: bool = False, values: bool = False) -> None:
+        """Print the tape; see `format`."""
+        print(self.format(depth, flat, values))
+
     def __str__(self) -> str:
-        return format_tape(self)
+        return self.format(**self.options)
 
     __repr__ = __str__
 
@@ -479,11 +505,12 @@ def show(tree: Any, names: dict[Op, str]) -> str:
     return repr(tree)
 
 
-def format_op(op: Op, names: dict[Op, str]) -> str:
-    """One line of the tape."""
+def format_op(op: Op, names: dict[Op, str], summary: Callable[[Any], str] | None = None) -> str:
+    """One line of the tape, with the value in a few words if there is a ``summary`` of it."""
+    seen = "" if summary is None else f" = {summary(op.value)}"
     place = f"  # {op.site}" if op.site.filename else ""
     if isinstance(op, Input):
-        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}"
+        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}{seen}"
     if op.kind == "guard":
         return f"guard {show(op.args[0], names)} == {op.value!r}{place}"
     given = [show(x, names) for x in op.args]
@@ -491,17 +518,17 @@ def format_op(op: Op, names: dict[Op, str]) -> str:
     call = f"{fn_name(op.fn)}({', '.join(given)})"
     if op.kind == "effect":
         return f"effect {call}{place}"
-    return f"{names[op]} = {call} :: {op.type}{place}"
+    return f"{names[op]} = {call} :: {op.type}{seen}{place}"
 
 
-def format_tape(tape: Tape) -> str:
-    """The whole tape, readable at a glance."""
+def format_flat(tape: Tape, summary: Callable[[Any], str] | None = None) -> str:
+    """The whole tape, one line an operation."""
     names = Numbering()
     for op in tape.ops:
         if op.kind in ("input", "call"):
             names[op]
     place = f"  # {tape.site}" if tape.site.filename else ""
     lines = [f"tape of {tape.name}{place}"]
-    lines += ["  " + format_op(op, names) for op in tape.ops]
+    lines += ["  " + format_op(op, names, summary) for op in tape.ops]
     lines.append("  return " + show(tape.result, names))
     return "\n".join(lines)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
-from ..tracer import calls, places
+from ..tracer import calls, meaning, places
 from ..tracer.active import active
 from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
@@ -53,7 +53,7 @@ from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
-from ..tracer.run import Run, run
+from ..tracer.run import Run, keyword_names, run
 from ..tracer.seals import NUMBERS, sealed
 from ..tracer.session import Tracer
 from ..tracer.slots import plain_of
@@ -163,6 +163,17 @@ def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
     return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
 
 
+def format_tape(tape: Tape, **options: Any) -> str:
+    """The text of a tape (what writes it is imported when it is asked for)."""
+    from .tools.listing import format_tape
+
+    return format_tape(tape, **options)
+
+
+meaning.format_tape = format_tape
+PRINTING = frozenset(("depth", "flat", "values"))
+
+
 @intrinsic
 @entrance
 def trace(
@@ -174,7 +185,8 @@ def trace(
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
-    callables, or a function of a callable. Without it, that is what has a rule.
+    callables, or a function of a callable. Without it, that is what has a rule. ``depth``, ``flat`` and ``values`` say
+    how the tape is printed (see `Tape.format`), unless ``f`` has a parameter of that name, to which they go then.
 
     >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
     def f(x, y):
@@ -188,7 +200,10 @@ def trace(
     else:
         members = list(primitives)
         chosen = lambda fn: any(fn is x or fn == x for x in members)
-    return run(f, args, kwargs, primitives=chosen).tape
+    options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
+    tape = run(f, args, kwargs, primitives=chosen, outline=True).tape
+    tape.options = options
+    return tape
 
 
 @entrance

@@ -1,0 +1,464 @@
+"""How a tape reads: loops as one body, branches with the ways that were taken, the user's own names.
+
+Words
+-----
+name      of a line that gives a value: the user's variable, if it is stored there at once; else its number, ``%7``. Where
+          several lines store the same variable, all but the first have their number too: ``x.7``.
+number    of a line among those that give a value, from the top; what loops carry is counted as well.
+varying   an operand that is another one in each pass, such as a counter: ``{0, 1, …, 999}``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...tracer.kinds import isinstance
+from ...tracer.tape import (
+    Guard,
+    Input,
+    Op,
+    Site,
+    Tape,
+    Target,
+    element,
+    fn_name,
+    format_flat,
+    ops_in,
+    show,
+)
+from ..patterns import alike, operands, refilled
+from .folding import Block, Branch, Call, Item, Line, Loop, folded
+from .references import Carried, Reference, References, Slot
+
+READABLE = 60  # lines: calls are folded in what is longer
+MOST_SHOWN = 4  # of what varies
+MOST_WAYS = 8  # of a branch
+
+
+class Text:
+    """What stands in the place of an operand while a line is written."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class Listing:
+    """A tape as text, with calls deeper than ``depth`` as one line each, and maybe the ``values`` beside the lines."""
+
+    def __init__(self, tape: Tape, block: Block, depth: int | None, values: bool) -> None:
+        self.tape = tape
+        self.block = block
+        self.depth = depth
+        self.values = values
+        self.references = References(block, tape.result)
+        self.results = [Slot(block, [x]) for x in operands_of(tape.result)]
+        self.names: dict[Any, str] = {}
+        self.taken: set[str] = set()
+        self.count = 0
+        self.deepest = 0
+        self.lines: list[str] = []
+        self.name_all(block)
+
+    # ----------------------------------------------------------------------------------------------- names
+
+    def name_all(self, block: Block) -> None:
+        """Name what gives a value, from the top."""
+        for i, item in enumerate(block.items):
+            if isinstance(item, Line):
+                op = item.ops[0]
+                if op.kind in ("input", "call"):
+                    self.name(item, variable_of(item, i))
+            elif isinstance(item, Branch):
+                for way in item.ways:
+                    self.name_all(way)
+            elif isinstance(item, (Loop, Call)):
+                for carried in self.carried_by(item):
+                    self.name(carried, carried_name(carried))
+                self.name_all(item.body)
+
+    def carried_by(self, item: Item) -> list[Carried]:
+        return self.references.carried.get(item, []) if isinstance(item, Loop) else []
+
+    def name(self, what: Any, wanted: str | None) -> None:
+        self.count += 1
+        name = f"%{self.count}"
+        if wanted is not None:
+            name = wanted if wanted not in self.taken else f"{wanted}.{self.count}"
+            self.taken.add(wanted)
+        self.names[what] = name
+
+    # ------------------------------------------------------------------------------------------- operands
+
+    def refer(self, reference: Reference) -> str:
+        """How a reference reads."""
+        if reference.kind == "constant":
+            return show(reference.of, {})
+        if reference.kind == "gone":
+            return "<gone>"
+        index = ", ".join("last" if x is None else str(x) for x in reference.index)
+        return self.names[reference.of] + (f"[{index}]" if index else "")
+
+    def operand(self, slot: Slot) -> str:
+        """How a slot reads, which may be another thing in each pass."""
+        if slot.carried is not None:
+            return self.names[slot.carried]
+        references = self.references
+        found = [references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
+        first = found[0]
+        if first.kind == "constant" and all(x.kind == "constant" for x in found):
+            if all(alike(x.of, first.of) or x.of is first.of for x in found):
+                return self.refer(first)
+        elif all(x.key == first.key for x in found) and not first.past:
+            return self.refer(first)
+        return self.varying(list(map(self.refer, found)))
+
+    def varying(self, texts: list[str]) -> str:
+        """What is not the same in all passes."""
+        different = list(dict.fromkeys(texts))
+        if len(different) == 1:
+            return different[0]
+        if len(different) * 2 <= len(texts) and len(different) <= MOST_SHOWN:
+            return "(" + " or ".join(different) + ")"
+        return "{" + ", ".join(shortened(texts)) + "}"
+
+    def nested(self, tree: Any, slots: Sequence[Slot]) -> Any:
+        """An argument with the texts of its operands."""
+        return refilled(tree, iter([Text(self.operand(x)) for x in slots]))
+
+    # ---------------------------------------------------------------------------------------------- lines
+
+    def write(self, block: Block, pad: str, level: int) -> None:
+        """The lines of a block, at a depth of calls."""
+        items = block.items
+        i = 0
+        while i < len(items):
+            item = items[i]
+            if isinstance(item, Line):
+                group = inputs_from(items, i)
+                if len(group) > MOST_SHOWN:
+                    self.lines.append(pad + self.inputs(group))
+                    i += len(group)
+                    continue
+                self.lines.append(pad + self.line(item))
+            elif isinstance(item, Call):
+                self.call(item, pad, level)
+            elif isinstance(item, Loop):
+                self.loop(item, pad, level)
+            elif isinstance(item, Branch):
+                self.branch(item, pad, level)
+            i += 1
+        self.next(block, pad)
+
+    def line(self, line: Line) -> str:
+        """One line, for all of its passes."""
+        op = line.ops[0]
+        slots = self.references.slots[line]
+        if isinstance(op, Input):
+            role = "input" if op.role == "argument" else "outside"
+            own = "" if self.names[line] == op.name else f" {op.name}"
+            return f"{self.names[line]} = {role}{own} :: {op.type}{self.seen(line)}"
+        if op.kind == "guard":
+            values = [repr(x.value) for x in line.ops]
+            return f"guard {self.operand(slots[0])} == {outcome(values)}{self.known(op)}{place_of(op.site)}"
+        count = len(operands_of(op.args))
+        args = self.nested(op.args, slots[:count])
+        kwargs = self.nested(op.kwargs, slots[count:]) if op.kwargs else {}
+        given = [show(x, {}) for x in args] + [f"{key}={show(x, {})}" for key, x in kwargs.items()]
+        call = f"{fn_name(op.fn)}({', '.join(given)})"
+        if op.kind == "effect":
+            return f"effect {call}{place_of(op.site)}"
+        return f"{self.names[line]} = {call} :: {op.type}{self.seen(line)}{place_of(op.site)}"
+
+    def known(self, op: Op) -> str:
+        """The other ways that kept programs know of a decision."""
+        others = [x for x in self.tape.ways.get(op.site, ()) if x != repr(op.value)]
+        return f" (kept programs know {' and '.join(sorted(others))})" if others else ""
+
+    def inputs(self, lines: list[Line]) -> str:
+        """Inputs that differ in their number alone."""
+        names = [self.names[x] for x in lines]
+        op = lines[0].ops[0]
+        role = "input" if getattr(op, "role", "") == "argument" else "outside"
+        return f"{', '.join(shortened(names))} = {role} :: {len(lines):,} × {op.type}"
+
+    def seen(self, line: Line) -> str:
+        """The values of a line, if they are wanted."""
+        if not self.values:
+            return ""
+        values = [x.value for x in line.ops]
+        return f" = {summary(values[0])}" + (f" … {summary(values[-1])}" if len(values) > 1 else "")
+
+    def loop(self, loop: Loop, pad: str, level: int) -> None:
+        """A loop: how often, what it begins with, its body."""
+        carried = self.carried_by(loop)
+        begins = [
+            self.names[x] + ("" if x.first is None else f" = {self.operand(x.first)}")
+            for x in carried
+        ]
+        head = f"loop {times(loop.counts)}"
+        if begins:
+            head += f", carrying {', '.join(begins)}"
+        self.lines.append(f"{pad}{head}{place_of(loop.site)}")
+        self.write(loop.body, pad + "  ", level)
+
+    def next(self, block: Block, pad: str) -> None:
+        """What the pass of a loop that ends here, or in the end comes from here, hands on to the next one."""
+        inside: Any = block.inside
+        around: Block | None = block
+        while around is not None and not isinstance(inside, Loop):
+            around = None if inside is None else inside.block
+            inside = None if around is None else around.inside
+        if not isinstance(inside, Loop):
+            return
+        handed = []
+        for carried in self.carried_by(inside):
+            for source in carried.sources:
+                if home_of(source, inside) is block:
+                    handed.append(f"{self.names[carried]} = {self.refer(source)}")
+        if handed:
+            self.lines.append(f"{pad}next {', '.join(handed)}")
+
+    def branch(self, branch: Branch, pad: str, level: int) -> None:
+        """The ways of a branch, the commonest first, and how often each was taken."""
+        total = len(branch.taken)
+        taken = Counter(branch.taken)
+        ways = [i for i, _ in taken.most_common()]
+        for i in ways[:MOST_WAYS]:
+            way = branch.ways[i]
+            often = f"{taken[i]:,} of {counted(total, 'time')}"
+            head = way.items[0] if way.items else None
+            if isinstance(head, Line) and isinstance(head.ops[0], Guard):
+                self.lines.append(f"{pad}{self.line(head).partition('  # ')[0]}, {often}{place_of(head.ops[0].site)}")
+                rest = Rest(way)
+            else:
+                self.lines.append(f"{pad}{'otherwise' if way.items else 'otherwise nothing'}, {often}")
+                rest = Rest(way, 0)
+            self.write(rest, pad + "  ", level)  # type: ignore[arg-type]
+        others = ways[MOST_WAYS:]
+        if others:
+            often = f"{sum(taken[i] for i in others):,} of {counted(total, 'time')}"
+            self.lines.append(f"{pad}… and {counted(len(others), 'other way')}, {often}")
+
+    def call(self, call: Call, pad: str, level: int) -> None:
+        """A call of a function: its lines, or what it takes and gives in one."""
+        if level == 0 and not call.site.filename:  # the traced function itself
+            self.write(call.body, pad, 1)
+            return
+        self.deepest = max(self.deepest, level)
+        if self.depth is None:
+            self.write(call.body, pad, level + 1)
+        elif level <= self.depth:
+            self.lines.append(f"{pad}in {call.name}{place_of(call.site)}")
+            self.write(call.body, pad + "  ", level + 1)
+        else:
+            self.lines.append(pad + self.folded(call))
+
+    def folded(self, call: Call) -> str:
+        """A call in one line."""
+        inner = dict.fromkeys(call.body.lines())
+        given: dict[str, None] = {}
+        for slot in self.references.slots_in(call.body):
+            outside = outside_of(self, slot, inner)
+            if outside is not None:
+                given[outside] = None
+        used = [self.names[x] for x in self.used_outside(inner)]
+        count = sum(1 for x in inner if x.ops[0].kind == "call")
+        left = ", ".join(shortened(used)) + " = " if used else ""
+        return (
+            f"{left}{call.name}({', '.join(shortened(list(given)))}), {counted(count, 'operation')}"
+            f"{place_of(call.site)}"
+        )
+
+    def used_outside(self, inner: dict[Line, None]) -> Iterator[Line]:
+        """The lines of a call whose values are used elsewhere."""
+        ops = {op: line for line in inner for op in line.ops}
+        used = {ops[x] for x in ops_in(self.tape.result) if x in ops}
+        for op in self.tape.ops:
+            if op not in ops:
+                used.update(ops[x] for x in op.operands() if x in ops)
+        return (line for line in inner if line in used)
+
+    def text(self) -> str:
+        """The whole tape."""
+        tape = self.tape
+        self.lines.append(f"tape of {tape.name}{place_of(tape.site)}")
+        self.write(self.block, "  ", 0)
+        result = refilled(tape.result, iter([Text(self.operand(x)) for x in self.results]))
+        self.lines.append("  return " + show(result, {}))
+        return "\n".join(self.lines)
+
+
+class Rest:
+    """A block without its first items, to be written."""
+
+    def __init__(self, block: Block, start: int = 1) -> None:
+        self.block = block
+        self.items = block.items[start:]
+
+    @property
+    def inside(self) -> Any:
+        return self.block.inside
+
+
+def operands_of(tree: Any) -> list[Any]:
+    """The leaves of a nested argument."""
+    return operands(_Tree(tree))  # type: ignore[arg-type]
+
+
+class _Tree:
+    """Looks like an op with one argument."""
+
+    kwargs: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, tree: Any) -> None:
+        self.args = (tree,)
+
+
+def outside_of(listing: Listing, slot: Slot, inner: dict[Line, None]) -> str | None:
+    """How a slot in a call reads, if it comes from outside of it."""
+    if slot.carried is not None:
+        return None if slot.carried.loop.body.items[0] in inner else listing.names[slot.carried]
+    found = [listing.references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
+    if any(x.kind == "line" and x.of in inner for x in found):
+        return None
+    if all(x.kind == "constant" for x in found):
+        return None
+    return listing.operand(slot)
+
+
+def home_of(source: Reference, loop: Loop) -> Block | None:
+    """The block, among those of one pass of a loop, at whose end a source is known."""
+    block: Block = source.of.loop.block if source.kind == "carried" else source.of.block
+    home = block
+    at: Block | None = block
+    while at is not None and at is not loop.body:
+        inside = at.inside
+        at = None if inside is None else inside.block
+        if isinstance(inside, (Loop, Call)) and at is not None:
+            home = at
+    return home
+
+
+def variable_of(line: Line, i: int) -> str | None:
+    """The user's variable in which the value of a line is stored at once, if that is known for certain."""
+    op = line.ops[0]
+    if isinstance(op, Input):
+        return op.name
+    site = op.site
+    if not isinstance(site, Target) or op.fn is element or type(op) is Input:
+        return None
+    if any(x.site is not site for x in line.ops):
+        return None
+    if site.fn is not None:
+        return site.name if fn_name(site.fn) in (fn_name(op.fn), "i" + fn_name(op.fn)) else None
+    if isinstance(line.block.inside, Loop) and not line.block.inside.known:
+        return None
+    items = line.block.items
+    beside = [x for x in items[max(i - 1, 0) : i + 2] if isinstance(x, Line) and x is not line]
+    if any(x.ops[0].site is site and x.ops[0].kind == "call" for x in beside):
+        return None  # the call comes to several lines
+    return site.name
+
+
+def carried_name(carried: Carried) -> str | None:
+    """The user's variable that a loop carries, if all that gives its value is stored in that."""
+    names = set()
+    for source in carried.sources:
+        if source.kind == "carried":
+            names.add(carried_name(source.of))
+        else:
+            line: Line = source.of
+            names.add(variable_of(line, line.block.items.index(line)))
+    return names.pop() if len(names) == 1 else None
+
+
+def inputs_from(items: list[Item], start: int) -> list[Line]:
+    """The inputs from there on whose names differ in a number alone."""
+    found: list[Line] = []
+    shape = None
+    for item in items[start:]:
+        op = item.ops[0] if isinstance(item, Line) else None
+        if not isinstance(op, Input) or not isinstance(item, Line):
+            break
+        new = re.sub(r"\d+", "0", op.name), op.role, op.type
+        if new == op.name or (shape is not None and new != shape):
+            break
+        shape = new
+        found.append(item)
+    return found
+
+
+def shortened(texts: list[str]) -> list[str]:
+    """The first ones, and the last one."""
+    if len(texts) <= MOST_SHOWN:
+        return texts
+    return [*texts[:2], "…", texts[-1]]
+
+
+def outcome(values: list[str]) -> str:
+    """How a decision came out, in each pass."""
+    if len(set(values)) == 1:
+        return values[0]
+    if len(values) > 1 and len(set(values[:-1])) == 1:
+        return f"{values[0]}, at last {values[-1]}"
+    counts = Counter(values)
+    if len(counts) <= MOST_SHOWN:
+        return " or ".join(f"{x} ({n:,} times)" for x, n in counts.most_common())
+    return "{" + ", ".join(shortened(values)) + "}"
+
+
+def times(counts: list[int]) -> str:
+    """How often a loop ran."""
+    least, most = min(counts), max(counts)
+    return counted(most, "time") if least == most else f"{least:,} to {most:,} times"
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun if n == 1 else noun + 's'}"
+
+
+def place_of(site: Site) -> str:
+    return f"  # {site}" if site.filename else ""
+
+
+def summary(value: Any) -> str:
+    """A value in a few characters."""
+    if isinstance(value, np.ndarray) and value.size > MOST_SHOWN:
+        if value.dtype.kind not in "fiub" or not value.size:
+            return "[…]"
+        low, high, mean = (float(x) for x in (value.min(), value.max(), value.mean()))
+        return f"{low:.6g} to {high:.6g}, mean {mean:.6g}"
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=6, separator=", ").replace("\n", "")
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    text = show(value, {})
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def format_tape(
+    tape: Tape, depth: int | None = None, flat: bool = False, values: bool = False
+) -> str:
+    """The text of a tape; see `Tape.format`."""
+    if flat:
+        return format_flat(tape, summary if values else None)
+    block = folded(tape)
+    listing = Listing(tape, block, depth, values)
+    text = listing.text()
+    if depth is not None:
+        return text
+    for level in range(listing.deepest - 1, -1, -1):
+        if text.count("\n") < READABLE:
+            break
+        text = Listing(tape, block, level, values).text()
+    return text
+
