@@ -39,6 +39,7 @@ from .references import Carried, Reference, References, Slot
 READABLE = 60  # lines: calls are folded in what is longer
 MOST_SHOWN = 4  # of what varies
 MOST_WAYS = 8  # of a branch
+LONGEST = 8  # of a list
 
 
 class Text:
@@ -119,7 +120,11 @@ class Listing:
                 return self.refer(first)
         elif all(x.key == first.key for x in found) and not first.past:
             return self.refer(first)
-        return self.varying(list(map(self.refer, found)))
+        texts = by_run(slot.block, list(map(self.refer, found)))
+        longest = max(texts, key=len)
+        if all(x == longest[: len(x)] for x in texts):  # in each run of a loop from the beginning
+            texts = [longest]
+        return self.varying([x for run in texts for x in run])
 
     def varying(self, texts: list[str]) -> str:
         """What is not the same in all passes."""
@@ -132,14 +137,14 @@ class Listing:
 
     def nested(self, tree: Any, slots: Sequence[Slot]) -> Any:
         """An argument with the texts of its operands."""
-        return refilled(tree, iter([Text(self.operand(x)) for x in slots]))
+        return short(refilled(tree, iter([Text(self.operand(x)) for x in slots])))
 
     # ---------------------------------------------------------------------------------------------- lines
 
-    def write(self, block: Block, pad: str, level: int) -> None:
-        """The lines of a block, at a depth of calls."""
+    def write(self, block: Block, pad: str, level: int, start: int = 0) -> None:
+        """The lines of a block from an item on, at a depth of calls."""
         items = block.items
-        i = 0
+        i = start
         while i < len(items):
             item = items[i]
             if isinstance(item, Line):
@@ -155,6 +160,7 @@ class Listing:
                 self.loop(item, pad, level)
             elif isinstance(item, Branch):
                 self.branch(item, pad, level)
+            self.next(block, pad, item)
             i += 1
         self.next(block, pad)
 
@@ -167,7 +173,7 @@ class Listing:
             own = "" if self.names[line] == op.name else f" {op.name}"
             return f"{self.names[line]} = {role}{own} :: {op.type}{self.seen(line)}"
         if op.kind == "guard":
-            values = [repr(x.value) for x in line.ops]
+            values = by_run(line.block, [repr(x.value) for x in line.ops])
             return f"guard {self.operand(slots[0])} == {outcome(values)}{self.known(op)}{place_of(op.site)}"
         count = len(operands_of(op.args))
         args = self.nested(op.args, slots[:count])
@@ -210,8 +216,11 @@ class Listing:
         self.lines.append(f"{pad}{head}{place_of(loop.site)}")
         self.write(loop.body, pad + "  ", level)
 
-    def next(self, block: Block, pad: str) -> None:
-        """What the pass of a loop that ends here, or in the end comes from here, hands on to the next one."""
+    def next(self, block: Block, pad: str, item: Item | None = None) -> None:
+        """What a pass of a loop hands on to the next one that is known at the end of a block.
+
+        Where the same value has several sources, of which the latest counts, each is told behind its ``item``.
+        """
         inside: Any = block.inside
         around: Block | None = block
         while around is not None and not isinstance(inside, Loop):
@@ -222,28 +231,32 @@ class Listing:
         handed = []
         for carried in self.carried_by(inside):
             for source in carried.sources:
-                if home_of(source, inside) is block:
+                home, within = home_of(source, inside)
+                behind = within if len(carried.sources) > 1 else None
+                if home is block and behind is item:
                     handed.append(f"{self.names[carried]} = {self.refer(source)}")
         if handed:
             self.lines.append(f"{pad}next {', '.join(handed)}")
 
     def branch(self, branch: Branch, pad: str, level: int) -> None:
-        """The ways of a branch, the commonest first, and how often each was taken."""
+        """The ways of a branch (the commonest, if there are many), and how often each was taken."""
         total = len(branch.taken)
         taken = Counter(branch.taken)
-        ways = [i for i, _ in taken.most_common()]
-        for i in ways[:MOST_WAYS]:
-            way = branch.ways[i]
+        ways = {i for i, _ in taken.most_common(MOST_WAYS)}
+        for i, way in enumerate(branch.ways):
+            if i not in ways:
+                continue
             often = f"{taken[i]:,} of {counted(total, 'time')}"
             head = way.items[0] if way.items else None
             if isinstance(head, Line) and isinstance(head.ops[0], Guard):
-                self.lines.append(f"{pad}{self.line(head).partition('  # ')[0]}, {often}{place_of(head.ops[0].site)}")
-                rest = Rest(way)
+                text, place = self.line(head), place_of(head.ops[0].site)
+                self.lines.append(f"{pad}{text.removesuffix(place)}, {often}{place}")
+                self.write(way, pad + "  ", level, 1)
             else:
-                self.lines.append(f"{pad}{'otherwise' if way.items else 'otherwise nothing'}, {often}")
-                rest = Rest(way, 0)
-            self.write(rest, pad + "  ", level)  # type: ignore[arg-type]
-        others = ways[MOST_WAYS:]
+                what = "" if way.items else ": nothing"
+                self.lines.append(f"{pad}way {i + 1} of {len(branch.ways)}{what}, {often}")
+                self.write(way, pad + "  ", level)
+        others = [i for i in taken if i not in ways]
         if others:
             often = f"{sum(taken[i] for i in others):,} of {counted(total, 'time')}"
             self.lines.append(f"{pad}… and {counted(len(others), 'other way')}, {often}")
@@ -292,21 +305,8 @@ class Listing:
         tape = self.tape
         self.lines.append(f"tape of {tape.name}{place_of(tape.site)}")
         self.write(self.block, "  ", 0)
-        result = refilled(tape.result, iter([Text(self.operand(x)) for x in self.results]))
-        self.lines.append("  return " + show(result, {}))
+        self.lines.append("  return " + show(self.nested(tape.result, self.results), {}))
         return "\n".join(self.lines)
-
-
-class Rest:
-    """A block without its first items, to be written."""
-
-    def __init__(self, block: Block, start: int = 1) -> None:
-        self.block = block
-        self.items = block.items[start:]
-
-    @property
-    def inside(self) -> Any:
-        return self.block.inside
 
 
 def operands_of(tree: Any) -> list[Any]:
@@ -335,17 +335,17 @@ def outside_of(listing: Listing, slot: Slot, inner: dict[Line, None]) -> str | N
     return listing.operand(slot)
 
 
-def home_of(source: Reference, loop: Loop) -> Block | None:
-    """The block, among those of one pass of a loop, at whose end a source is known."""
-    block: Block = source.of.loop.block if source.kind == "carried" else source.of.block
-    home = block
-    at: Block | None = block
-    while at is not None and at is not loop.body:
-        inside = at.inside
-        at = None if inside is None else inside.block
-        if isinstance(inside, (Loop, Call)) and at is not None:
-            home = at
-    return home
+def home_of(source: Reference, loop: Loop) -> tuple[Block, Item]:
+    """The block, among those of one pass of a loop, at whose end a source is known, and its item that gives it."""
+    item: Item = source.of.loop if source.kind == "carried" else source.of
+    home = block = item.block
+    while block is not loop.body:
+        inside = block.inside
+        assert inside is not None
+        block = inside.block
+        if isinstance(inside, (Loop, Call)):
+            home, item = block, inside
+    return home, item
 
 
 def variable_of(line: Line, i: int) -> str | None:
@@ -404,12 +404,37 @@ def shortened(texts: list[str]) -> list[str]:
     return [*texts[:2], "…", texts[-1]]
 
 
-def outcome(values: list[str]) -> str:
-    """How a decision came out, in each pass."""
+def by_run(block: Block, texts: list[str]) -> list[list[str]]:
+    """What there is for each pass of a block, by the runs of the loop that it is in."""
+    found: dict[Any, list[str]] = {}
+    for p, text in enumerate(texts):
+        inside, at, q = block.inside, block, p
+        while inside is not None and not isinstance(inside, Loop):
+            q, at = at.outer(q), inside.block
+            inside = at.inside
+        found.setdefault(inside.outer[q] if isinstance(inside, Loop) else None, []).append(text)
+    return list(found.values())
+
+
+def short(tree: Any) -> Any:
+    """A nested argument with the first and the last ones of what has many elements."""
+    if type(tree) in (list, tuple):
+        tree = type(tree)([short(x) for x in tree])
+        if len(tree) > LONGEST:
+            tree = type(tree)([*tree[:2], Text("…"), tree[-1]])
+    if type(tree) is dict:
+        return {key: short(x) for key, x in tree.items()}
+    return tree
+
+
+def outcome(runs: list[list[str]]) -> str:
+    """How a decision came out, in each pass of each run of a loop."""
+    values = [x for run in runs for x in run]
     if len(set(values)) == 1:
         return values[0]
-    if len(values) > 1 and len(set(values[:-1])) == 1:
-        return f"{values[0]}, at last {values[-1]}"
+    before, last = {x for run in runs for x in run[:-1]}, {run[-1] for run in runs}
+    if len(before) == len(last) == 1:
+        return f"{before.pop()}, at last {last.pop()}"
     counts = Counter(values)
     if len(counts) <= MOST_SHOWN:
         return " or ".join(f"{x} ({n:,} times)" for x, n in counts.most_common())

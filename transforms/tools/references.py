@@ -65,6 +65,7 @@ class References:
         self.slots: dict[Any, list[Slot]] = {}  # by line
         self.carried: dict[Loop, list[Carried]] = {}
         self.exits: dict[tuple[Loop, int, Op], Carried] = {}
+        self.order: dict[Item, int] = {}
         loops: list[Loop] = []
         self.collect(root, loops)
         for loop in reversed(loops):  # inner ones first
@@ -84,6 +85,7 @@ class References:
                     loops.append(item)
                 for inner in blocks_of(item):
                     self.collect(inner, loops)
+            self.order[item] = len(self.order)
 
     # ----------------------------------------------------------------------------------------- references
 
@@ -193,6 +195,7 @@ class References:
     ) -> bool:
         """Let these slots be one value that a loop carries, if going through all of its passes bears that out."""
         sources = list({k: x for _, _, found in group for k, x in found.items()}.values())
+        sources.sort(key=lambda x: self.order[x.of.loop if x.kind == "carried" else x.of])
         given = [self.values_of(x, loop.body) for x in sources]
         first: list[Any] = []
         final: list[Any] = []
@@ -209,10 +212,8 @@ class References:
                     elif value is not now and not alike(value, now):
                         return False
                 updates = [x[b] for x in given if b in x]
-                if len(updates) > 1:
-                    return False
                 if updates:
-                    now = updates[0]
+                    now = updates[-1]  # the latest, as it is shown
                     if begin is UNKNOWN:
                         begin = None  # nobody has looked
             first.append(begin)
