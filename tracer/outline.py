@@ -44,6 +44,7 @@ class Outline:
     """The marks of one run. Each stands behind the op that was the last one when it was made."""
 
     def __init__(self, tape: Tape) -> None:
+        self.names: dict[Op, str] = {}  # of what no variable of the user's holds
         self.home = tape.home
         self.marks: list[tuple[Op | None, Any, int]] = []
 
@@ -55,6 +56,12 @@ class Outline:
     def mark(self, what: Any, frame: int = 0) -> None:
         ops = self.ops
         self.marks.append((ops[-1] if ops else None, what, frame))
+
+    def replace(self, op: Op, new: Op) -> None:
+        """An op stands for another one from now on."""
+        for known in (self.regions, self.names):
+            if op in known:
+                known[new] = known[op]  # type: ignore[index, assignment]
 
     @functools.cached_property
     def regions(self) -> dict[Op, Region]:
@@ -118,11 +125,13 @@ class Walk:
         del self.open[start:], self.keys[start:]
 
 
-class Mirrored:
+class Mirrored(Outline):
     """The outline of a reverse sweep: a line of it stands in the mirror image of where the line stands that it pulls."""
 
-    def __init__(self, regions: dict[Op, Region]) -> None:
-        self.regions = dict(regions)
+    def __init__(self, tape: Tape, outline: Outline | None) -> None:
+        super().__init__(tape)
+        self.regions = {} if outline is None else dict(outline.regions)
+        self.names = {} if outline is None else dict(outline.names)
         self.images: dict[Region, Region] = {}
 
     def image(self, region: Region) -> Region:

@@ -44,6 +44,12 @@ class Site(NamedTuple):
         return f"{os.path.basename(self.filename)}:{self.lineno}"
 
 
+    @property
+    def plain(self) -> Site:
+        """The place alone."""
+        return self
+
+
 class Target(Site):
     """The place of an instruction whose result is stored at once, in the variable ``name``.
 
@@ -59,8 +65,27 @@ class Target(Site):
         self.name, self.fn = name, fn
         return self
 
+    @property
+    def plain(self) -> Site:
+        return Site(*self)
+
     def __reduce__(self) -> Any:
         return Site, tuple(self)
+
+
+def variable(op: Op) -> str | None:
+    """The user's variable in which what an op gives is stored at once; None where that is not so, or not certain.
+
+    A call may come to several lines, of which the last alone is stored: whoever asks looks at those beside it.
+    """
+    if isinstance(op, Input):
+        return op.name
+    site = op.site
+    if not isinstance(site, Target) or op.fn is element:
+        return None
+    if site.fn is None:
+        return site.name
+    return site.name if fn_name(site.fn) in (fn_name(op.fn), "i" + fn_name(op.fn)) else None
 
 
 def cell_of(filename: str) -> str | None:
@@ -314,6 +339,12 @@ class Tape:
     def __setstate__(self, state: dict[str, Any]) -> None:
         home_of(self)
         vars(self).update(state, memories=WeakValueDictionary(), lent=[])
+
+    def like(self) -> Tape:
+        """An empty tape for what becomes of this one, which is printed in the same way."""
+        tape = Tape(self.name, self.site)
+        tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
+        return tape
 
     @property
     def inputs(self) -> list[Input]:

@@ -50,6 +50,7 @@ from ..tracer.frames import (
 )
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
+from ..tracer.outline import Mirrored
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
@@ -68,13 +69,13 @@ from ..tracer.structure import (
     rebuild,
     sources,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
 from ..tracer.tracebacks import entrance, fold
 from ..tracer.write_back import result_tree
 from . import lowering
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
-from .reverse import Numeric, Recorded, decisions, sweep
+from .reverse import Mirror, Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
 
@@ -207,7 +208,13 @@ def trace(
 
 
 @entrance
-def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool = True) -> Tape:
+def reverse(
+    tape: Tape,
+    wrt: str | None = None,
+    seed: bool = True,
+    value: bool = True,
+    form: str = "final",
+) -> Tape:
     """The tape that computes the value of ``tape`` and the gradients of its inputs.
 
     Its result is ``(value, (gradient, …))`` with one gradient for each input that has one; with ``wrt``, the name of
@@ -215,12 +222,19 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
     there is. With ``seed`` the cotangent of a scalar result is 1; otherwise, and for other results, it is an input
     named ``dy``.
 
+    ``form`` says at which stage it is shown: ``"pairs"``, each operation with its pullback, which the reverse sweep
+    calls; ``"naive"``, with what the pullbacks do written out, for all inputs, and nothing made simpler or left out;
+    or ``"final"``, simplified and pruned.
+
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
     >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")
     def slope(m, x, b):
         return m
     """
+    if form not in FORMS:
+        raise TraceError(f"form is one of {', '.join(map(repr, FORMS))}, not {form!r}")
     out = Tape(f"gradient of {tape.name}", tape.site)
+    out.options = tape.options
     out.ops = list(tape.ops)
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
@@ -229,7 +243,7 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
         )
     asked: list[Op] = [x for x in inputs if wrt is None or x.name == wrt]
     seeds: list[tuple[Op, Any]] = []
-    machine = Recorded(out, NOWHERE)
+    machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
     for i, op in enumerate(results):
         if seed and len(results) == 1 and isinstance(op.value, float):
@@ -240,13 +254,28 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
                 dy.value = 1.0
             out.ops.append(dy)
             seeds.append((op, dy))
-    found = sweep(tape.ops, asked, seeds, machine)
+    if form == "pairs":
+        from .tools.forms import swept_by_pairs
+
+        by_input, copies = swept_by_pairs(tape, inputs, seeds, out)
+    else:
+        copies = {}
+        wanted: list[Op] = asked if form == "final" else [*inputs]
+        by_input = dict(zip(wanted, sweep(tape.ops, wanted, seeds, machine), strict=True))
+    for x, d in by_input.items():
+        if isinstance(d, Op) and isinstance(x, Input) and d not in machine.forward:
+            machine.outline.names[d] = f"d{x.name}"
+    found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]
     )
     gradients = gradients if wrt is None else gradients[0]
-    out.result = (tape.result, gradients) if value else gradients
-    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    now = substitute(tape.result, lambda op: copies.get(op, op))
+    out.result = (now, gradients) if value else gradients
+    return out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
+
+
+FORMS = ("pairs", "naive", "final")
 
 
 def _zero(op: Op) -> Any:

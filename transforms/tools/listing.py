@@ -31,8 +31,10 @@ from ...tracer.tape import (
     format_flat,
     ops_in,
     show,
+    variable,
 )
 from ..patterns import alike, operands, refilled
+from .forms import PairOf, back
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .references import Carried, Reference, References, Slot
 
@@ -64,6 +66,8 @@ class Listing:
         self.results = [Slot(block, [x]) for x in operands_of(tape.result)]
         self.names: dict[Any, str] = {}
         self.taken: set[str] = set()
+        self.parts: dict[Line, list[Line | None]] = {}  # of what gives several things
+        self.hidden: set[Line] = set()  # these, which stand in its line
         self.count = 0
         self.deepest = 0
         self.lines: list[str] = []
@@ -76,8 +80,10 @@ class Listing:
         for i, item in enumerate(block.items):
             if isinstance(item, Line):
                 op = item.ops[0]
-                if op.kind in ("input", "call"):
-                    self.name(item, variable_of(item, i))
+                if getattr(op.fn, "unpacked", False):
+                    self.unpack(item, block.items[i + 1 :])
+                elif op.kind in ("input", "call") and item not in self.hidden:
+                    self.name(item, self.tape_name(op) or variable_of(item, i))
             elif isinstance(item, Branch):
                 for way in item.ways:
                     self.name_all(way)
@@ -85,6 +91,28 @@ class Listing:
                 for carried in self.carried_by(item):
                     self.name(carried, carried_name(carried))
                 self.name_all(item.body)
+
+    def tape_name(self, op: Op) -> str | None:
+        """What the tape itself calls an op that no variable holds."""
+        return None if self.tape.outline is None else self.tape.outline.names.get(op)
+
+    def unpack(self, line: Line, following: list[Item]) -> None:
+        """Name the several things that a line gives; they have no lines of their own."""
+        parts: list[Line | None] = []
+        for item in following:
+            if not isinstance(item, Line) or item.ops[0].fn is not element:
+                break
+            if item.ops[0].args[0] is line.ops[0]:
+                index = item.ops[0].args[1]
+                parts += [None] * (index + 1 - len(parts))
+                parts[index] = item
+                self.hidden.add(item)
+        self.parts[line] = parts
+        for i, part in enumerate(parts):
+            if part is not None and isinstance(line.ops[0].fn, PairOf) and i == 1:
+                self.names[part] = f"back{self.count}"
+            elif part is not None:
+                self.name(part, self.tape_name(part.ops[0]))
 
     def carried_by(self, item: Item) -> list[Carried]:
         return self.references.carried.get(item, []) if isinstance(item, Loop) else []
@@ -147,7 +175,9 @@ class Listing:
         i = start
         while i < len(items):
             item = items[i]
-            if isinstance(item, Line):
+            if isinstance(item, Line) and item in self.hidden:
+                pass
+            elif isinstance(item, Line):
                 group = inputs_from(items, i)
                 if len(group) > MOST_SHOWN:
                     self.lines.append(pad + self.inputs(group))
@@ -180,6 +210,14 @@ class Listing:
         kwargs = self.nested(op.kwargs, slots[count:]) if op.kwargs else {}
         given = [show(x, {}) for x in args] + [f"{key}={show(x, {})}" for key, x in kwargs.items()]
         call = f"{fn_name(op.fn)}({', '.join(given)})"
+        if op.fn is back:  # the pullback has a name
+            call = f"{given[0]}({', '.join(given[1:])})"
+        if line in self.parts:
+            parts = self.parts[line]
+            left = ", ".join("_" if x is None else self.names[x] for x in parts)
+            left += "," if len(parts) == 1 else ""
+            kinds = [x.ops[0].type for x in parts if x is not None and not callable(x.ops[0].value)]
+            return f"{left} = {call} :: {', '.join(kinds)}{place_of(op.site)}"
         if op.kind == "effect":
             return f"effect {call}{place_of(op.site)}"
         return f"{self.names[line]} = {call} :: {op.type}{self.seen(line)}{place_of(op.site)}"
@@ -243,18 +281,19 @@ class Listing:
         total = len(branch.taken)
         taken = Counter(branch.taken)
         ways = {i for i, _ in taken.most_common(MOST_WAYS)}
+        orders = {tuple(x) for x in by_run(branch.block, branch.taken)}
         for i, way in enumerate(branch.ways):
             if i not in ways:
                 continue
-            often = f"{taken[i]:,} of {counted(total, 'time')}"
+            often = when(orders, i) or f"{taken[i]:,} of {counted(total, 'time')}"
             head = way.items[0] if way.items else None
             if isinstance(head, Line) and isinstance(head.ops[0], Guard):
                 text, place = self.line(head), place_of(head.ops[0].site)
                 self.lines.append(f"{pad}{text.removesuffix(place)}, {often}{place}")
                 self.write(way, pad + "  ", level, 1)
             else:
-                what = "" if way.items else ": nothing"
-                self.lines.append(f"{pad}way {i + 1} of {len(branch.ways)}{what}, {often}")
+                what = "" if way.items else "nothing, "
+                self.lines.append(f"{pad}way {i + 1} of {len(branch.ways)}: {what}{often}")
                 self.write(way, pad + "  ", level)
         others = [i for i in taken if i not in ways]
         if others:
@@ -351,22 +390,18 @@ def home_of(source: Reference, loop: Loop) -> tuple[Block, Item]:
 def variable_of(line: Line, i: int) -> str | None:
     """The user's variable in which the value of a line is stored at once, if that is known for certain."""
     op = line.ops[0]
-    if isinstance(op, Input):
-        return op.name
-    site = op.site
-    if not isinstance(site, Target) or op.fn is element or type(op) is Input:
-        return None
-    if any(x.site is not site for x in line.ops):
-        return None
-    if site.fn is not None:
-        return site.name if fn_name(site.fn) in (fn_name(op.fn), "i" + fn_name(op.fn)) else None
+    site, name = op.site, variable(op)
+    if name is None or isinstance(op, Input) or any(x.site is not site for x in line.ops):
+        return name if isinstance(op, Input) else None
+    if isinstance(site, Target) and site.fn is not None:
+        return name
     if isinstance(line.block.inside, Loop) and not line.block.inside.known:
         return None
     items = line.block.items
     beside = [x for x in items[max(i - 1, 0) : i + 2] if isinstance(x, Line) and x is not line]
     if any(x.ops[0].site is site and x.ops[0].kind == "call" for x in beside):
         return None  # the call comes to several lines
-    return site.name
+    return name
 
 
 def carried_name(carried: Carried) -> str | None:
@@ -404,9 +439,22 @@ def shortened(texts: list[str]) -> list[str]:
     return [*texts[:2], "…", texts[-1]]
 
 
-def by_run(block: Block, texts: list[str]) -> list[list[str]]:
+def when(orders: set[tuple[int, ...]], way: int) -> str | None:
+    """In words, when a way is taken in each run of a loop, if that is so in the first or the last pass alone."""
+    if all(len(x) > 1 and way not in x[1:] for x in orders):
+        return "in the first pass"
+    if all(len(x) > 1 and way not in x[:-1] for x in orders):
+        return "in the last pass"
+    if all(len(set(x[1:])) == 1 and x[0] != x[1] == way for x in orders if len(x) > 1):
+        return "in later passes"
+    if all(len(set(x[:-1])) == 1 and x[-1] != x[0] == way for x in orders if len(x) > 1):
+        return "in earlier passes"
+    return None
+
+
+def by_run(block: Block, texts: list[Any]) -> list[list[Any]]:
     """What there is for each pass of a block, by the runs of the loop that it is in."""
-    found: dict[Any, list[str]] = {}
+    found: dict[Any, list[Any]] = {}
     for p, text in enumerate(texts):
         inside, at, q = block.inside, block, p
         while inside is not None and not isinstance(inside, Loop):
