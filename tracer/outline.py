@@ -11,6 +11,8 @@ Nothing of it has a meaning for the tape: whoever prints it may use what is know
 from __future__ import annotations
 
 import functools
+import operator
+from collections.abc import Hashable
 from typing import Any
 
 from .cycles import Loop
@@ -45,6 +47,7 @@ class Outline:
 
     def __init__(self, tape: Tape) -> None:
         self.names: dict[Op, str] = {}  # of what no variable of the user's holds
+        self.roles: dict[Op, Hashable] = {}  # of sums of cotangents: for which operand of what
         self.home = tape.home
         self.marks: list[tuple[Op | None, Any, int]] = []
 
@@ -59,7 +62,7 @@ class Outline:
 
     def replace(self, op: Op, new: Op) -> None:
         """An op stands for another one from now on."""
-        for known in (self.regions, self.names):
+        for known in (self.regions, self.names, self.roles):
             if op in known:
                 known[new] = known[op]  # type: ignore[index, assignment]
 
@@ -131,7 +134,9 @@ class Mirrored(Outline):
     def __init__(self, tape: Tape, outline: Outline | None) -> None:
         super().__init__(tape)
         self.regions = {} if outline is None else dict(outline.regions)
-        self.names = {} if outline is None else dict(outline.names)
+        if outline is not None:
+            self.names.update(outline.names)
+            self.roles.update(outline.roles)
         self.images: dict[Region, Region] = {}
 
     def image(self, region: Region) -> Region:
@@ -141,8 +146,12 @@ class Mirrored(Outline):
             found = self.images[region] = Region(region.kind, region.name, region.site, parent)
         return found
 
-    def place(self, ops: list[Op], pulled: Op) -> None:
-        """These are the lines that pull an op."""
+    def place(self, ops: list[Op], pulled: Op, cotangents: dict[Op, Any]) -> None:
+        """These are the lines that pull an op, and the cotangents that there are now."""
         region = self.regions.get(pulled)
         if region is not None:
             self.regions.update(dict.fromkeys(ops, self.image(region)))
+        for i, x in enumerate(pulled.operands()):
+            d = cotangents.get(x)
+            if isinstance(d, Op) and d.fn is operator.add:
+                self.roles.setdefault(d, (id(pulled.fn), pulled.site, i))

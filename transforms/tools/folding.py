@@ -156,10 +156,11 @@ def tree_of(tape: Tape) -> Node:
 
 
 class Folder:
-    """Folds the nodes of one tape."""
+    """Folds the nodes of one tape. Sums are told apart by their ``roles``, where these are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, roles: dict[Op, Hashable]) -> None:
         self.keys: dict[Op, Hashable] = {}
+        self.roles = roles
 
     def key(self, node: Any) -> Hashable:
         """What must be the same for two ops or regions to be one."""
@@ -169,7 +170,9 @@ class Folder:
             return region.kind, region.name, region.site
         found = self.keys.get(node)
         if found is None:
-            found = self.keys[node] = key_of(node)
+            role = self.roles.get(node)
+            found = key_of(node) if role is None else (role, *key_of(node))
+            self.keys[node] = found
         return found
 
     def prepared(self, node: Node) -> list[Any]:
@@ -263,7 +266,7 @@ def longest(keys: list[Hashable], start: int) -> tuple[int, int]:
     return best
 
 
-def key_of(op: Op) -> Hashable:
+def key_of(op: Op) -> tuple[Hashable, ...]:
     """What must be the same of two ops for them to be passes of one line; their operands may differ."""
     if isinstance(op, Input):
         return "input", id(op)
@@ -276,7 +279,7 @@ def key_of(op: Op) -> Hashable:
 
 def folded(tape: Tape) -> Block:
     """The tape as a block that is gone through once."""
-    folder = Folder()
+    folder = Folder({} if tape.outline is None else tape.outline.roles)
     return folder.block([folder.prepared(tree_of(tape))])
 
 

@@ -83,18 +83,32 @@ class Listing:
                 if getattr(op.fn, "unpacked", False):
                     self.unpack(item, block.items[i + 1 :])
                 elif op.kind in ("input", "call") and item not in self.hidden:
-                    self.name(item, self.tape_name(op) or variable_of(item, i))
+                    self.name(item, self.tape_name(item) or variable_of(item, i))
             elif isinstance(item, Branch):
                 for way in item.ways:
                     self.name_all(way)
             elif isinstance(item, (Loop, Call)):
                 for carried in self.carried_by(item):
-                    self.name(carried, carried_name(carried))
+                    self.name(carried, self.carried_name(carried))
                 self.name_all(item.body)
 
-    def tape_name(self, op: Op) -> str | None:
-        """What the tape itself calls an op that no variable holds."""
-        return None if self.tape.outline is None else self.tape.outline.names.get(op)
+    def tape_name(self, line: Line) -> str | None:
+        """What the tape itself calls a line that no variable holds."""
+        known = {} if self.tape.outline is None else self.tape.outline.names
+        names = {known[op] for op in line.ops if op in known}
+        return names.pop() if len(names) == 1 else None
+
+    def carried_name(self, carried: Carried) -> str | None:
+        """The variable that a loop carries, if all that gives its value is called that."""
+        names = set()
+        for source in carried.sources:
+            if source.kind == "carried":
+                names.add(self.carried_name(source.of))
+            else:
+                line: Line = source.of
+                here = variable_of(line, line.block.items.index(line))
+                names.add(self.tape_name(line) or here)
+        return names.pop() if len(names) == 1 else None
 
     def unpack(self, line: Line, following: list[Item]) -> None:
         """Name the several things that a line gives; they have no lines of their own."""
@@ -112,7 +126,7 @@ class Listing:
             if part is not None and isinstance(line.ops[0].fn, PairOf) and i == 1:
                 self.names[part] = f"back{self.count}"
             elif part is not None:
-                self.name(part, self.tape_name(part.ops[0]))
+                self.name(part, self.tape_name(part))
 
     def carried_by(self, item: Item) -> list[Carried]:
         return self.references.carried.get(item, []) if isinstance(item, Loop) else []
@@ -148,11 +162,29 @@ class Listing:
                 return self.refer(first)
         elif all(x.key == first.key for x in found) and not first.past:
             return self.refer(first)
+        series = self.series(slot)
+        if series is not None:
+            return series
         texts = by_run(slot.block, list(map(self.refer, found)))
         longest = max(texts, key=len)
         if all(x == longest[: len(x)] for x in texts):  # in each run of a loop from the beginning
             texts = [longest]
         return self.varying([x for run in texts for x in run])
+
+    def series(self, slot: Slot) -> str | None:
+        """What other passes of a loop gave, one after the other or backwards: ``%5[999…0]``."""
+        found = self.references.series(slot.values) if len(slot.values) > MOST_SHOWN else None
+        if found is None:
+            return None
+        of, passes = found
+        block = of.block if isinstance(of, Line) else of.loop.body
+        inside = block.inside
+        if not isinstance(inside, Loop) or len(inside.counts) != 1 or inside.block.passes != 1:
+            return None
+        step = passes[1] - passes[0]
+        if abs(step) != 1 or any(b - a != step for a, b in zip(passes, passes[1:])):
+            return None
+        return f"{self.names[of]}[{passes[0]}…{passes[-1]}]"
 
     def varying(self, texts: list[str]) -> str:
         """What is not the same in all passes."""
@@ -402,18 +434,6 @@ def variable_of(line: Line, i: int) -> str | None:
     if any(x.ops[0].site is site and x.ops[0].kind == "call" for x in beside):
         return None  # the call comes to several lines
     return name
-
-
-def carried_name(carried: Carried) -> str | None:
-    """The user's variable that a loop carries, if all that gives its value is stored in that."""
-    names = set()
-    for source in carried.sources:
-        if source.kind == "carried":
-            names.add(carried_name(source.of))
-        else:
-            line: Line = source.of
-            names.add(variable_of(line, line.block.items.index(line)))
-    return names.pop() if len(names) == 1 else None
 
 
 def inputs_from(items: list[Item], start: int) -> list[Line]:

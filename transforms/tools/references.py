@@ -11,6 +11,7 @@ carried     a loop-carried value: what a pass of a loop begins with, and the nex
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
@@ -54,6 +55,7 @@ class Carried:
         self.sources = sources
         self.first: Slot | None = None  # None if nobody looks at what it begins with
         self.final: list[Any] = []  # by run of the loop
+        self.begins: list[Any] = []  # by pass
 
 
 class References:
@@ -121,6 +123,19 @@ class References:
             numbers.append(None if is_last and not past else number - loop.starts[run])
         index = () if all(x is None for x in numbers) else tuple(numbers)
         return Reference("line", line, index, past)
+
+    def series(self, values: list[Any]) -> tuple[Any, list[int]] | None:
+        """What a line gives, or a loop carries, in these passes of it, one value each; None if that is not so."""
+        place = self.where.get(values[0]) if isinstance(values[0], Op) else None
+        if place is not None and all(
+            isinstance(x, Op) and self.where.get(x, (None,))[0] is place[0] for x in values
+        ):
+            return place[0], [self.where[x][1] for x in values]
+        for carried in itertools.chain(*self.carried.values()):
+            passes = {x: b for b, x in enumerate(carried.begins) if isinstance(x, Op)}
+            if all(isinstance(x, Op) and x in passes for x in values):
+                return carried, [passes[x] for x in values]
+        return None
 
     def values_of(self, source: Reference, block: Block) -> dict[int, Any]:
         """What a source is in each pass of a block where there is such."""
@@ -199,6 +214,7 @@ class References:
         given = [self.values_of(x, loop.body) for x in sources]
         first: list[Any] = []
         final: list[Any] = []
+        begins: list[Any] = []
         for run in range(len(loop.counts)):
             now: Any = UNKNOWN
             begin: Any = UNKNOWN
@@ -211,6 +227,7 @@ class References:
                         now = begin = value
                     elif value is not now and not alike(value, now):
                         return False
+                begins.append(now)
                 updates = [x[b] for x in given if b in x]
                 if updates:
                     now = updates[-1]  # the latest, as it is shown
@@ -227,7 +244,7 @@ class References:
             return False
         elif any(isinstance(x, Op) for x in first):
             return False  # some of its runs begin with something, and others do not look
-        carried.final = final
+        carried.final, carried.begins = final, begins
         self.carried.setdefault(loop, []).append(carried)
         for run, value in enumerate(final):
             if isinstance(value, Op):
