@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
@@ -47,7 +48,7 @@ class Outline:
 
     def __init__(self, tape: Tape) -> None:
         self.names: dict[Op, str] = {}  # of what no variable of the user's holds
-        self.roles: dict[Op, Hashable] = {}  # of sums of cotangents: for which operand of what
+        self.roles: dict[Op, Hashable] = {}  # of lines of a sweep: what they do for what they pull
         self.home = tape.home
         self.marks: list[tuple[Op | None, Any, int]] = []
 
@@ -138,6 +139,13 @@ class Mirrored(Outline):
             self.names.update(outline.names)
             self.roles.update(outline.roles)
         self.images: dict[Region, Region] = {}
+        self.numbers: dict[Op, int] = {}  # which one it is, among the same in a pass of a loop
+        counts: Counter[Hashable] = Counter()
+        for op, region in self.regions.items():
+            if region.kind == PASS:
+                key = id(region), id(op.fn), op.site
+                self.numbers[op] = counts[key]
+                counts[key] += 1
 
     def image(self, region: Region) -> Region:
         found = self.images.get(region)
@@ -151,7 +159,11 @@ class Mirrored(Outline):
         region = self.regions.get(pulled)
         if region is not None:
             self.regions.update(dict.fromkeys(ops, self.image(region)))
+        what = id(pulled.fn), pulled.site, self.numbers.get(pulled)
         for i, x in enumerate(pulled.operands()):
             d = cotangents.get(x)
             if isinstance(d, Op) and d.fn is operator.add:
-                self.roles.setdefault(d, (id(pulled.fn), pulled.site, i))
+                self.roles.setdefault(d, (*what, i, "sum"))
+        steps = [x for x in ops if x not in self.roles and x.site.filename]  # sums have no place
+        for i, x in enumerate(steps):
+            self.roles[x] = (*what, i, "step")

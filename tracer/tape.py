@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
@@ -73,13 +74,16 @@ class Target(Site):
         return Site, tuple(self)
 
 
+IN_ONE_WORD = re.compile(r"\w[\w.\[\]'\"-]*")
+
+
 def variable(op: Op) -> str | None:
     """The user's variable in which what an op gives is stored at once; None where that is not so, or not certain.
 
     A call may come to several lines, of which the last alone is stored: whoever asks looks at those beside it.
     """
     if isinstance(op, Input):
-        return op.name
+        return op.name if IN_ONE_WORD.fullmatch(op.name) else None
     site = op.site
     if not isinstance(site, Target) or op.fn is element:
         return None

@@ -156,7 +156,7 @@ def tree_of(tape: Tape) -> Node:
 
 
 class Folder:
-    """Folds the nodes of one tape. Sums are told apart by their ``roles``, where these are known."""
+    """Folds the nodes of one tape. Lines are told apart by their ``roles`` too, where these are known."""
 
     def __init__(self, roles: dict[Op, Hashable]) -> None:
         self.keys: dict[Op, Hashable] = {}

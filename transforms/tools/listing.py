@@ -54,6 +54,18 @@ class Text:
         return self.text
 
 
+class Inside(dict[Op, str]):
+    """Names of ops in what is no argument that can be taken apart: in a dataclass that is returned."""
+
+    def __init__(self, listing: Listing) -> None:
+        super().__init__()
+        self.listing = listing
+
+    def __missing__(self, op: Op) -> str:
+        listing = self.listing
+        return listing.refer(listing.references.reference(op, listing.block, 0))
+
+
 class Listing:
     """A tape as text, with calls deeper than ``depth`` as one line each, and maybe the ``values`` beside the lines."""
 
@@ -144,7 +156,7 @@ class Listing:
     def refer(self, reference: Reference) -> str:
         """How a reference reads."""
         if reference.kind == "constant":
-            return show(reference.of, {})
+            return show(reference.of, Inside(self))
         if reference.kind == "gone":
             return "<gone>"
         index = ", ".join("last" if x is None else str(x) for x in reference.index)
@@ -191,6 +203,9 @@ class Listing:
         different = list(dict.fromkeys(texts))
         if len(different) == 1:
             return different[0]
+        changes = sum(a != b for a, b in zip(texts, texts[1:]))
+        if changes == 1:
+            return f"({different[0]}, then {different[1]})"
         if len(different) * 2 <= len(texts) and len(different) <= MOST_SHOWN:
             return "(" + " or ".join(different) + ")"
         return "{" + ", ".join(shortened(texts)) + "}"
