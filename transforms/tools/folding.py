@@ -21,7 +21,7 @@ from typing import Any
 
 from ...tracer.kinds import isinstance
 from ...tracer.outline import CALL, LOOP, PASS, Region
-from ...tracer.tape import Guard, Input, Op, Site, Tape, type_name
+from ...tracer.tape import Guard, Input, Op, Site, Tape, element, type_name
 from ..patterns import frame
 
 LONGEST_PERIOD, FEWEST_PERIODS = 16, 4  # of what is repeated where nothing is known of a loop
@@ -274,6 +274,8 @@ def key_of(op: Op) -> tuple[Hashable, ...]:
     if type(op.fn) in (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType):
         fn = id(op.fn.__self__), op.fn.__name__  # made anew whenever it is asked for
     value: Hashable = op.value if op.kind == "guard" and type(op.value) is bool else None
+    if op.fn is element:
+        value = op.args[1]
     return op.kind, fn, frame(op), op.site, type_name(op.value), value
 
 

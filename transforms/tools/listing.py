@@ -80,6 +80,7 @@ class Listing:
         self.taken: set[str] = set()
         self.parts: dict[Line, list[Line | None]] = {}  # of what gives several things
         self.hidden: set[Line] = set()  # these, which stand in its line
+        self.takers = Counter(op.args[0] for op in tape.ops if op.fn is element)
         self.count = 0
         self.deepest = 0
         self.lines: list[str] = []
@@ -92,9 +93,9 @@ class Listing:
         for i, item in enumerate(block.items):
             if isinstance(item, Line):
                 op = item.ops[0]
-                if getattr(op.fn, "unpacked", False):
-                    self.unpack(item, block.items[i + 1 :])
-                elif op.kind in ("input", "call") and item not in self.hidden:
+                if getattr(op.fn, "unpacked", False) and self.unpack(item, block.items[i + 1 :]):
+                    continue
+                if op.kind in ("input", "call") and item not in self.hidden:
                     self.name(item, self.tape_name(item) or variable_of(item, i))
             elif isinstance(item, Branch):
                 for way in item.ways:
@@ -122,9 +123,10 @@ class Listing:
                 names.add(self.tape_name(line) or here)
         return names.pop() if len(names) == 1 else None
 
-    def unpack(self, line: Line, following: list[Item]) -> None:
-        """Name the several things that a line gives; they have no lines of their own."""
+    def unpack(self, line: Line, following: list[Item]) -> bool:
+        """Name the several things that a line gives, which have no lines of their own, if all of them follow it."""
         parts: list[Line | None] = []
+        count = 0
         for item in following:
             if not isinstance(item, Line) or item.ops[0].fn is not element:
                 break
@@ -132,13 +134,17 @@ class Listing:
                 index = item.ops[0].args[1]
                 parts += [None] * (index + 1 - len(parts))
                 parts[index] = item
-                self.hidden.add(item)
+                count += len(item.ops)
+        if count != sum(self.takers[op] for op in line.ops):
+            return False
+        self.hidden.update(x for x in parts if x is not None)
         self.parts[line] = parts
         for i, part in enumerate(parts):
             if part is not None and isinstance(line.ops[0].fn, PairOf) and i == 1:
                 self.names[part] = f"back{self.count}"
             elif part is not None:
                 self.name(part, self.tape_name(part))
+        return True
 
     def carried_by(self, item: Item) -> list[Carried]:
         return self.references.carried.get(item, []) if isinstance(item, Loop) else []

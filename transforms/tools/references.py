@@ -21,6 +21,7 @@ from ..patterns import alike, operands
 from .folding import Block, Branch, Call, Item, Line, Loop
 
 UNKNOWN = object()
+UNSEEN = object()  # what a run of a loop begins with, if nobody looks before there is another value
 
 
 class Reference(NamedTuple):
@@ -200,6 +201,8 @@ class References:
             place = self.where.get(value) if isinstance(value, Op) else None
             if place is not None:
                 made = pass_within(place[0].block, place[1], loop.body)
+                if made == b:
+                    return {}  # it has been computed already, and is not what the pass begins with
                 if made is not None and made < b and loop.outer[made] == loop.outer[b]:
                     source = self.reference(value, loop.body, made)
                     found[source.key] = source
@@ -223,7 +226,9 @@ class References:
                     value = seen.get(b, UNKNOWN)
                     if value is UNKNOWN:
                         continue
-                    if now is UNKNOWN and begin is UNKNOWN:
+                    if begin is UNKNOWN:
+                        if self.begins_within(loop, value, run):
+                            return False
                         now = begin = value
                     elif value is not now and not alike(value, now):
                         return False
@@ -232,18 +237,16 @@ class References:
                 if updates:
                     now = updates[-1]  # the latest, as it is shown
                     if begin is UNKNOWN:
-                        begin = None  # nobody has looked
+                        begin = UNSEEN
+            if now is UNKNOWN:
+                return False
             first.append(begin)
             final.append(now)
         carried = Carried(loop, sources)
-        if not any(x is UNKNOWN for x in first) and not any(
-            x is None and not self.is_none(group, loop, run) for run, x in enumerate(first)
-        ):
+        if not any(x is UNSEEN for x in first):
             carried.first = Slot(loop.block, first)
-        elif any(self.begins_within(loop, x, run) for run, x in enumerate(first)):
-            return False
-        elif any(isinstance(x, Op) for x in first):
-            return False  # some of its runs begin with something, and others do not look
+        elif any(x is not UNSEEN for x in first):
+            return False  # some of its runs look at what they begin with, and others do not
         carried.final, carried.begins = final, begins
         self.carried.setdefault(loop, []).append(carried)
         for run, value in enumerate(final):
@@ -252,10 +255,6 @@ class References:
         for slot, _, _ in group:
             slot.carried = carried
         return True
-
-    def is_none(self, group: Any, loop: Loop, run: int) -> bool:
-        """Whether what is looked at in the first pass of a run is None itself."""
-        return any(seen.get(loop.starts[run], UNKNOWN) is None for _, seen, _ in group)
 
     def begins_within(self, loop: Loop, value: Any, run: int) -> bool:
         """Whether something is computed by the run of the loop that is said to begin with it."""
