@@ -335,7 +335,7 @@ class Tape:
         )
         self.outline: Any = None  # which calls and loops its lines come from (see ``outline``)
         self.options: dict[str, Any] = {}  # how it is printed (see ``format``)
-        self.ways: dict[Site, set[str]] = {}  # how decisions came out in kept programs
+        self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}

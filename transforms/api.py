@@ -73,6 +73,7 @@ from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
 from ..tracer.write_back import result_tree
 from . import lowering
+from .cache import entries, known_decisions
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, sweep
@@ -204,6 +205,8 @@ def trace(
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
     tape = run(f, args, kwargs, primitives=chosen, outline=True).tape
     tape.options = options
+    if entries:
+        tape.ways = known_decisions(f)
     return tape
 
 

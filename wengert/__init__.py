@@ -1,6 +1,8 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
+import importlib
 import os.path
+from typing import TYPE_CHECKING, Any
 
 # In a checkout the other folders lie beside this one.
 if not os.path.isdir(os.path.join(__path__[0], "tracer")):
@@ -31,6 +33,10 @@ from .transforms.pullbacks import pullback, vjp
 from .transforms.stop import stop_gradient
 from .transforms.tangents import jvp
 
+if TYPE_CHECKING:
+    from .transforms.tools.bytecode import bytecode
+    from .transforms.tools.stages import stages
+
 __all__ = [
     "CotangentError",
     "EscapeError",
@@ -43,6 +49,7 @@ __all__ = [
     "Tape",
     "TraceError",
     "WengertError",
+    "bytecode",
     "check_grads",
     "checkpoint",
     "clear_cache",
@@ -65,9 +72,20 @@ __all__ = [
     "reverse",
     "rrule",
     "settings",
+    "stages",
     "stop_gradient",
     "trace",
     "value_and_grad",
     "vjp",
 ]
 __version__ = "0.1.0"
+
+# What is imported when it is asked for.
+_LATER = {"bytecode": "transforms.tools.bytecode", "stages": "transforms.tools.stages"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    return found

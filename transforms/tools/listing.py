@@ -257,7 +257,7 @@ class Listing:
             return f"{self.names[line]} = {role}{own} :: {op.type}{self.seen(line)}"
         if op.kind == "guard":
             values = by_run(line.block, [repr(x.value) for x in line.ops])
-            return f"guard {self.operand(slots[0])} == {outcome(values)}{self.known(op)}{place_of(op.site)}"
+            return f"guard {self.operand(slots[0])} == {outcome(values)}{self.known(op, line)}{place_of(op.site)}"
         count = len(operands_of(op.args))
         args = self.nested(op.args, slots[:count])
         kwargs = self.nested(op.kwargs, slots[count:]) if op.kwargs else {}
@@ -275,9 +275,11 @@ class Listing:
             return f"effect {call}{place_of(op.site)}"
         return f"{self.names[line]} = {call} :: {op.type}{self.seen(line)}{place_of(op.site)}"
 
-    def known(self, op: Op) -> str:
+    def known(self, op: Op, line: Line) -> str:
         """The other ways that kept programs know of a decision."""
-        others = [x for x in self.tape.ways.get(op.site, ()) if x != repr(op.value)]
+        site = op.site
+        name = f"the decision in {site.function} ({site.filename}:{site.lineno})"
+        others = {*self.tape.ways.get(name, ())} - {repr(x.value) for x in line.ops}
         return f" (kept programs know {' and '.join(sorted(others))})" if others else ""
 
     def inputs(self, lines: list[Line]) -> str:
