@@ -10,9 +10,10 @@ varying   an operand that is another one in each pass, such as a counter: ``{0, 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ from ...tracer.tape import (
 from ..patterns import alike, operands, refilled
 from .forms import PairOf, back
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
-from .references import Carried, Reference, References, Slot
+from .references import Carried, Reference, References, Slot, blocks_of
 
 READABLE = 60  # lines: calls are folded in what is longer
 MOST_SHOWN = 4  # of what varies
@@ -67,13 +68,13 @@ class Inside(dict[Op, str]):
 
 
 class Listing:
-    """A tape as text, with calls deeper than ``depth`` as one line each, and maybe the ``values`` beside the lines."""
+    """A folded tape with names for its lines, to be written as text; maybe with their ``values``."""
 
-    def __init__(self, tape: Tape, block: Block, depth: int | None, values: bool) -> None:
+    def __init__(self, tape: Tape, block: Block, values: bool) -> None:
         self.tape = tape
         self.block = block
-        self.depth = depth
         self.values = values
+        self.depth: int | None = None
         self.references = References(block, tape.result)
         self.results = [Slot(block, [x]) for x in operands_of(tape.result)]
         self.names: dict[Any, str] = {}
@@ -82,7 +83,6 @@ class Listing:
         self.hidden: set[Line] = set()  # these, which stand in its line
         self.takers = Counter(op.args[0] for op in tape.ops if op.fn is element)
         self.count = 0
-        self.deepest = 0
         self.lines: list[str] = []
         self.name_all(block)
 
@@ -360,7 +360,6 @@ class Listing:
         if level == 0 and not call.site.filename:  # the traced function itself
             self.write(call.body, pad, 1)
             return
-        self.deepest = max(self.deepest, level)
         if self.depth is None:
             self.write(call.body, pad, level + 1)
         elif level <= self.depth:
@@ -387,16 +386,24 @@ class Listing:
 
     def used_outside(self, inner: dict[Line, None]) -> Iterator[Line]:
         """The lines of a call whose values are used elsewhere."""
-        ops = {op: line for line in inner for op in line.ops}
-        used = {ops[x] for x in ops_in(self.tape.result) if x in ops}
-        for op in self.tape.ops:
-            if op not in ops:
-                used.update(ops[x] for x in op.operands() if x in ops)
-        return (line for line in inner if line in used)
+        ops = {op for line in inner for op in line.ops}
+        results = set(ops_in(self.tape.result))
+        for line in inner:
+            if any(op in results or not ops.issuperset(self.users[op]) for op in line.ops):
+                yield line
 
-    def text(self) -> str:
-        """The whole tape."""
-        tape = self.tape
+    @functools.cached_property
+    def users(self) -> dict[Op, list[Op]]:
+        """By op, those that take it."""
+        found: dict[Op, list[Op]] = defaultdict(list)
+        for op in self.tape.ops:
+            for x in op.operands():
+                found[x].append(op)
+        return found
+
+    def text(self, depth: int | None) -> str:
+        """The whole tape, with calls deeper than ``depth`` as one line each."""
+        self.depth, self.lines, tape = depth, [], self.tape
         self.lines.append(f"tape of {tape.name}{place_of(tape.site)}")
         self.write(self.block, "  ", 0)
         self.lines.append("  return " + show(self.nested(tape.result, self.results), {}))
@@ -567,14 +574,28 @@ def format_tape(
     """The text of a tape; see `Tape.format`."""
     if flat:
         return format_flat(tape, summary if values else None)
-    block = folded(tape)
-    listing = Listing(tape, block, depth, values)
-    text = listing.text()
-    if depth is not None:
-        return text
-    for level in range(listing.deepest - 1, -1, -1):
-        if text.count("\n") < READABLE:
+    listing = Listing(tape, folded(tape), values)
+    deepest = depth_of(listing.block)
+    if depth is not None or not deepest or sum(1 for _ in listing.block.lines()) < READABLE:
+        return listing.text(depth)
+    text = listing.text(0)
+    for level in range(1, deepest + 1):
+        longer = listing.text(level)
+        if longer.count("\n") >= READABLE:
             break
-        text = Listing(tape, block, level, values).text()
+        text = longer
     return text
+
+
+def depth_of(block: Block) -> int:
+    """How deep calls are nested, that of the traced function itself not counted."""
+    deepest = 0
+    todo = [(block, 0)]
+    while todo:
+        block, level = todo.pop()
+        for item in block.items:
+            here = level + (isinstance(item, Call) and bool(level or item.site.filename))
+            deepest = max(deepest, here)
+            todo += [(inner, here) for inner in blocks_of(item)]
+    return deepest
 
