@@ -34,7 +34,7 @@ from ...tracer.tape import (
     variable,
 )
 from ..expand import bound
-from ..reverse import REFUSALS, dependents, refusal, zero
+from ..reverse import OWN, REFUSALS, dependents, refusal, zero
 
 
 class PairOf:
@@ -43,13 +43,18 @@ class PairOf:
     unpacked = True  # its results have a name each
 
     def __init__(self, op: Op) -> None:
+        if type(op.fn) in OWN:
+            raise TraceError(
+                f"{blame(op.site)}: {fn_name(op.fn)} has no pullback of its own that could be called: "
+                'its rule is part of the run. form="naive" and form="final" show what the sweep does with it'
+            )
         rule = registry.lookup(op.fn)
         if rule is None or rule.kind != registry.RRULE or rule.function is None:
             raise NoRuleError(f"{blame(op.site)}: {fn_name(op.fn)} has no rule that gives a pullback")
         if not rule.pure:
             raise TraceError(
-                f"{blame(op.site)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call: "
-                'it has no pair on a tape; form="final" shows what its pullback records'
+                f"{blame(op.site)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
+                'no more. form="naive" and form="final" show what its pullback does'
             )
         self.fn = op.fn
         self.rule = rule
