@@ -23,7 +23,7 @@ CALL, LOOP, PASS = "call", "loop", "pass"
 
 
 class Region:
-    """A ``call`` of a function, a ``loop`` while it runs, or one ``pass`` (iteration) of a loop; ``parent`` has it inside."""
+    """A ``call`` of a function, a run of a ``loop``, or one ``pass`` of a loop; ``parent`` has it inside."""
 
     __slots__ = ("kind", "name", "parent", "site")
 
@@ -130,7 +130,7 @@ class Walk:
 
 
 class Mirrored(Outline):
-    """The outline of a reverse sweep: a line of it stands in the mirror image of where the line stands that it pulls."""
+    """The outline of a reverse sweep: its lines stand in the mirror image of where what they pull stands."""
 
     def __init__(self, tape: Tape, outline: Outline | None) -> None:
         super().__init__(tape)

@@ -368,7 +368,9 @@ def keyword_names(f: Any) -> set[str]:
         method = static(f, "__init__") if isinstance(f, type) else static(type(f), "__call__")
         return keyword_names(method) if type(method) is types.FunctionType else set()
     code = f.__code__
-    return set(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount])
+    return set(
+        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    )
 
 
 def unwrapped(f: Any) -> Any:

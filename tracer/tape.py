@@ -44,7 +44,6 @@ class Site(NamedTuple):
             return f"{cell}, line {self.lineno}"
         return f"{os.path.basename(self.filename)}:{self.lineno}"
 
-
     @property
     def plain(self) -> Site:
         """The place alone."""
@@ -360,9 +359,7 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
-    def format(
-        self, depth: int | None = None, flat: bool = False, values: bool = False
-    ) -> str:
+    def format(self, depth: int | None = None, flat: bool = False, values: bool = False) -> str:
         """The tape as text: loops as one body, branches with the ways that were taken, the user's own names.
 
         ``depth`` says how deep calls of functions are shown: what is called at a greater depth is one line (None: all

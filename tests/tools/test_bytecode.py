@@ -45,7 +45,15 @@ def test_what_is_not_marked_is_the_original():
 def test_hooks_are_marked_and_named():
     shown = bytecode(f)
     hooked = [step.text for row in shown.rows for step in row.after if step.hooked]
-    for name in ("binary mul", "binary add", "unary neg", "call", "load_global abs", "loop", "iter"):
+    for name in (
+        "binary mul",
+        "binary add",
+        "unary neg",
+        "call",
+        "load_global abs",
+        "loop",
+        "iter",
+    ):
         assert f"LOAD_CONST <hook: {name}>" in hooked
     assert any("<hook: compare gt" in text for text in hooked)
 

@@ -1,4 +1,4 @@
-"""What is shown as a loop, a branch or a call is exactly the ops of the tape, and what its operands are called is right."""
+"""What is shown as a loop, a branch or a call is exactly the ops of the tape, and its operands are called right."""
 
 import math
 
@@ -205,7 +205,18 @@ def test_a_listing_is_the_tape(program, args, form):
 # Random programs: a statement is an assignment, a branch or a loop, of which inner ones are shorter.
 NAMES = "abc"
 EXPRESSIONS = st.sampled_from(
-    ["a * b", "b - c", "c * 0.5", "math.sin(a)", "a + 1.0", "g(b, c)", "x[i % 3]", "b * i", "-c", "i + 0.5"]
+    [
+        "a * b",
+        "b - c",
+        "c * 0.5",
+        "math.sin(a)",
+        "a + 1.0",
+        "g(b, c)",
+        "x[i % 3]",
+        "b * i",
+        "-c",
+        "i + 0.5",
+    ]
 )
 TESTS = st.sampled_from(["a > b", "i % 2", "i < 2", "c < 0.3", "b * c > 0.1"])
 
@@ -236,7 +247,9 @@ def written(body, pad):
 @settings(max_examples=60, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(statements(3))
 def test_listings_of_random_programs(body):
-    source = "\n".join(["def f(a, b, c, x):", "    i = 1", *written(body, "    "), "    return a + b + c"])
+    source = "\n".join(
+        ["def f(a, b, c, x):", "    i = 1", *written(body, "    "), "    return a + b + c"]
+    )
     scope = {"math": math, "g": lambda x, y: x * y + 0.25}
     exec(source, scope)
     tape = trace(scope["f"], 0.3, 0.7, -0.2, [0.1, 0.2, 0.4])

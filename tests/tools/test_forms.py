@@ -79,10 +79,16 @@ PROGRAMS = [
     (haaland, (0.01, 3000.0)),
     (quotient, (2.0, 3.0)),
     (logistic, (3.7, 0.5)),
-    (lambda w, x: np.concatenate([np.tanh(w @ x), x], axis=0).sum(axis=0), (np.eye(2) / 2, np.ones(2))),
+    (
+        lambda w, x: np.concatenate([np.tanh(w @ x), x], axis=0).sum(axis=0),
+        (np.eye(2) / 2, np.ones(2)),
+    ),
     (lambda v: np.sum(v[::2] * v[1::2]), (np.arange(4.0),)),
     (written, (1.7,)),
-    (lambda a: np.sum(np.linalg.qr(a)[0] * np.array([[1.0, 2.0], [3.0, 4.0]])), (np.array([[2.0, 1.0], [0.5, 3.0]]),)),
+    (
+        lambda a: np.sum(np.linalg.qr(a)[0] * np.array([[1.0, 2.0], [3.0, 4.0]])),
+        (np.array([[2.0, 1.0], [0.5, 3.0]]),),
+    ),
     (decided, (0.4, 1.5)),
     (lambda x: 3.0, (1.0,)),
 ]

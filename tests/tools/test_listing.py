@@ -163,7 +163,9 @@ def test_names_of_a_call_that_comes_to_several_lines_are_left_out():
         return q[0].sum() + q[1].sum()
 
     lines = body(trace(split, np.eye(2)))
-    assert lines[1].startswith("%2 = linalg.qr(a)") or lines[1].startswith(("%2 = qr(a)", "q = qr(a)"))
+    assert lines[1].startswith("%2 = linalg.qr(a)") or lines[1].startswith(
+        ("%2 = qr(a)", "q = qr(a)")
+    )
     assert sum(line.startswith("q") for line in lines) <= 1
 
 
@@ -276,9 +278,7 @@ def test_places_in_a_notebook_are_those_that_ipython_tells(monkeypatch):
             format_code_name=lambda name: ("Cell", "In[2]") if name == "/tmp/cell.py" else None
         )
     )
-    monkeypatch.setitem(
-        sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell)
-    )
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     assert str(Site("/tmp/cell.py", 5, "f")) == "Cell In[2], line 5"
     assert str(Site("/tmp/other.py", 5, "f")) == "other.py:5"
     scope = {}

@@ -63,9 +63,9 @@ class Branch(Item):
         self.taken = taken
         self.outer: list[list[int]] = [[] for _ in ways]  # by way: the passes around it
         self.inner: list[int] = []
-        for p, way in enumerate(taken):
-            self.inner.append(len(self.outer[way]))
-            self.outer[way].append(p)
+        for p, number in enumerate(taken):
+            self.inner.append(len(self.outer[number]))
+            self.outer[number].append(p)
         for way in ways:
             way.inside = self
 
@@ -302,4 +302,3 @@ def unfolded(block: Block) -> Iterator[Op]:
 
     for p in range(block.passes):
         yield from walk(block, p)
-

@@ -50,7 +50,9 @@ class PairOf:
             )
         rule = registry.lookup(op.fn)
         if rule is None or rule.kind != registry.RRULE or rule.function is None:
-            raise NoRuleError(f"{blame(op.site)}: {fn_name(op.fn)} has no rule that gives a pullback")
+            raise NoRuleError(
+                f"{blame(op.site)}: {fn_name(op.fn)} has no rule that gives a pullback"
+            )
         if not rule.pure:
             raise TraceError(
                 f"{blame(op.site)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
@@ -98,9 +100,7 @@ def swept_by_pairs(
 class Pairs:
     """One tape of pairs."""
 
-    def __init__(
-        self, tape: Tape, wrt: list[Any], seeds: list[tuple[Op, Any]], out: Tape
-    ) -> None:
+    def __init__(self, tape: Tape, wrt: list[Any], seeds: list[tuple[Op, Any]], out: Tape) -> None:
         self.tape, self.out, self.seeds = tape, out, seeds
         self.outline = out.outline
         self.steps, self.active = dependents(tape.ops, wrt)
@@ -185,7 +185,9 @@ class Pairs:
         except REFUSALS as error:
             raise refusal(op, error) from error
         if not isinstance(found, tuple):
-            raise TraceError(f"{blame(op.site)}: the pullback of {fn_name(op.fn)} must return a tuple")
+            raise TraceError(
+                f"{blame(op.site)}: the pullback of {fn_name(op.fn)} must return a tuple"
+            )
         given = self.add(back, (pullback, dz), {}, found, op.site.plain)
         parts: list[tuple[Op, Op]] = []
         for i, tree in enumerate((*op.args, *op.kwargs.values())):

@@ -2,8 +2,8 @@
 
 Words
 -----
-name      of a line that gives a value: the user's variable, if it is stored there at once; else its number, ``%7``. Where
-          several lines store the same variable, all but the first have their number too: ``x.7``.
+name      of a line that gives a value: the user's variable, if it is stored there at once; else its number, ``%7``.
+          Where several lines store the same variable, all but the first have their number too: ``x.7``.
 number    of a line among those that give a value, from the top; what loops carry is counted as well.
 varying   an operand that is another one in each pass, such as a counter: ``{0, 1, …, 999}``.
 """
@@ -11,6 +11,7 @@ varying   an operand that is another one in each pass, such as a counter: ``{0, 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -35,8 +36,8 @@ from ...tracer.tape import (
     variable,
 )
 from ..patterns import alike, operands, refilled
-from .forms import PairOf, back
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
+from .forms import PairOf, back
 from .references import Carried, Reference, References, Slot, blocks_of
 
 READABLE = 60  # lines: calls are folded in what is longer
@@ -165,7 +166,7 @@ class Listing:
             return show(reference.of, Inside(self))
         if reference.kind == "gone":
             return "<gone>"
-        index = ", ".join("last" if x is None else str(x) for x in reference.index)
+        index = ", ".join("last" if x is None else str(x) for x in reference.passes)
         return self.names[reference.of] + (f"[{index}]" if index else "")
 
     def operand(self, slot: Slot) -> str:
@@ -200,7 +201,7 @@ class Listing:
         if not isinstance(inside, Loop) or len(inside.counts) != 1 or inside.block.passes != 1:
             return None
         step = passes[1] - passes[0]
-        if abs(step) != 1 or any(b - a != step for a, b in zip(passes, passes[1:])):
+        if abs(step) != 1 or any(b - a != step for a, b in itertools.pairwise(passes)):
             return None
         return f"{self.names[of]}[{passes[0]}…{passes[-1]}]"
 
@@ -209,7 +210,7 @@ class Listing:
         different = list(dict.fromkeys(texts))
         if len(different) == 1:
             return different[0]
-        changes = sum(a != b for a, b in zip(texts, texts[1:]))
+        changes = sum(a != b for a, b in itertools.pairwise(texts))
         if changes == 1:
             return f"({different[0]}, then {different[1]})"
         if len(different) * 2 <= len(texts) and len(different) <= MOST_SHOWN:
@@ -598,4 +599,3 @@ def depth_of(block: Block) -> int:
             deepest = max(deepest, here)
             todo += [(inner, here) for inner in blocks_of(item)]
     return deepest
-

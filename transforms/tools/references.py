@@ -3,8 +3,8 @@
 Words
 -----
 slot        an operand of a line (or what a loop begins with), in each pass: an op or a constant.
-reference   how a slot reads from where it stands: ``line`` (an op of the same passes, of the last ones of an inner loop,
-            or of those with these numbers), ``carried``, or ``constant``.
+reference   how a slot reads from where it stands: ``line`` (an op of the same passes, of the last ones of an inner
+            loop, or of those with these numbers), ``carried``, or ``constant``.
 carried     a loop-carried value: what a pass of a loop begins with, and the next one gets from it. Each pass has
             been gone through for it: it begins with ``first``, and from then on is what its ``sources`` give.
 """
@@ -25,16 +25,16 @@ UNSEEN = object()  # what a run of a loop begins with, if nobody looks before th
 
 
 class Reference(NamedTuple):
-    """``kind`` says what ``of`` is; ``index`` numbers the passes of the loops inside of which it is (None: the last)."""
+    """``kind`` says what ``of`` is; ``passes`` numbers those of the loops that it is inside of (None: the last)."""
 
     kind: str  # "line", "carried", "constant" or "gone"
     of: Any
-    index: tuple[int | None, ...] = ()
+    passes: tuple[int | None, ...] = ()
     past: bool = False  # of an earlier pass of a loop that the slot is in as well
 
     @property
     def key(self) -> Hashable:
-        return self.kind, id(self.of), self.index, self.past
+        return self.kind, id(self.of), self.passes, self.past
 
 
 class Slot:

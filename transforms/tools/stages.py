@@ -26,7 +26,9 @@ class Stages:
     the function is called three times, as often as it takes.
     """
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
 
     @functools.cached_property
