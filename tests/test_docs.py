@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ import doctest, importlib, pkgutil, sys, wengert
 failed = 0
 modules = [  # in a checkout other folders lie beside those of the package
     module
-    for name in ("", ".rules", ".tracer", ".transforms")
+    for name in ("", ".rules", ".tracer", ".transforms", ".transforms.tools")
     for package in [importlib.import_module("wengert" + name)]
     for module in pkgutil.iter_modules(package.__path__[:1], package.__name__ + ".")
 ]
@@ -47,6 +48,21 @@ def test_examples(page, tmp_path, monkeypatch):
         expected = re.findall(r"# prints (.*)", block)
         if expected:
             assert shown.getvalue().splitlines() == expected
+
+
+def test_listings(tmp_path, monkeypatch):
+    """Each block of Python of the page on tapes, in a file of its own, prints the block of text below it."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/tape.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") > 5
+    for block, expected in blocks:
+        linecache.clearcache()
+        (tmp_path / "demo.py").write_text(block)
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), wengert.jit(True):
+            exec(compile(block, "demo.py", "exec"), {"__name__": "__main__"})
+        assert shown.getvalue() == expected
 
 
 def test_doctests():

@@ -154,12 +154,15 @@ class Mirrored(Outline):
             found = self.images[region] = Region(region.kind, region.name, region.site, parent)
         return found
 
-    def place(self, ops: list[Op], pulled: Op, cotangents: dict[Op, Any]) -> None:
-        """These are the lines that pull an op, and the cotangents that there are now."""
+    def place(
+        self, ops: list[Op], pulled: Op, active: set[Op], cotangents: dict[Op, Any]
+    ) -> None:
+        """These are the lines that pull an op for its active operands, and the cotangents that there are now."""
         region = self.regions.get(pulled)
         if region is not None:
             self.regions.update(dict.fromkeys(ops, self.image(region)))
-        what = id(pulled.fn), pulled.site, self.numbers.get(pulled)
+        pattern = tuple([x in active if isinstance(x, Op) else None for x in pulled.args])
+        what = id(pulled.fn), pulled.site, self.numbers.get(pulled), pattern
         for i, x in enumerate(pulled.operands()):
             d = cotangents.get(x)
             if isinstance(d, Op) and d.fn is operator.add:

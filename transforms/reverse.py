@@ -481,5 +481,5 @@ class Mirror(Recorded):
         for x in new:
             if x.site is op.site:
                 x.site = op.site.plain  # it is not what the user's variable holds
-        self.outline.place(new, op, self.cotangents)
+        self.outline.place(new, op, active, self.cotangents)
         self.known += len(new)

@@ -173,7 +173,7 @@ class Pairs:
             if isinstance(dz, list):
                 dz = tuple([zero(v) if d is None else d for d, v in zip(dz, op.value, strict=True)])
             self.pull(op, dz)
-            self.outline.place(self.out.ops[start:], op, self.known)
+            self.outline.place(self.out.ops[start:], op, self.active, self.known)
 
     def pull(self, op: Op, dz: Any) -> None:
         name = variable(op)
