@@ -17,7 +17,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from .cycles import Loop
-from .tape import Op, Site, Tape
+from .tape import Home, Op, Site, Tape
 
 CALL, LOOP, PASS = "call", "loop", "pass"
 
@@ -49,12 +49,20 @@ class Outline:
     def __init__(self, tape: Tape) -> None:
         self.names: dict[Op, str] = {}  # of what no variable of the user's holds
         self.roles: dict[Op, Hashable] = {}  # of lines of a sweep: what they do for what they pull
-        self.home = tape.home
+        self.home: Home | None = tape.home
         self.marks: list[tuple[Op | None, Any, int]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        known = {**vars(self), "regions": self.regions}
+        return {
+            **known,
+            "marks": [],
+            "home": None,
+        }  # marks know of code objects, and are no longer needed
 
     @property
     def ops(self) -> list[Op]:
-        tape = self.home()
+        tape = None if self.home is None else self.home()
         return [] if tape is None else tape.ops
 
     def mark(self, what: Any, frame: int = 0) -> None:
@@ -154,9 +162,7 @@ class Mirrored(Outline):
             found = self.images[region] = Region(region.kind, region.name, region.site, parent)
         return found
 
-    def place(
-        self, ops: list[Op], pulled: Op, active: set[Op], cotangents: dict[Op, Any]
-    ) -> None:
+    def place(self, ops: list[Op], pulled: Op, active: set[Op], cotangents: dict[Op, Any]) -> None:
         """These are the lines that pull an op for its active operands, and the cotangents that there are now."""
         region = self.regions.get(pulled)
         if region is not None:

@@ -70,7 +70,7 @@ class Target(Site):
         return Site(*self)
 
     def __reduce__(self) -> Any:
-        return Site, tuple(self)
+        return Target.of, (self.plain, self.name, self.fn)
 
 
 IN_ONE_WORD = re.compile(r"\w[\w.\[\]'\"-]*")

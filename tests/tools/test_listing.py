@@ -1,8 +1,11 @@
 """What a printed tape says: loops, branches, calls, names, values, places."""
 
+import gc
 import math
+import pickle
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -324,3 +327,42 @@ def test_a_dataclass_that_is_returned():
         return Pair(x, 1.0)
 
     assert body(trace(f, 1.0))[-1] == "return Pair(a=x.2, b=1.0)"
+
+
+def test_a_pickled_tape_prints_the_same():
+    for tape in (trace(collatz, 11.0), reverse(trace(outer, 0.7))):
+        again = pickle.loads(pickle.dumps(tape))
+        assert str(again) == str(tape)
+        assert again.format(depth=0) == tape.format(depth=0)
+
+
+def test_a_tape_is_freed_as_soon_as_nobody_has_it():
+    tape = trace(collatz, 11.0)
+    str(tape)
+    gone = weakref.ref(tape)
+    gc.disable()
+    try:
+        del tape
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_generators_and_what_is_left_in_the_middle():
+    def halves(x):
+        while True:
+            yield x
+            x = x * 0.5
+
+    def f(x):
+        total = 0.0
+        for k, y in enumerate(halves(x)):
+            if y < 0.1:
+                break
+            total = total + y * k
+        return total
+
+    tape = trace(f, 1.0)
+    lines = body(tape)
+    assert any(line.startswith("loop 5 times") for line in lines), lines
+    assert len(lines) < 20

@@ -144,7 +144,7 @@ def bytecode(f: Any) -> Bytecode:
     >>> def double(x):
     ...     return 2.0 * x
     >>> from wengert import bytecode
-    >>> any("<hook: binary>" in step.text for row in bytecode(double).rows for step in row.after)
+    >>> any("<hook: binary mul>" in step.text for row in bytecode(double).rows for step in row.after)
     True
     """
     code = f if isinstance(f, CodeType) else code_of(f)
