@@ -189,6 +189,9 @@ class Signature:
         self.kinds = kinds
         self.pulls: list[Any] = [None, None, None, None]
 
+    def __reduce__(self) -> Any:
+        return Signature.of, (self.fn, *self.kinds)  # of which there is one in each process
+
     @classmethod
     def of(cls, fn: Any, *kinds: type) -> Signature:
         """The one signature of a function and operand kinds."""
@@ -392,8 +395,10 @@ class Tape:
         return meaning.source.source_of(self, name)
 
 
-def home_of(tape: Tape) -> Home:
-    """The way to a tape, which may be only about to be unpickled."""
+def home_of(tape: Tape | None) -> Home:
+    """The way to a tape, which may be only about to be unpickled, or may be gone."""
+    if tape is None:
+        return GONE.home
     return vars(tape).setdefault("home", Home(tape))
 
 
