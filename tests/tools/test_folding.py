@@ -179,7 +179,8 @@ class Player:
         if isinstance(proto, Input):
             value = op.value
         elif isinstance(proto, Guard):
-            assert given[0] == given[1] == op.value
+            held = bool(given[0]) if type(op.value) is bool else given[0]
+            assert held == given[1] == op.value
             return
         else:
             count = len([0 for _ in given])

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from wengert import grad, jit, reverse, trace
+from wengert.tracer.run import run
 from wengert.tracer.tape import Site
+from wengert.transforms.roll import roll
 
 
 def body(tape, **options):
@@ -366,3 +368,17 @@ def test_generators_and_what_is_left_in_the_middle():
     lines = body(tape)
     assert any(line.startswith("loop 5 times") for line in lines), lines
     assert len(lines) < 20
+
+
+def test_a_rolled_loop_shows_what_it_runs():
+    tape = roll(run(logistic, (3.7, 0.5, 20), {}, marks=True).tape)
+    assert body(tape)[3:] == [
+        "guard n == 20",
+        "%4 = loop(20, x, r) :: (float)",
+        "  | def loop(n, c1, r1):",
+        "  |     for _ in range(n):",
+        "  |         c1 = (r1 * c1) * (1 - c1)",
+        "  |     return (c1,)",
+        "%5 = element(%4, 0) :: float",
+        "return %5",
+    ]

@@ -35,6 +35,7 @@ from ...tracer.tape import (
     show,
     variable,
 )
+from ..loops import LoopFunction
 from ..patterns import alike, operands, refilled
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .forms import PairOf, back
@@ -238,6 +239,9 @@ class Listing:
                     i += len(group)
                     continue
                 self.lines.append(pad + self.line(item))
+                if isinstance(item.ops[0].fn, LoopFunction):
+                    source = item.ops[0].fn.source().splitlines()
+                    self.lines += [f"{pad}  | {text}" for text in source]
             elif isinstance(item, Call):
                 self.call(item, pad, level)
             elif isinstance(item, Loop):
