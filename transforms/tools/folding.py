@@ -15,6 +15,7 @@ inputs that were met in a loop stand before it.
 
 from __future__ import annotations
 
+import difflib
 import types
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from ...tracer.tape import Guard, Input, Op, Site, Tape, element, type_name
 from ..patterns import frame
 
 LONGEST_PERIOD, FEWEST_PERIODS = 16, 4  # of what is repeated where nothing is known of a loop
+MOST_COMPARED = 32  # ways through an iteration, to find out what they have in common
 
 
 class Item:
@@ -214,21 +216,45 @@ class Folder:
         last, least = 0, min(map(len, rests))
         while last < least and self.agree([x[-1 - last] for x in rests], last == 0):
             last += 1
-        ends = [x[len(x) - last :] for x in rests]
+        middles = [x[: len(x) - last] for x in rests]
+        items += self.between(middles)
+        for i in range(last):
+            items += self.items([x[len(x) - last + i] for x in rests])
+        return Block(items, len(passes))
+
+    def between(self, passes: list[list[Any]]) -> list[Item]:
+        """The items of passes that begin and end in different ways: what all of them do, and branches around that."""
+        variants: dict[tuple[Hashable, ...], list[int]] = {}
+        for p, nodes in enumerate(passes):
+            variants.setdefault(tuple(map(self.key, nodes)), []).append(p)
+        common = common_to(list(variants))
+        stops: list[list[int]] = [[] for _ in passes]  # where each does what all of them do
+        for keys, numbers in variants.items():
+            found = places_of(common, keys)
+            for p in numbers:
+                stops[p] = found
+        items: list[Item] = []
+        for i in range(len(common) + 1):
+            gaps = []
+            for nodes, found in zip(passes, stops, strict=True):
+                start = found[i - 1] + 1 if i else 0
+                gaps.append(nodes[start : found[i] if i < len(common) else len(nodes)])
+            if any(gaps):
+                items.append(self.branch(gaps))
+            if i < len(common):
+                items += self.items([x[found[i]] for x, found in zip(passes, stops, strict=True)])
+        return items
+
+    def branch(self, passes: list[list[Any]]) -> Branch:
+        """Ways that begin differently."""
         ways: dict[Hashable, list[list[Any]]] = {}
         taken = []
-        for rest in rests:
-            middle = rest[: len(rest) - last]
-            key = self.key(middle[0]) if middle else None
-            ways.setdefault(key, []).append(middle)
+        for nodes in passes:
+            key = self.key(nodes[0]) if nodes else None
+            ways.setdefault(key, []).append(nodes)
             taken.append(key)
         numbers = {key: i for i, key in enumerate(ways)}
-        if len(ways) > 1:
-            blocks = [self.block(x) for x in ways.values()]
-            items.append(Branch(blocks, [numbers[key] for key in taken]))
-        for i in range(last):
-            items += self.items([x[i] for x in ends])
-        return Block(items, len(passes))
+        return Branch([self.block(x) for x in ways.values()], [numbers[key] for key in taken])
 
     def agree(self, nodes: list[Any], at_end: bool = False) -> bool:
         """Whether these are passes of one item; a decision ``at_end``, as of a ``while``, may come out in any way."""
@@ -251,6 +277,26 @@ class Folder:
         if max(counts) == 1:
             return body.items
         return [Loop(body, counts, region.site, bool(region.name))]
+
+
+def common_to(variants: list[tuple[Hashable, ...]]) -> list[Hashable]:
+    """What all of these sequences have in common, in this order."""
+    common: Sequence[Hashable] = variants[0]
+    for keys in variants[1:] if len(variants) <= MOST_COMPARED else ():
+        blocks = difflib.SequenceMatcher(None, common, keys, autojunk=False).get_matching_blocks()
+        common = [key for at, _, size in blocks for key in common[at : at + size]]
+    return [] if len(variants) > MOST_COMPARED else list(common)
+
+
+def places_of(common: list[Hashable], keys: Sequence[Hashable]) -> list[int]:
+    """Where a sequence has what is common to it and others."""
+    found = []
+    at = 0
+    for key in common:
+        at = keys.index(key, at)
+        found.append(at)
+        at += 1
+    return found
 
 
 def longest(keys: list[Hashable], start: int) -> tuple[int, int]:
