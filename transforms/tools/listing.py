@@ -351,7 +351,10 @@ class Listing:
                 text, place = self.line(head), place_of(head.ops[0].site)
                 self.lines.append(f"{pad}{text.removesuffix(place)}, {often}{place}")
                 self.write(way, pad + "  ", level, 1)
-            else:
+            elif way.items and len(branch.ways) == 2 and not branch.ways[1 - i].items:
+                self.lines.append(f"{pad}{often}")  # and else nothing
+                self.write(way, pad + "  ", level)
+            elif way.items or len(branch.ways) > 2:
                 what = "" if way.items else "nothing, "
                 self.lines.append(f"{pad}way {i + 1} of {len(branch.ways)}: {what}{often}")
                 self.write(way, pad + "  ", level)
