@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import subprocess
@@ -48,6 +49,21 @@ def test_examples(page, tmp_path, monkeypatch):
         expected = re.findall(r"# prints (.*)", block)
         if expected:
             assert shown.getvalue().splitlines() == expected
+
+
+def test_listings(tmp_path, monkeypatch):
+    """Each block of Python of the page on tapes, in a file of its own, prints the block of text below it."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/tape.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") > 5
+    for block, expected in blocks:
+        linecache.clearcache()
+        (tmp_path / "demo.py").write_text(block)
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), wengert.jit(True):
+            exec(compile(block, "demo.py", "exec"), {"__name__": "__main__"})
+        assert shown.getvalue() == expected
 
 
 def test_doctests():

@@ -71,6 +71,7 @@ from .marks import follow, found, reachable
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
+from .outline import Outline
 from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
 from .plain_calls import as_caller, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
@@ -449,6 +450,8 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if tracer.reads is not None:
         tracer.reads.calls += 1
     try:
+        if tracer.outline is not None:
+            return call_outlined(tracer.outline, site, twin, args, kwargs)
         if C_STACK and not kwargs and 0 < len(args) < 4:
             return call_directly(twin, args)
         return twin(*args, **kwargs)
@@ -456,6 +459,15 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if not has_begun(error, twin):
             raised(tracer, site, error)  # by the signature, of which nothing else is known
         raise
+
+
+def call_outlined(outline: Outline, site: Site, twin: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function whose lines are to be known on the tape."""
+    outline.mark((twin.__name__, site))
+    try:
+        return twin(*args, **kwargs)
+    finally:
+        outline.mark(None)
 
 
 def has_begun(error: BaseException, twin: Any) -> bool:

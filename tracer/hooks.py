@@ -629,6 +629,8 @@ def loop(site: Site, loop: Loop) -> Hook:
 
     def hook(*values: Any) -> Any:
         tracer = active.tracer
+        if tracer is not None and tracer.outline is not None:
+            tracer.outline.mark(loop, id(sys._getframe(1)))
         if tracer is None or tracer.loops is None:
             values = values[:count]
         else:
@@ -641,6 +643,8 @@ def loop(site: Site, loop: Loop) -> Hook:
 def leave(site: Site, loops: tuple[Loop, ...]) -> Hook:
     def hook(_: Any) -> None:
         tracer = active.tracer
+        if tracer is not None and tracer.outline is not None:
+            tracer.outline.mark(loops, id(sys._getframe(1)))
         if tracer is not None and tracer.loops is not None:
             tracer.loops.leave(loops, sys._getframe(1))
 

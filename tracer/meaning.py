@@ -15,6 +15,7 @@ boxing: Any
 calls: Any
 closing: Any
 escape: Any
+format_tape: Any  # how a tape is printed, which transforms say
 foreign: Any
 hooks: Any
 marks: Any

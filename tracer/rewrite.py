@@ -97,7 +97,7 @@ from typing import Any, NamedTuple, NoReturn
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .tape import Site
+from .tape import Site, Target
 from .versions import current
 
 
@@ -329,6 +329,36 @@ class Rewriter:
             self.last_site = Site(self.code.co_filename, line, self.code.co_name)
         return self.last_site
 
+    # Names of results
+
+    def result(self, fn: Any) -> Site:
+        """The site of an operator, which says where its result is stored."""
+        return self.storing(self.index, fn)
+
+    def result_of_call(self) -> Site:
+        """The site of the call of what is on top, which begins where that does."""
+        line, _, column, _ = self.position
+        for i in range(self.index + 1, len(self.source) if column is not None else 0):
+            instr = self.source[i]
+            if instr.name in CLASS_CALLS and instr.position[::2] == (line, column):
+                return self.storing(i, None)
+        return self.site()
+
+    def storing(self, index: int, fn: Any) -> Site:
+        """The present site, with the variable in which the instruction at an index leaves its result, if it does."""
+        stored = self.source[index + 1] if index + 1 < len(self.source) else None
+        name = None
+        if stored is not None and stored.name.startswith("STORE_FAST"):
+            shift = 0 if stored.name == "STORE_FAST" else 4  # two instructions in one
+            name = self.code.co_varnames[stored.arg >> shift]
+        elif stored is not None and stored.name in ("STORE_GLOBAL", "STORE_NAME"):
+            name = self.name(stored.arg)
+        elif stored is not None and stored.op == STORE_DEREF:
+            code = self.code
+            cells = [x for x in code.co_cellvars if x not in code.co_varnames]
+            name = (*code.co_varnames, *cells, *code.co_freevars)[stored.arg]
+        return self.site() if name is None else Target.of(self.site(), name, fn)
+
     # Looking around
 
     def previous(self, distance: int = 1) -> Instr | None:
@@ -395,7 +425,7 @@ class Rewriter:
         self.call_hook(on_top_of_callable=not current.NULL_BELOW)
 
     def call_hook(self, on_top_of_callable: bool) -> None:
-        self.load(self.hooks.call(self.site()))
+        self.load(self.hooks.call(self.result_of_call()))
         if on_top_of_callable:
             self.emit(SWAP, 2)
 
@@ -589,16 +619,17 @@ class Rewriter:
     # Operators
 
     def binary_op(self, instr: Instr) -> None:
-        self.apply(self.hooks.binary(self.site(), BINARY[instr.arg]), 2)
+        op = BINARY[instr.arg]
+        self.apply(self.hooks.binary(self.result(op), op), 2)
 
     def binary_subscr(self, instr: Instr) -> None:
-        self.apply(self.hooks.binary(self.site(), operator.getitem), 2)
+        self.apply(self.hooks.binary(self.result(operator.getitem), operator.getitem), 2)
 
     def unary_op(self, instr: Instr) -> None:
         self.unary(UNARY[instr.name])
 
     def unary(self, op: Callable[[Any], Any]) -> None:
-        self.apply(self.hooks.unary(self.site(), op), 1)
+        self.apply(self.hooks.unary(self.result(op), op), 1)
 
     def compare(self, op: int, decides: bool) -> None:
         if decides:

@@ -24,6 +24,7 @@ from .intrinsic import Intrinsic
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
+from .outline import Outline
 from .pairs import settle_pairs
 from .places import OURS
 from .reads import Reads
@@ -96,6 +97,7 @@ def run(
     rehearsal: bool = False,
     perform: Any = None,
     folds: bool = True,
+    outline: bool = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -106,7 +108,8 @@ def run(
     they run. The first ``patience`` iterations of each loop are not marked. ``then`` makes of the traced result what
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
     leaves nothing behind outside. ``perform(fn, args, kwargs, site, go)`` gives the values of primitive calls, which
-    ``go(*args, **kwargs)`` makes. Without ``folds`` checkpointed calls stay on the tape op by op.
+    ``go(*args, **kwargs)`` makes. Without ``folds`` checkpointed calls stay on the tape op by op. With ``outline`` the
+    tape knows which calls and iterations its lines come from.
     """
     tape = Tape(*describe(f))
     tape.perform = perform
@@ -114,6 +117,8 @@ def run(
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
     tracer.folds = folds
+    if outline:
+        tape.outline = tracer.outline = Outline(tape)
     tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)
@@ -374,6 +379,22 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
         return names[type(method) is classmethod :], rest
     names, rest = parameter_names(method) if type(method) is types.FunctionType else ([], None)
     return names[1:], rest
+
+
+def keyword_names(f: Any) -> set[str]:
+    """The parameters of a callable that can be given by name; no code of the user's is run."""
+    f = unwrapped(f)
+    if type(f) is functools.partial:
+        return keyword_names(f.func)
+    if type(f) is types.MethodType:
+        return keyword_names(f.__func__)
+    if not isinstance(f, types.FunctionType):
+        method = static(f, "__init__") if isinstance(f, type) else static(type(f), "__call__")
+        return keyword_names(method) if type(method) is types.FunctionType else set()
+    code = f.__code__
+    return set(
+        code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    )
 
 
 def unwrapped(f: Any) -> Any:

@@ -147,6 +147,7 @@ class Tracer:
         self.executing: list[Any] = []  # what `exec` and `eval` are running, as Executions
         self.variables: Any = None  # the site of a call that may look at its caller's: those
         self.loops: Any = None  # a loops.Loops, where the iterations of loops are marked
+        self.outline: Any = None  # an outline.Outline, where the tape is to be printed
         outer = active.tracer  # text of the run around this one may be used in it
         self.texts: Texts = Texts() if outer is None else outer.texts
         self.dependence = self.texts.dependence

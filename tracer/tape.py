@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary, ref
@@ -37,7 +39,65 @@ class Site(NamedTuple):
     function: str
 
     def __str__(self) -> str:
+        cell = cell_of(self.filename)
+        if cell is not None:
+            return f"{cell}, line {self.lineno}"
         return f"{os.path.basename(self.filename)}:{self.lineno}"
+
+    @property
+    def plain(self) -> Site:
+        """The place alone."""
+        return self
+
+
+class Target(Site):
+    """The place of an instruction whose result is stored at once, in the variable ``name``.
+
+    ``fn`` is the operator that it applies; None where it calls a function, which may come to several lines.
+    """
+
+    name: str
+    fn: Any
+
+    @classmethod
+    def of(cls, site: Site, name: str, fn: Any) -> Target:
+        self = cls(*site)
+        self.name, self.fn = name, fn
+        return self
+
+    @property
+    def plain(self) -> Site:
+        return Site(*self)
+
+    def __reduce__(self) -> Any:
+        return Target.of, (self.plain, self.name, self.fn)
+
+
+IN_ONE_WORD = re.compile(r"\w[\w.\[\]'\"-]*")
+
+
+def variable(op: Op) -> str | None:
+    """The user's variable in which what an op gives is stored at once; None where that is not so, or not certain.
+
+    A call may come to several lines, of which the last alone is stored: whoever asks looks at those beside it.
+    """
+    if isinstance(op, Input):
+        return op.name if IN_ONE_WORD.fullmatch(op.name) else None
+    site = op.site
+    if not isinstance(site, Target) or op.fn is element:
+        return None
+    if site.fn is None:
+        return site.name
+    return site.name if fn_name(site.fn) in (fn_name(op.fn), "i" + fn_name(op.fn)) else None
+
+
+def cell_of(filename: str) -> str | None:
+    """What IPython calls a cell of a notebook, ``Cell In[2]``, given the file that it stands for."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    known = None if shell is None else getattr(shell.compile, "format_code_name", None)
+    found = None if known is None else known(filename)
+    return None if found is None else " ".join(found)
 
 
 NOWHERE = Site("", 0, "")
@@ -128,6 +188,9 @@ class Signature:
         self.fn = fn
         self.kinds = kinds
         self.pulls: list[Any] = [None, None, None, None]
+
+    def __reduce__(self) -> Any:
+        return Signature.of, (self.fn, *self.kinds)  # of which there is one in each process
 
     @classmethod
     def of(cls, fn: Any, *kinds: type) -> Signature:
@@ -275,6 +338,9 @@ class Tape:
         self.overwritten: list[Op] | None = (
             None  # versions of arrays that were written to, if noted
         )
+        self.outline: Any = None  # which calls and loops its lines come from (see ``outline``)
+        self.options: dict[str, Any] = {}  # how it is printed (see ``format``)
+        self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
@@ -282,6 +348,12 @@ class Tape:
     def __setstate__(self, state: dict[str, Any]) -> None:
         home_of(self)
         vars(self).update(state, memories=WeakValueDictionary(), lent=[])
+
+    def like(self) -> Tape:
+        """An empty tape for what becomes of this one, which is printed in the same way."""
+        tape = Tape(self.name, self.site)
+        tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
+        return tape
 
     @property
     def inputs(self) -> list[Input]:
@@ -293,8 +365,31 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
+    def format(self, depth: int | None = None, flat: bool = False, values: bool = False) -> str:
+        """The tape as text: loops as one body, branches with the ways that were taken, the user's own names.
+
+        ``depth`` says how deep calls of functions are shown: what is called at a greater depth is one line (None: all
+        is shown, unless that makes more than 60 lines). ``flat`` gives the plain list, one line for each operation,
+        and ``values`` shows what each of them gave in the traced run, with a summary for arrays.
+
+        >>> from wengert import trace
+        >>> def f(x):
+        ...     for _ in range(1000):
+        ...         x = 3.9 * x * (1.0 - x)
+        ...     return x
+        >>> print(trace(f, 0.5).format(values=True).partition("carrying")[0])  # doctest: +ELLIPSIS
+        tape of f  # ...
+          x = input :: float = 0.5
+          loop 1,000 times,...
+        """
+        return meaning.format_tape(self, depth=depth, flat=flat, values=values)
+
+    def show(self, depth: int | None = None, flat: bool = False, values: bool = False) -> None:
+        """Print the tape; see `format`."""
+        print(self.format(depth, flat, values))
+
     def __str__(self) -> str:
-        return format_tape(self)
+        return self.format(**self.options)
 
     __repr__ = __str__
 
@@ -303,8 +398,10 @@ class Tape:
         return meaning.source.source_of(self, name)
 
 
-def home_of(tape: Tape) -> Home:
-    """The way to a tape, which may be only about to be unpickled."""
+def home_of(tape: Tape | None) -> Home:
+    """The way to a tape, which may be only about to be unpickled, or may be gone."""
+    if tape is None:
+        return GONE.home
     return vars(tape).setdefault("home", Home(tape))
 
 
@@ -448,11 +545,12 @@ def show(tree: Any, names: dict[Op, str]) -> str:
     return repr(tree)
 
 
-def format_op(op: Op, names: dict[Op, str]) -> str:
-    """One line of the tape."""
+def format_op(op: Op, names: dict[Op, str], summary: Callable[[Any], str] | None = None) -> str:
+    """One line of the tape, with the value in a few words if there is a ``summary`` of it."""
+    seen = "" if summary is None else f" = {summary(op.value)}"
     place = f"  # {op.site}" if op.site.filename else ""
     if isinstance(op, Input):
-        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}"
+        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}{seen}"
     if op.kind == "guard":
         return f"guard {show(op.args[0], names)} == {op.value!r}{place}"
     given = [show(x, names) for x in op.args]
@@ -460,17 +558,17 @@ def format_op(op: Op, names: dict[Op, str]) -> str:
     call = f"{fn_name(op.fn)}({', '.join(given)})"
     if op.kind == "effect":
         return f"effect {call}{place}"
-    return f"{names[op]} = {call} :: {op.type}{place}"
+    return f"{names[op]} = {call} :: {op.type}{seen}{place}"
 
 
-def format_tape(tape: Tape) -> str:
-    """The whole tape, readable at a glance."""
+def format_flat(tape: Tape, summary: Callable[[Any], str] | None = None) -> str:
+    """The whole tape, one line an operation."""
     names = Numbering()
     for op in tape.ops:
         if op.kind in ("input", "call"):
             names[op]
     place = f"  # {tape.site}" if tape.site.filename else ""
     lines = [f"tape of {tape.name}{place}"]
-    lines += ["  " + format_op(op, names) for op in tape.ops]
+    lines += ["  " + format_op(op, names, summary) for op in tape.ops]
     lines.append("  return " + show(tape.result, names))
     return "\n".join(lines)

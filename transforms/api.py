@@ -12,7 +12,7 @@ import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
-from ..tracer import calls, places
+from ..tracer import calls, meaning, places
 from ..tracer.active import active
 from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
@@ -50,10 +50,11 @@ from ..tracer.frames import (
 from ..tracer.habits import ATTRIBUTES
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
+from ..tracer.outline import Mirrored
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
-from ..tracer.run import Run, run
+from ..tracer.run import Run, keyword_names, run
 from ..tracer.seals import NUMBERS, sealed
 from ..tracer.session import Tracer
 from ..tracer.slots import plain_of
@@ -68,13 +69,14 @@ from ..tracer.structure import (
     rebuild,
     sources,
 )
-from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
+from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
 from ..tracer.tracebacks import entrance, fold
 from ..tracer.write_back import result_tree
 from . import lowering
+from .cache import entries, known_decisions
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
-from .reverse import Numeric, Recorded, decisions, sweep
+from .reverse import Mirror, Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
 
@@ -175,6 +177,17 @@ def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
     return (*own, *[rebuild(tree, leaf) for tree in done.args], *named)
 
 
+def format_tape(tape: Tape, **options: Any) -> str:
+    """The text of a tape (what writes it is imported when it is asked for)."""
+    from .tools.listing import format_tape
+
+    return format_tape(tape, **options)
+
+
+meaning.format_tape = format_tape
+PRINTING = frozenset(("depth", "flat", "values"))
+
+
 @intrinsic
 @entrance
 def trace(
@@ -186,7 +199,8 @@ def trace(
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
-    callables, or a function of a callable. Without it, that is what has a rule.
+    callables, or a function of a callable. Without it, that is what has a rule. ``depth``, ``flat`` and ``values`` say
+    how the tape is printed (see `Tape.format`), unless ``f`` has a parameter of that name, to which they go then.
 
     >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
     def f(x, y):
@@ -200,11 +214,22 @@ def trace(
     else:
         members = list(primitives)
         chosen = lambda fn: any(fn is x or fn == x for x in members)
-    return run(f, args, kwargs, primitives=chosen).tape
+    options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
+    tape = run(f, args, kwargs, primitives=chosen, outline=True).tape
+    tape.options = options
+    if entries:
+        tape.ways = known_decisions(f)
+    return tape
 
 
 @entrance
-def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool = True) -> Tape:
+def reverse(
+    tape: Tape,
+    wrt: str | None = None,
+    seed: bool = True,
+    value: bool = True,
+    form: str = "final",
+) -> Tape:
     """The tape that computes the value of ``tape`` and the gradients of its inputs.
 
     Its result is ``(value, (gradient, …))`` with one gradient for each input that has one; with ``wrt``, the name of
@@ -212,12 +237,19 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
     there is. With ``seed`` the cotangent of a scalar result is 1; otherwise, and for other results, it is an input
     named ``dy``.
 
+    ``form`` says at which stage it is shown: ``"pairs"``, each operation with its pullback, which the reverse sweep
+    calls; ``"naive"``, with what the pullbacks do written out, for all inputs, and nothing made simpler or left out;
+    or ``"final"``, simplified and pruned.
+
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
     >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")
     def slope(m, x, b):
         return m
     """
+    if form not in FORMS:
+        raise TraceError(f"form is one of {', '.join(map(repr, FORMS))}, not {form!r}")
     out = Tape(f"gradient of {tape.name}", tape.site)
+    out.options = tape.options
     out.ops = list(tape.ops)
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
@@ -226,7 +258,7 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
         )
     asked: list[Op] = [x for x in inputs if wrt is None or x.name == wrt]
     seeds: list[tuple[Op, Any]] = []
-    machine = Recorded(out, NOWHERE)
+    machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
     for i, op in enumerate(results):
         if seed and len(results) == 1 and isinstance(op.value, float):
@@ -237,13 +269,28 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
                 dy.value = 1.0
             out.ops.append(dy)
             seeds.append((op, dy))
-    found = sweep(tape.ops, asked, seeds, machine)
+    if form == "pairs":
+        from .tools.forms import swept_by_pairs
+
+        by_input, copies = swept_by_pairs(tape, inputs, seeds, out)
+    else:
+        copies = {}
+        wanted: list[Op] = asked if form == "final" else [*inputs]
+        by_input = dict(zip(wanted, sweep(tape.ops, wanted, seeds, machine), strict=True))
+    for x, d in by_input.items():
+        if isinstance(d, Op) and isinstance(x, Input) and d not in machine.forward:
+            machine.outline.names[d] = f"d{x.name}"
+    found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]
     )
     gradients = gradients if wrt is None else gradients[0]
-    out.result = (tape.result, gradients) if value else gradients
-    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    now = substitute(tape.result, lambda op: copies.get(op, op))
+    out.result = (now, gradients) if value else gradients
+    return out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
+
+
+FORMS = ("pairs", "naive", "final")
 
 
 def _zero(op: Op) -> Any:

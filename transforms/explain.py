@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import fn_name
 from ..tracer.tracebacks import entrance
 from .api import Pullback
-from .cache import Entry, entries, key_of, lock, source_of, switch, why_left
+from .cache import Entry, entries, is_made_of, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
 from .faces import behind
 from .guards import Guard, seen
@@ -121,15 +121,6 @@ def state_of(f: Any) -> Dispatcher | None:
     """The state behind a function that Wengert made."""
     state = attribute(behind(f), "__self__")
     return state if isinstance(state, Dispatcher) else None
-
-
-def is_made_of(key: Hashable, other: Hashable) -> bool:
-    """Whether a key is that of a function made of another one, whose own key comes last in it."""
-    while isinstance(key, tuple) and key:
-        key = key[-1]
-        if key == other:
-            return True
-    return False
 
 
 def general() -> Iterator[str]:

@@ -22,6 +22,7 @@ from ..rules.zeros import cotangent_dtype
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError
 from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.outline import Mirrored
 from ..tracer.places import blame
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
@@ -37,6 +38,7 @@ from ..tracer.tape import (
     ops_in,
     primal,
     substitute,
+    variable,
 )
 from . import asking
 from .columns import Column, add_columns
@@ -468,3 +470,25 @@ class Recorded(Machine):
 
     def call(self, fn: Any, args: tuple[Any, ...]) -> Op:
         return append_saved(self.tape, fn, args, {}, fn(*primal(args)), self.site)
+
+
+class Mirror(Recorded):
+    """A sweep that tells, to print it by, which line of the forward run each of its own pulls."""
+
+    def __init__(self, tape: Tape, site: Site, outline: Mirrored) -> None:
+        super().__init__(tape, site)
+        self.outline = tape.outline = outline
+        self.forward = set(tape.ops)
+        self.known = len(tape.ops)
+
+    def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        name = variable(op)
+        if name is not None and isinstance(dz, Op) and dz not in self.forward:
+            self.outline.names.setdefault(dz, f"d{name}")
+        super().pull(op, dz, active)
+        new = self.tape.ops[self.known :]
+        for x in new:
+            if x.site is op.site:
+                x.site = op.site.plain  # it is not what the user's variable holds
+        self.outline.place(new, op, active, self.cotangents)
+        self.known += len(new)

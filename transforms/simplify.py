@@ -40,7 +40,7 @@ INVOLUTIONS = (np.conjugate, np.swapaxes, operator.neg, np.negative)
 def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
     """The tape with algebra applied to every op that is not in ``keep`` (the ops of the forward run)."""
     fixed = set(keep)
-    out = Tape(tape.name, tape.site)
+    out = tape.like()
     better: dict[Op, Any] = {}
     seen: dict[Hashable, Op] = {}
 
@@ -73,6 +73,8 @@ def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
         if changed or op.kwargs:
             new = append(out, op.fn, args, kwargs, op.value, op.site)
             better[op] = new
+            if out.outline is not None:
+                out.outline.replace(op, new)
         else:
             out.ops.append(op)
             new = op
@@ -184,7 +186,7 @@ def pruned(tape: Tape, keep_guards: bool = False, stay: Collection[Op] = ()) -> 
         if stays or op in needed:
             kept.append(op)
             needed.update(op.operands())
-    out = Tape(tape.name, tape.site)
+    out = tape.like()
     out.ops = kept[::-1]
     out.result = tape.result
     return out

@@ -35,16 +35,20 @@ from .transforms.stop import stop_gradient
 from .transforms.tangents import jvp
 
 if TYPE_CHECKING:
+    from .transforms.tools.bytecode import bytecode
     from .transforms.tools.interpret import interpret
     from .transforms.tools.nans import NonFiniteError
     from .transforms.tools.profiling import profile
+    from .transforms.tools.stages import stages
     from .transforms.tools.why import why
 
 # What is imported when it is asked for, by the module of `transforms.tools` that has it.
 ON_DEMAND = {
     "NonFiniteError": "nans",
+    "bytecode": "bytecode",
     "interpret": "interpret",
     "profile": "profiling",
+    "stages": "stages",
     "why": "why",
 }
 
@@ -57,6 +61,9 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
         found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
         globals()[name] = found
         return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *ON_DEMAND})
 
 
 __all__ = [
@@ -72,6 +79,7 @@ __all__ = [
     "Tape",
     "TraceError",
     "WengertError",
+    "bytecode",
     "check_grads",
     "checkpoint",
     "clear_cache",
@@ -98,6 +106,7 @@ __all__ = [
     "reverse",
     "rrule",
     "settings",
+    "stages",
     "stop_gradient",
     "trace",
     "value_and_grad",

@@ -51,7 +51,7 @@ class Transparent:
         self.made = []
 
     def note(self, kind, site, *details):
-        assert type(site) is Site and site.lineno > 0 and site.filename and site.function
+        assert isinstance(site, Site) and site.lineno > 0 and site.filename and site.function
         self.made.append((kind, site, *details))
 
     def call(self, site):

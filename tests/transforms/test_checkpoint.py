@@ -572,7 +572,7 @@ def test_a_checkpointed_function_is_the_function():
     assert layer.__wrapped__(3.0) == 6.0
     assert grad(layer)(3.0) == 2.0
     assert grad(layer, argnums=1)(3.0, 4.0) == 3.0
-    assert "checkpointed_layer(%1" in str(trace(lambda x: layer(x) * 2, 3.0))
+    assert "checkpointed_layer(x" in str(trace(lambda x: layer(x) * 2, 3.0))
     assert reverse(trace(lambda x: layer(layer(x)), 3.0)).result is not None
 
 

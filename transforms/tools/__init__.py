@@ -1,1 +1,1 @@
-"""What people ask with: why a gradient is what it is, what a function costs, passes of their own."""
+"""Tools that look at tapes and programs, imported where they are asked for."""

@@ -1,0 +1,383 @@
+"""What a printed tape says: loops, branches, calls, names, values, places."""
+
+import gc
+import math
+import pickle
+import sys
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+from wengert import grad, jit, reverse, trace
+from wengert.tracer.run import run
+from wengert.tracer.tape import Site
+from wengert.transforms.roll import roll
+
+
+def body(tape, **options):
+    """The lines of a tape without their places and the indent."""
+    lines = (tape.format(**options) if options else str(tape)).splitlines()[1:]
+    return [line.partition("  # ")[0].removeprefix("  ") for line in lines]
+
+
+def logistic(r, x, n):
+    for _ in range(n):
+        x = r * x * (1 - x)
+    return x
+
+
+@pytest.mark.parametrize("n", [7, 70, 700])
+def test_a_loop_is_a_dozen_lines_however_often_it_runs(n):
+    assert body(trace(lambda r, x: logistic(r, x, n), 3.7, 0.5)) == [
+        "r = input :: float",
+        "x = input :: float",
+        f"loop {n} times, carrying x.3 = x",
+        "  %4 = mul(r, x.3) :: float",
+        "  %5 = sub(1, x.3) :: float",
+        "  x.6 = mul(%4, %5) :: float",
+        "  next x.3 = x.6",
+        "return x.3",
+    ]
+
+
+def test_a_loop_backwards_refers_to_the_passes_of_the_loop_forwards():
+    tape = reverse(trace(lambda r, x: logistic(r, x, 1000), 3.7, 0.5), form="naive")
+    assert body(tape)[7:] == [
+        "loop 1,000 times, carrying dx = 1.0, %8",
+        "  %9 = mul(dx, %5[999…0]) :: float",
+        "  %10 = mul(dx, %4[999…0]) :: float",
+        "  %11 = neg(%10) :: float",
+        "  %12 = mul(%9, x.3[999…0]) :: float",
+        "  next %8 = %12",
+        "  %13 = mul(%9, r) :: float",
+        "  in later passes",
+        "    dr = add(%8, %12) :: float",
+        "    next %8 = dr",
+        "  dx.15 = add(%11, %13) :: float",
+        "  next dx = dx.15",
+        "return (x.3, (%8, dx))",
+    ]
+
+
+def collatz(x):
+    while x > 1.5:
+        if x % 2 < 0.5:
+            x = x / 2
+        else:
+            x = 3 * x + 1
+    return x
+
+
+def test_a_while_loop_with_a_branch():
+    assert body(trace(collatz, 11.0)) == [
+        "x = input :: float",
+        "%2 = gt(x, 1.5) :: bool",
+        "guard %2 == True",
+        "loop 14 times, carrying x.3 = x",
+        "  %4 = mod(x.3, 2) :: float",
+        "  %5 = lt(%4, 0.5) :: bool",
+        "  guard %5 == False, 4 of 14 times",
+        "    %6 = mul(3, x.3) :: float",
+        "    x.7 = add(%6, 1) :: float",
+        "    next x.3 = x.7",
+        "  guard %5 == True, 10 of 14 times",
+        "    x.8 = truediv(x.3, 2) :: float",
+        "    next x.3 = x.8",
+        "  %9 = gt((x.7 or x.8), 1.5) :: bool",
+        "  guard %9 == True, at last False",
+        "return x.3",
+    ]
+
+
+def test_loops_in_loops():
+    def triangle(x):
+        s = x
+        for i in range(4):
+            for j in range(i):
+                s = s * x + j
+        return s
+
+    assert body(trace(triangle, 1.5)) == [
+        "x = input :: float",
+        "loop 3 times, carrying s = x",
+        "  loop 1 to 3 times, carrying s.3 = s",
+        "    %4 = mul(s.3, x) :: float",
+        "    s.5 = add(%4, {0, 1, 2}) :: float",
+        "    next s.3 = s.5",
+        "  next s = s.3",
+        "return s",
+    ]
+
+
+def test_what_other_passes_gave_is_told_by_their_number():
+    def path(x):
+        u = [x]
+        for _ in range(20):
+            u.append(math.sin(u[-1]))
+        return u[3], u
+
+    lines = body(trace(path, 1.0))
+    assert lines[1] == "loop 20 times, carrying %2 = x"
+    assert lines[-1] == "return (%3[2], [x, %3[0], …, %2])"
+
+
+def test_a_hundred_inputs_are_one_line():
+    lines = body(trace(lambda xs: sum(x * 0.5 for x in xs), [1.0] * 100))
+    assert lines == [
+        "xs[0], xs[1], …, xs[99] = input :: 100 × float",
+        "loop 100 times",
+        "  %101 = mul({xs[0], xs[1], …, xs[99]}, 0.5) :: float",
+        "%102 = sum([%101[0], %101[1], …, %101]) :: float",
+        "return %102",
+    ]
+
+
+def names(a, b):
+    y1 = a / 3.7
+    y2 = math.pow(y1, 1.11)
+    v = np.array([y1, y2, b])
+    s = v.sum()
+    t = sum([y1, y2, b])
+    s += a
+    x, y = s, t
+    z = x * y + b
+    z = -z
+    w = wider(z)
+    return z * w
+
+
+def wider(z):
+    return z * 2.0
+
+
+def test_names_are_the_users_own():
+    lines = body(trace(names, 0.5, 2.0))
+    assert [line.partition(" = ")[0] for line in lines[:-1]] == [
+        *["a", "b", "y1", "y2", "v", "s", "t", "s.8"],
+        *["%9", "z", "z.11", "%12", "%13"],
+    ]
+    assert lines[6] == "t = sum([y1, y2, b]) :: float"
+
+
+def test_names_of_a_call_that_comes_to_several_lines_are_left_out():
+    def split(a):
+        q = np.linalg.qr(a)
+        return q[0].sum() + q[1].sum()
+
+    lines = body(trace(split, np.eye(2)))
+    assert lines[1].startswith("%2 = linalg.qr(a)") or lines[1].startswith(
+        ("%2 = qr(a)", "q = qr(a)")
+    )
+    assert sum(line.startswith("q") for line in lines) <= 1
+
+
+def inner(x):
+    return math.sin(x) * math.cos(x)
+
+
+def middle(x):
+    return inner(x) + inner(2.0 * x)
+
+
+def outer(x):
+    y = middle(x) * x
+    return y - inner(y)
+
+
+def test_calls_can_be_folded():
+    assert body(trace(outer, 0.7, depth=0)) == [
+        "x = input :: float",
+        "%9 = middle(x), 8 operations",
+        "y = mul(%9, x) :: float",
+        "%13 = inner(y), 3 operations",
+        "%14 = sub(y, %13) :: float",
+        "return %14",
+    ]
+    lines = body(trace(outer, 0.7, depth=1))
+    assert lines[1:6] == [
+        "in middle",
+        "  %4 = inner(x), 3 operations",
+        "  %5 = mul(2.0, x) :: float",
+        "  %8 = inner(%5), 3 operations",
+        "  %9 = add(%4, %8) :: float",
+    ]
+    assert len(body(trace(outer, 0.7))) == 15
+
+
+def fib(x, n):
+    return x if n < 2 else fib(x, n - 1) + fib(x * 1.01, n - 2)
+
+
+def test_what_is_long_is_folded_by_itself():
+    tape = trace(fib, 1.5, 14)
+    assert len(tape) > 600
+    assert str(tape).count("\n") < 60
+    assert "operations" in str(tape)
+    assert tape.format(flat=True).count("\n") > 600
+
+
+def test_values_stand_beside_the_lines():
+    assert body(trace(lambda v, x: np.exp(v).sum() * x, np.arange(6.0), 2.0, values=True)) == [
+        "v = input :: float64[6] = 0 to 5, mean 2.5",
+        "x = input :: float = 2",
+        "%3 = exp(v) :: float64[6] = 1 to 148.413, mean 39.034",
+        "%4 = ndarray.sum(%3) :: float64 = 234.204",
+        "%5 = mul(%4, x) :: float64 = 468.408",
+        "return %5",
+    ]
+    lines = body(trace(lambda r, x: logistic(r, x, 9), 2.0, 0.25, values=True))
+    assert lines[5] == "  x.6 = mul(%4, %5) :: float = 0.375 … 0.5"
+    flat = trace(lambda r, x: r * x, 2.0, 0.25, values=True, flat=True)
+    assert body(flat)[-2:] == ["%3 = mul(%1, %2) :: float = 0.5", "return %3"]
+
+
+def test_the_flat_list_is_what_it_was():
+    def f(x, y):
+        z = x * y
+        return z if z > 0 else -z
+
+    tape = trace(f, 2.0, -3.0, flat=True)
+    assert body(tape) == [
+        "%1 = input x :: float",
+        "%2 = input y :: float",
+        "%3 = mul(%1, %2) :: float",
+        "%4 = gt(%3, 0) :: bool",
+        "guard %4 == False",
+        "%5 = neg(%3) :: float",
+        "return %5",
+    ]
+    assert tape.format(flat=True) == str(tape)
+
+
+def test_options_that_the_function_has_itself_are_its_own():
+    def f(x, depth=1.0, *, flat=2.0):
+        return x * depth * flat
+
+    assert trace(f, 2.0, depth=3.0, flat=5.0).result.value == 30.0
+    assert "= 2" in str(trace(f, 2.0, depth=3.0, flat=5.0, values=True))
+
+
+def test_show_prints(capsys):
+    tape = trace(lambda x: x * 2.0, 1.0)
+    tape.show(values=True)
+    assert capsys.readouterr().out == tape.format(values=True) + "\n"
+
+
+def test_decisions_tell_what_kept_programs_know():
+    def rate(x):
+        return 3.0 * x if x > 0 else x
+
+    with jit(True):
+        slope = grad(rate)
+        assert [slope(x) for x in (1.0, 2.0, 3.0, 4.0)] == [3.0] * 4
+        assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
+        assert body(trace(rate, 1.0))[2] == "guard %2 == True"
+
+
+def test_places_in_a_notebook_are_those_that_ipython_tells(monkeypatch):
+    shell = types.SimpleNamespace(
+        compile=types.SimpleNamespace(
+            format_code_name=lambda name: ("Cell", "In[2]") if name == "/tmp/cell.py" else None
+        )
+    )
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    assert str(Site("/tmp/cell.py", 5, "f")) == "Cell In[2], line 5"
+    assert str(Site("/tmp/other.py", 5, "f")) == "other.py:5"
+    scope = {}
+    exec(compile("def f(x):\n    return x * 2\n", "/tmp/cell.py", "exec"), scope)
+    assert "# Cell In[2], line 2" in str(trace(scope["f"], 1.0))
+
+
+def test_places_are_the_lines():
+    line = wider.__code__.co_firstlineno + 1
+    text = str(trace(names, 0.5, 2.0))
+    assert f"%12 = mul(z.11, 2.0) :: float64  # test_listing.py:{line}\n" in text
+
+
+def test_effects_and_outside_values_in_loops(capsys):
+    seen = []
+
+    def f(x):
+        for i in range(3):
+            x = x * RATES[i]
+            seen.append(x)
+        return x
+
+    lines = body(trace(f, 2.0))
+    assert "loop 3 times, carrying x.5 = x" in lines
+    assert any(line.strip().startswith("effect list.append(seen, x.6)") for line in lines)
+    assert seen == [1.0, 2.0, 6.0]
+
+
+RATES = [0.5, 2.0, 3.0]
+
+
+def test_a_dataclass_that_is_returned():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Pair:
+        a: float
+        b: float
+
+    def f(x):
+        for _ in range(3):
+            x = x * 2.0
+        return Pair(x, 1.0)
+
+    assert body(trace(f, 1.0))[-1] == "return Pair(a=x.2, b=1.0)"
+
+
+def test_a_pickled_tape_prints_the_same():
+    for tape in (trace(collatz, 11.0), reverse(trace(outer, 0.7))):
+        again = pickle.loads(pickle.dumps(tape))
+        assert str(again) == str(tape)
+        assert again.format(depth=0) == tape.format(depth=0)
+
+
+def test_a_tape_is_freed_as_soon_as_nobody_has_it():
+    tape = trace(collatz, 11.0)
+    str(tape)
+    gone = weakref.ref(tape)
+    gc.disable()
+    try:
+        del tape
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_generators_and_what_is_left_in_the_middle():
+    def halves(x):
+        while True:
+            yield x
+            x = x * 0.5
+
+    def f(x):
+        total = 0.0
+        for k, y in enumerate(halves(x)):
+            if y < 0.1:
+                break
+            total = total + y * k
+        return total
+
+    tape = trace(f, 1.0)
+    lines = body(tape)
+    assert any(line.startswith("loop 5 times") for line in lines), lines
+    assert len(lines) < 20
+
+
+def test_a_rolled_loop_shows_what_it_runs():
+    tape = roll(run(logistic, (3.7, 0.5, 20), {}, marks=True).tape)
+    assert body(tape)[3:] == [
+        "guard n == 20",
+        "%4 = loop(20, x, r) :: (float)",
+        "  | def loop(n, c1, r1):",
+        "  |     for _ in range(n):",
+        "  |         c1 = (r1 * c1) * (1 - c1)",
+        "  |     return (c1,)",
+        "%5 = element(%4, 0) :: float",
+        "return %5",
+    ]

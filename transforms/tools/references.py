@@ -1,0 +1,306 @@
+"""References in a folded tape: what the operands of a line are in each of its passes, and what loops carry.
+
+Words
+-----
+slot        an operand of a line (or what a loop begins with), in each pass: an op or a constant.
+reference   how a slot reads from where it stands: ``line`` (an op of the same passes, of the last ones of an inner
+            loop, or of those with these numbers), ``carried``, or ``constant``.
+carried     a loop-carried value: what a pass of a loop begins with, and the next one gets from it. Each pass has
+            been gone through for it: it begins with ``first``, and from then on is what its ``sources`` give.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+from ...tracer.kinds import isinstance
+from ...tracer.tape import Guard, Op
+from ..patterns import alike, operands
+from .folding import Block, Branch, Call, Item, Line, Loop
+
+UNKNOWN = object()
+UNSEEN = object()  # what a run of a loop begins with, if nobody looks before there is another value
+
+
+class Reference(NamedTuple):
+    """``kind`` says what ``of`` is; ``passes`` numbers those of the loops that it is inside of (None: the last)."""
+
+    kind: str  # "line", "carried", "constant" or "gone"
+    of: Any
+    passes: tuple[int | None, ...] = ()
+    past: bool = False  # of an earlier pass of a loop that the slot is in as well
+
+    @property
+    def key(self) -> Hashable:
+        return self.kind, id(self.of), self.passes, self.past
+
+
+class Slot:
+    """What stands in one place, by pass of ``block``; ``carried`` is what it is, if a loop carries it."""
+
+    __slots__ = ("block", "carried", "values")
+
+    def __init__(self, block: Block, values: list[Any]) -> None:
+        self.block = block
+        self.values = values
+        self.carried: Carried | None = None
+
+
+class Carried:
+    """A value that a loop carries from pass to pass."""
+
+    def __init__(self, loop: Loop, sources: list[Reference]) -> None:
+        self.loop = loop
+        self.sources = sources
+        self.first: Slot | None = None  # None if nobody looks at what it begins with
+        self.final: list[Any] = []  # by run of the loop
+        self.begins: list[Any] = []  # by pass
+
+
+class References:
+    """The slots of a folded tape and what they refer to."""
+
+    def __init__(self, root: Block, result: Any) -> None:
+        self.root = root
+        self.where: dict[Op, tuple[Line, int]] = {}
+        self.slots: dict[Any, list[Slot]] = {}  # by line
+        self.carried: dict[Loop, list[Carried]] = {}
+        self.exits: dict[tuple[Loop, int, Op], Carried] = {}
+        self.order: dict[Item, int] = {}
+        loops: list[Loop] = []
+        self.collect(root, loops)
+        for loop in reversed(loops):  # inner ones first
+            self.carry(loop)
+
+    def collect(self, block: Block, loops: list[Loop]) -> None:
+        for item in block.items:
+            if isinstance(item, Line):
+                for p, op in enumerate(item.ops):
+                    self.where[op] = item, p
+                leaves = [operands(op) for op in item.ops]
+                if isinstance(item.ops[0], Guard):
+                    leaves = [[*x, op.value] for x, op in zip(leaves, item.ops, strict=True)]
+                self.slots[item] = [Slot(block, list(x)) for x in zip(*leaves, strict=True)]
+            else:
+                if isinstance(item, Loop):
+                    loops.append(item)
+                for inner in blocks_of(item):
+                    self.collect(inner, loops)
+            self.order[item] = len(self.order)
+
+    # ----------------------------------------------------------------------------------------- references
+
+    def reference(self, value: Any, block: Block, p: int) -> Reference:
+        """What a value is called in a pass of a block."""
+        if not isinstance(value, Op):
+            return Reference("constant", value)
+        found = self.where.get(value)
+        if found is None:
+            return Reference("gone", value)
+        line, q = found
+        around = dict(chain(block, p))
+        inner: list[tuple[Loop, int]] = []
+        past = False
+        at: Block | None = line.block
+        while at is not None and around.get(at) != q:
+            past |= at in around
+            inside = at.inside
+            if isinstance(inside, Loop):
+                inner.append((inside, q))
+            q = at.outer(q)
+            at = None if inside is None else inside.block
+        if inner:  # the outermost loop that it has left
+            loop, last = inner[-1]
+            run = loop.outer[last]
+            known = self.exits.get((loop, run, value))
+            if known is not None and not past:
+                return Reference("carried", known)
+        numbers = []
+        for loop, number in reversed(inner):
+            run = loop.outer[number]
+            is_last = number == loop.starts[run + 1] - 1
+            numbers.append(None if is_last and not past else number - loop.starts[run])
+        index = () if all(x is None for x in numbers) else tuple(numbers)
+        return Reference("line", line, index, past)
+
+    def series(self, values: list[Any]) -> tuple[Any, list[int]] | None:
+        """What a line gives, or a loop carries, in these passes of it, one value each; None if that is not so."""
+        place = self.where.get(values[0]) if isinstance(values[0], Op) else None
+        if place is not None and all(
+            isinstance(x, Op) and self.where.get(x, (None,))[0] is place[0] for x in values
+        ):
+            return place[0], [self.where[x][1] for x in values]
+        for carried in itertools.chain(*self.carried.values()):
+            passes = {x: b for b, x in enumerate(carried.begins) if isinstance(x, Op)}
+            if all(isinstance(x, Op) and x in passes for x in values):
+                return carried, [passes[x] for x in values]
+        return None
+
+    def values_of(self, source: Reference, block: Block) -> dict[int, Any]:
+        """What a source is in each pass of a block where there is such."""
+        found: dict[int, Any] = {}
+        if source.kind == "carried":
+            loop: Loop = source.of.loop
+            for run, value in enumerate(source.of.final):
+                if value is not UNKNOWN:
+                    found[pass_in(loop.block, run, block)] = value
+            return found
+        line: Line = source.of
+        for q, op in enumerate(line.ops):
+            b = pass_in(line.block, q, block)
+            if self.reference(op, block, b).key == source.key:
+                found[b] = op
+        return found
+
+    # -------------------------------------------------------------------------------------------- carrying
+
+    def carry(self, loop: Loop) -> None:
+        """Find out what a loop carries: for all slots in it that are not the same in each of its passes."""
+        body = loop.body
+        candidates: list[tuple[Slot, dict[int, Any], dict[Hashable, Reference]]] = []
+        for slot in list(self.slots_in(body)):
+            if slot.carried is None:
+                seen = self.by_pass(slot, body)
+                if seen is not None:
+                    sources = self.sources(loop, seen)
+                    if sources:
+                        candidates.append((slot, seen, sources))
+        groups = joined(candidates)
+        for group in groups:
+            if not self.fit(loop, group) and len(group) > 1:
+                for one in group:
+                    self.fit(loop, [one])
+
+    def slots_in(self, block: Block) -> Iterator[Slot]:
+        """The slots of a block, what inner loops begin with included."""
+        for item in block.items:
+            if isinstance(item, Line):
+                yield from self.slots[item]
+            else:
+                if isinstance(item, Loop):
+                    yield from (x.first for x in self.carried.get(item, ()) if x.first is not None)
+                for inner in blocks_of(item):
+                    yield from self.slots_in(inner)
+
+    def by_pass(self, slot: Slot, body: Block) -> dict[int, Any] | None:
+        """What a slot is in each pass of a loop, if it is the same throughout each."""
+        seen: dict[int, Any] = {}
+        for p, value in enumerate(slot.values):
+            b = pass_in(slot.block, p, body)
+            known = seen.setdefault(b, value)
+            if known is not value and not alike(known, value):
+                return None
+        return seen
+
+    def sources(self, loop: Loop, seen: dict[int, Any]) -> dict[Hashable, Reference]:
+        """Where a slot comes from, as far as that is computed in earlier passes of the same run of a loop."""
+        found: dict[Hashable, Reference] = {}
+        for b, value in seen.items():
+            place = self.where.get(value) if isinstance(value, Op) else None
+            if place is not None:
+                made = pass_within(place[0].block, place[1], loop.body)
+                if made == b:
+                    return {}  # it has been computed already, and is not what the pass begins with
+                if made is not None and made < b and loop.outer[made] == loop.outer[b]:
+                    source = self.reference(value, loop.body, made)
+                    found[source.key] = source
+        return found
+
+    def fit(
+        self, loop: Loop, group: list[tuple[Slot, dict[int, Any], dict[Hashable, Reference]]]
+    ) -> bool:
+        """Let these slots be one value that a loop carries, if going through all of its passes bears that out."""
+        sources = list({k: x for _, _, found in group for k, x in found.items()}.values())
+        sources.sort(key=lambda x: self.order[x.of.loop if x.kind == "carried" else x.of])
+        given = [self.values_of(x, loop.body) for x in sources]
+        first: list[Any] = []
+        final: list[Any] = []
+        begins: list[Any] = []
+        for run in range(len(loop.counts)):
+            now: Any = UNKNOWN
+            begin: Any = UNKNOWN
+            for b in range(loop.starts[run], loop.starts[run + 1]):
+                for _, seen, _ in group:
+                    value = seen.get(b, UNKNOWN)
+                    if value is UNKNOWN:
+                        continue
+                    if begin is UNKNOWN:
+                        if self.begins_within(loop, value, run):
+                            return False
+                        now = begin = value
+                    elif value is not now and not alike(value, now):
+                        return False
+                begins.append(now)
+                updates = [x[b] for x in given if b in x]
+                if updates:
+                    now = updates[-1]  # the latest, as it is shown
+                    if begin is UNKNOWN:
+                        begin = UNSEEN
+            if now is UNKNOWN:
+                return False
+            first.append(begin)
+            final.append(now)
+        carried = Carried(loop, sources)
+        if not any(x is UNSEEN for x in first):
+            carried.first = Slot(loop.block, first)
+        elif any(x is not UNSEEN for x in first):
+            return False  # some of its runs look at what they begin with, and others do not
+        carried.final, carried.begins = final, begins
+        self.carried.setdefault(loop, []).append(carried)
+        for run, value in enumerate(final):
+            if isinstance(value, Op):
+                self.exits.setdefault((loop, run, value), carried)
+        for slot, _, _ in group:
+            slot.carried = carried
+        return True
+
+    def begins_within(self, loop: Loop, value: Any, run: int) -> bool:
+        """Whether something is computed by the run of the loop that is said to begin with it."""
+        place = self.where.get(value) if isinstance(value, Op) else None
+        made = None if place is None else pass_within(place[0].block, place[1], loop.body)
+        return made is not None and loop.outer[made] == run
+
+
+def blocks_of(item: Item) -> list[Block]:
+    """The blocks inside of an item."""
+    if isinstance(item, Branch):
+        return item.ways
+    return [item.body] if isinstance(item, (Loop, Call)) else []
+
+
+def chain(block: Block, p: int) -> Iterator[tuple[Block, int]]:
+    """A pass of a block, and those around it, from the inside."""
+    at: Block | None = block
+    while at is not None:
+        yield at, p
+        p = at.outer(p)
+        at = None if at.inside is None else at.inside.block
+
+
+def pass_within(block: Block, p: int, around: Block) -> int | None:
+    """The pass of an outer block in which a pass happens; None if it is not inside of that."""
+    return next((q for x, q in chain(block, p) if x is around), None)
+
+
+def pass_in(block: Block, p: int, around: Block) -> int:
+    found = pass_within(block, p, around)
+    assert found is not None
+    return found
+
+
+def joined(candidates: list[Any]) -> list[list[Any]]:
+    """Those that share a source belong together."""
+    groups: list[tuple[set[Hashable], list[Any]]] = []
+    for one in candidates:
+        keys, members = set(one[2]), [one]
+        rest = []
+        for known, group in groups:
+            if known & keys:
+                keys |= known
+                members = group + members
+            else:
+                rest.append((known, group))
+        groups = [*rest, (keys, members)]
+    return [group for _, group in groups]
