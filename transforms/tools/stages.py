@@ -10,9 +10,9 @@ import numpy as np
 
 from ...tracer.tape import Tape
 from ..api import reverse, trace
-from ..cache import jit
 from ..explain import explain
 from ..gradients import value_and_grad
+from ..jit import jit
 from ..pullbacks import pullback
 
 CALLS = 3  # after which a program is kept
