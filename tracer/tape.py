@@ -99,6 +99,10 @@ class Op:
         """Line number in the user's program (0 where there is none)."""
         return self.site.lineno
 
+    def __repr__(self) -> str:
+        tape = self.tape
+        return f"<{meaning.tools.editing.line_of(self, tape)}>"
+
     def operands(self) -> list[Op]:
         """Each op that this op takes as an argument, in order, however deeply nested."""
         found: list[Op] = []
@@ -243,7 +247,10 @@ class Tape:
 
     ``inputs`` are the input ops, ``ops`` all lines in order (inputs that were met on the way included) and
     ``result`` is the returned structure with ops as its leaves. ``print(tape)`` shows it, ``for op in tape``
-    walks over it.
+    walks over it, ``tape[3]`` is one line and ``tape[2:5]`` a list of lines.
+
+    ``tape(*args)`` runs it. `replace`, `insert`, `substitute` and `with_primitives` give other tapes, which are
+    checked, and whose values are those of the same inputs; a tape itself is never changed by them.
     """
 
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
@@ -272,6 +279,8 @@ class Tape:
         self.overwritten: list[Op] | None = (
             None  # versions of arrays that were written to, if noted
         )
+        self.parameters: list[Any] | None = None  # what the function takes, if that is known
+        self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
@@ -290,14 +299,76 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
+    def __getitem__(self, index: Any) -> Any:
+        """The op of a line, counted from 0 (or by its name: ``tape["%7"]``), or a list of those of a slice."""
+        if type(index) is str:
+            return meaning.tools.editing.op_named(self, index)
+        return self.ops[index]
+
     def __str__(self) -> str:
         return format_tape(self)
 
     __repr__ = __str__
 
+    # What can be done with a tape: each a tool of its own, loaded when it is first asked for
+
     def source(self, name: str | None = None) -> str:
-        """The tape as the source of a Python function, one operation a statement."""
-        return meaning.source.source_of(self, name)
+        """The tape as Python source that runs when pasted, one operation a statement.
+
+        The function takes what the traced one took. Its decisions are checked: where one is another, it raises
+        ValueError. Imports and helpers that it needs are written above it. `save` writes a file that checks the types
+        and shapes of the arguments as well.
+        """
+        return meaning.tools.files.source_of(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tape: the value for other arguments, taken as the traced function takes them.
+
+        What comes from outside is as it was. Raises `GuardError` where a decision is another one than in the traced
+        run, so that the tape does not hold for these arguments.
+        """
+        return meaning.tools.playing.play(self, args, kwargs)
+
+    def compile(self, math: Any = None) -> Callable[..., Any]:
+        """The tape as a function, in the numbers of a module: ``mpmath``, ``mpmath.iv``, ``sympy``, ``numpy`` …
+
+        The module need only have functions of the names that those of ``math`` and NumPy have (``sin``, ``exp``).
+        Without one it is the same numbers as ever. See `wengert.transforms.tools.systems`.
+        """
+        return meaning.tools.systems.compiled(self, math)
+
+    def cotangents(self, *args: Any, dy: Any = None, **kwargs: Any) -> dict[Op, Any]:
+        """The cotangent of every op that has one, for these arguments (none: for those of the traced run)."""
+        return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
+
+    def replace(self, op: Op, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+        """The tape with another call in the place of ``op``, of the operands of that where none are given."""
+        return meaning.tools.editing.replaced(self, op, fn, args, kwargs)
+
+    def insert(self, index: int, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+        """The tape with one more call, which is the line ``index`` of the new tape."""
+        return meaning.tools.editing.inserted(self, index, fn, args, kwargs)
+
+    def substitute(self, op: Op, by: Any) -> Tape:
+        """The tape that uses ``by``, an earlier op or a constant, wherever this one uses ``op``."""
+        return meaning.tools.editing.substituted(self, op, by)
+
+    def with_primitives(self, primitives: Any) -> Tape:
+        """The tape with every call looked into that is not among the ``primitives`` (see `trace`)."""
+        return meaning.tools.editing.with_primitives(self, primitives)
+
+    def draw(self) -> Any:
+        """The tape as a ``graphviz.Digraph``: forward and reverse in two colours, loops and calls as boxes."""
+        return meaning.tools.pictures.graph_of(self)
+
+    def _repr_svg_(self) -> str | None:
+        return meaning.tools.pictures.svg_of(self)
+
+    def _repr_html_(self) -> str:
+        return meaning.tools.listings.html_of(self)
+
+    def __rich__(self) -> Any:
+        return meaning.tools.listings.text_of(self)
 
 
 def home_of(tape: Tape) -> Home:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
-from ..tracer import calls, places
+from ..tracer import calls, meaning, places
 from ..tracer.active import active
 from ..tracer.arrays import apart, beside
 from ..tracer.attributes import leaf as seen_by_trace
@@ -78,6 +78,9 @@ from .reverse import Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
 
+meaning.tools.package = f"{__package__}.tools"
+
+
 class Pullback:
     """Carries cotangents of a result back to the arguments; see `pullback`.
 
@@ -115,7 +118,11 @@ class Pullback:
     @property
     def tape(self) -> Tape:
         """The program from the arguments and ``dy`` to the gradients."""
-        return reverse(self.done.tape, seed=False, value=False)
+        from .tools.signature import parameters_of_run
+
+        tape = reverse(self.done.tape, seed=False, value=False)
+        tape.parameters = parameters_of_run(self.done, tape)
+        return tape
 
     def source(self) -> str:
         return self.tape.source("back")
@@ -168,27 +175,36 @@ def arranged(done: Run, leaf: Callable[[Leaf], Any]) -> tuple[Any, ...]:
 def trace(
     f: Callable[..., Any],
     *args: Any,
-    primitives: Collection[Any] | Callable[[Any], bool] | None = None,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> Tape:
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
-    callables, or a function of a callable. Without it, that is what has a rule.
+    callables, or a predicate of the callee, or of the callee and the tuple of its arguments, which are plain values.
+    Without it, that is what has a rule.
 
-    >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
+    >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")  # doctest: +ELLIPSIS
     def f(x, y):
+        \"\"\"<lambda> (...), traced for x: float, y: float.\"\"\"
         t3 = x * y
         t4 = t3 + x
         return t4
     """
-    chosen: Callable[[Any], bool] | None
-    if primitives is None or callable(primitives):
-        chosen = primitives  # type: ignore[assignment]
-    else:
-        members = list(primitives)
-        chosen = lambda fn: any(fn is x or fn == x for x in members)
-    return run(f, args, kwargs, primitives=chosen).tape
+    from .tools.signature import parameters_of
+
+    done = run(f, args, kwargs, primitives=decided_by(primitives))
+    done.tape.parameters = parameters_of(f, done, args, kwargs)
+    return done.tape
+
+
+def decided_by(primitives: Any) -> Callable[..., bool] | None:
+    """What decides whether a call is recorded as one operation, if not the rules do."""
+    if primitives is None:
+        return None
+    from .tools.primitives import chosen
+
+    return chosen(primitives)
 
 
 @entrance
@@ -201,8 +217,9 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
     named ``dy``.
 
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
-    >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")
+    >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")  # doctest: +ELLIPSIS
     def slope(m, x, b):
+        \"\"\"gradient of <lambda> (...), traced for m: float, x: float, b: float.\"\"\"
         return m
     """
     out = Tape(f"gradient of {tape.name}", tape.site)
@@ -231,7 +248,12 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
     )
     gradients = gradients if wrt is None else gradients[0]
     out.result = (tape.result, gradients) if value else gradients
-    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    found_tape = pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    found_tape.parameters = tape.parameters
+    found_tape.forward = frozenset(tape.ops)
+    from .tools.editing import copied
+
+    return copied(found_tape)  # whose ops are its own
 
 
 def _zero(op: Op) -> Any:
@@ -247,11 +269,12 @@ def inner_run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     forward: bool | Callable[[Run], Any] = False,
+    primitives: Callable[..., bool] | None = None,
 ) -> tuple[Run, int, int]:
     """Run a function inside a traced one: its run, and where its ops begin and end on the tape.
 
     ``forward`` says that tangents are wanted, for rules that are run with the function; or it makes, of the run that
-    is about to begin, what they get them from.
+    is about to begin, what they get them from. ``primitives`` decides what is recorded as one operation.
     """
     done = Run(tracer.tape)
     seen = Variables(tracer)
@@ -266,17 +289,21 @@ def inner_run(
     for name, x in kwargs.items():
         named[name], done.kwargs[name] = as_variables(tracer, x, seen, name)
     start = len(tracer.tape.ops)
-    before = tracer.forward, tracer.last, tracer.bodies
+    before = tracer.forward, tracer.last, tracer.bodies, tracer.primitives
     tracer.forward, tracer.last, tracer.bodies = (
         forward(done) if callable(forward) else forward,
         False,
         [],
     )
+    if primitives is not None:
+        tracer.primitives = primitives
+        if tracer.reads is not None:
+            tracer.reads.problem("`primitives` decides, at each call, what is recorded")
     try:
         done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
         done.result = result_tree(tracer, done.value)
     finally:
-        tracer.forward, tracer.last, tracer.bodies = before
+        tracer.forward, tracer.last, tracer.bodies, tracer.primitives = before
         boxed, named, traced = [], {}, None
         seen.end()
     if tracer.loops is not None:
@@ -286,7 +313,12 @@ def inner_run(
 
 
 def inner_pullback(
-    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wrt_self: bool
+    tracer: Tracer,
+    f: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wrt_self: bool,
+    primitives: Callable[..., bool] | None = None,
 ) -> tuple[Any, Any]:
     """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
     if wrt_self:
@@ -294,7 +326,7 @@ def inner_pullback(
             "wrt_self=True is not supported inside a traced function; pass the object as an argument"
         )
     with forgiving(tracer):
-        done, start, stop = inner_run(tracer, f, args, kwargs)
+        done, start, stop = inner_run(tracer, f, args, kwargs, primitives=primitives)
     return done.value, InnerPullback(done, tracer, start, stop)
 
 

@@ -24,7 +24,7 @@ from ..tracer.session import Tracer
 from ..tracer.structure import Branch, Leaf, Sealed, Tree, leaves
 from ..tracer.tape import NOWHERE, Input, Op, Tape, type_name
 from ..tracer.tracebacks import entrance
-from .api import InnerPullback, Pullback, inner_pullback
+from .api import InnerPullback, Pullback, decided_by, inner_pullback
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
 from .pickling import at_place, place_of
@@ -35,11 +35,17 @@ from .silence import silent
 class Gradient(Dispatcher):
     """The gradient of a function; see `grad` and `value_and_grad`."""
 
-    __slots__ = ("argnums", "has_aux", "with_value")
+    __slots__ = ("argnums", "has_aux", "primitives", "with_value")
 
     def __init__(
-        self, f: Callable[..., Any], argnums: int | Collection[int], with_value: bool, has_aux: bool
+        self,
+        f: Callable[..., Any],
+        argnums: int | Collection[int],
+        with_value: bool,
+        has_aux: bool,
+        primitives: Any = None,
     ) -> None:
+        self.primitives = decided_by(primitives)
         self.argnums = checked_argnums(argnums)
         self.with_value = with_value
         self.has_aux = has_aux
@@ -47,6 +53,8 @@ class Gradient(Dispatcher):
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
     def __reduce__(self) -> Any:
+        if self.primitives is not None:
+            raise TypeError(f"{self.__name__} cannot be pickled: its primitives are chosen by a function")
         place = place_of(self.bound(), self.f)
         if place is not None:
             return state_at, place
@@ -70,8 +78,19 @@ class Gradient(Dispatcher):
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.check_arguments(args)
         assert active.tracer is not None
-        value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
+        value, back = inner_pullback(active.tracer, self.f, args, kwargs, False, self.primitives)
         return self.answer(value, back, args)
+
+    def dispatch(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        drawn: list[Any],
+        left: Program | None,
+    ) -> Any:
+        if self.primitives is None:
+            return super().dispatch(args, kwargs, drawn, left)
+        return self.traced(args, kwargs, None, drawn)[0]  # a predicate is asked at each call
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
@@ -89,7 +108,10 @@ class Gradient(Dispatcher):
 
             done = run(self.f, args, kwargs, reads=reads, drawn=drawn, then=then)
             return done.value, done
-        done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        if self.primitives is None:
+            done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        else:
+            done = run(self.f, args, kwargs, primitives=self.primitives)
         return self.answer(done.value, Pullback(done), args), done
 
     def answer(self, value: Any, back: Any, args: tuple[Any, ...]) -> Any:
@@ -197,23 +219,31 @@ def one(f: Any, tree: Tree) -> Any:
 @intrinsic
 @entrance
 def grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: int | Collection[int] = 0,
+    has_aux: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of ``f`` with respect to the arguments numbered ``argnums``.
 
     ``f`` must return a real number (with ``has_aux``: a pair of one and of anything else, which is returned beside
     the gradient). The gradient has the structure, shapes and dtypes of the argument; for several argnums it is a tuple.
+    With ``primitives`` (see `trace`) what they name is differentiated by its rule and all else is looked into; no
+    program is kept then, and a primitive without a rule is an error.
 
     >>> grad(lambda x: x * x * x)(2.0)
     12.0
     """
-    return Gradient(f, argnums, False, has_aux).bound()
+    return Gradient(f, argnums, False, has_aux, primitives).bound()
 
 
 @intrinsic
 @entrance
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | Collection[int] = 0, has_aux: bool = False
+    f: Callable[..., Any],
+    argnums: int | Collection[int] = 0,
+    has_aux: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
 
@@ -222,4 +252,4 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
-    return Gradient(f, argnums, True, has_aux).bound()
+    return Gradient(f, argnums, True, has_aux, primitives).bound()

@@ -9,7 +9,7 @@ revived    the run behind a pullback, made again from the skeleton and the value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.tape import Input, Op, primal
 from ..tracer.tracebacks import fold
-from .api import Pullback, checked_seeds, inner_pullback
+from .api import Pullback, checked_seeds, decided_by, inner_pullback
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
 from .loops import Miss
@@ -34,7 +34,11 @@ from .skeleton import copied, own_copy
 
 @intrinsic
 def pullback(
-    f: Callable[..., Any], *args: Any, wrt_self: bool = False, **kwargs: Any
+    f: Callable[..., Any],
+    *args: Any,
+    wrt_self: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
+    **kwargs: Any,
 ) -> tuple[Any, Pullback]:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
 
@@ -42,7 +46,8 @@ def pullback(
     structure, shapes and kind of the value (``None`` stands for zero) and returns a tuple of gradients, one for
     each positional argument and of its structure, followed by a dict if keyword arguments were given. It may be
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
-    variables in its closure, come first, as a dict.
+    variables in its closure, come first, as a dict. With ``primitives`` (see `trace`) what they name is
+    differentiated by its rule, and all else is looked into.
 
     Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
     number or an array that stands at several positions gets the derivative by each position at that position; an
@@ -56,9 +61,10 @@ def pullback(
     (6.0, (3.0, 2.0))
     """
     try:
-        program = found(Forward.table, f) if not kwargs and not wrt_self else None
+        plain = not kwargs and not wrt_self and primitives is None
+        program = found(Forward.table, f) if plain else None
         if program is None:
-            return asked(f, args, kwargs, wrt_self)
+            return asked(f, args, kwargs, wrt_self, decided_by(primitives))
         state = state_of(Forward, f)
         answer: tuple[Any, Pullback] = program.alone(state, *args)
         if state.hits:
@@ -72,12 +78,18 @@ def pullback(
 vjp = pullback
 
 
-def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool) -> tuple[Any, Pullback]:
+def asked(
+    f: Any,
+    args: Any,
+    kwargs: Any,
+    wrt_self: bool,
+    primitives: Callable[..., bool] | None = None,
+) -> tuple[Any, Pullback]:
     """Answer a call by any program, or by tracing."""
     if active.tracer is not None:
-        return inner_pullback(active.tracer, f, args, kwargs, wrt_self)
-    if wrt_self:
-        done = run(f, args, kwargs, wrt_self=True, protect=True)
+        return inner_pullback(active.tracer, f, args, kwargs, wrt_self, primitives)
+    if wrt_self or primitives is not None:
+        done = run(f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True)
         return done.value, Pullback(done.close())
     return Forward(f, ()).dispatch(args, kwargs, [], None)  # type: ignore[no-any-return]
 

@@ -1,0 +1,1 @@
+"""Tools that show tapes, run them, and write them down."""
