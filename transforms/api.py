@@ -77,7 +77,6 @@ from .pickling import Table, flattened, restored
 from .reverse import Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
-
 meaning.tools.package = f"{__package__}.tools"
 
 

@@ -54,7 +54,9 @@ class Gradient(Dispatcher):
 
     def __reduce__(self) -> Any:
         if self.primitives is not None:
-            raise TypeError(f"{self.__name__} cannot be pickled: its primitives are chosen by a function")
+            raise TypeError(
+                f"{self.__name__} cannot be pickled: its primitives are chosen by a function"
+            )
         place = place_of(self.bound(), self.f)
         if place is not None:
             return state_at, place

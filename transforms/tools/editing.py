@@ -190,8 +190,11 @@ def substituted(tape: Tape, op: Op, by: Any) -> Tape:
 # ------------------------------------------------------------------------------------- looking into calls
 
 
-def with_primitives(tape: Tape, primitives: Any) -> Tape:
-    """The tape with every call looked into that is no primitive; see `Tape.with_primitives`."""
+def with_primitives(tape: Tape, primitives: Any, ours: bool = False) -> Tape:
+    """The tape with every call looked into that is no primitive; see `Tape.with_primitives`.
+
+    The functions of which our rules are made are looked into where these are asked for, as ``ours``.
+    """
     is_primitive = chosen(primitives)
     if is_primitive is None:
         raise TraceError("with_primitives takes a collection of callables or a predicate, not None")
@@ -201,7 +204,7 @@ def with_primitives(tape: Tape, primitives: Any) -> Tape:
             edit.meant[op] = edit.now(op.args[0])[op.args[1]]
         elif (
             op.kind == "call"
-            and is_python(op.fn)
+            and is_python(op.fn, ours)
             and not is_primitive(op.fn, primal(op.args), primal(op.kwargs))
         ):
             look_into(edit, op, is_primitive)
@@ -210,11 +213,11 @@ def with_primitives(tape: Tape, primitives: Any) -> Tape:
     return edit.done()
 
 
-def is_python(fn: Any) -> bool:
-    """Whether there is something to look into: a function in Python, or one of NumPy's that is, but none of ours."""
+def is_python(fn: Any, ours: bool) -> bool:
+    """Whether there is something to look into: a function in Python, or one of NumPy's that is."""
     body = getattr(fn, "_implementation", fn)
     body = getattr(body, "__func__", body)
-    return isinstance(body, FunctionType) and not str(body.__module__).startswith(OURS)
+    return isinstance(body, FunctionType) and (ours or not str(body.__module__).startswith(OURS))
 
 
 OURS = f"{__name__.partition('.')[0]}."
@@ -263,7 +266,9 @@ def op_named(tape: Tape, name: str) -> Op:
     for op, known in names_of(tape).items():
         if known == name:
             return op
-    raise KeyError(f"this tape of {tape.name} has no variable {name!r}; print(tape) shows those it has")
+    raise KeyError(
+        f"this tape of {tape.name} has no variable {name!r}; print(tape) shows those it has"
+    )
 
 
 def line_of(op: Op, tape: Tape | None) -> str:

@@ -43,7 +43,9 @@ def graph_of(tape: Tape) -> Any:
         else:
             constants = [show(x, names) for x in op.args if not any(True for _ in ops_in(x))]
             given = f" ({', '.join(constants)})" if constants else ""
-            label = f"{names[op] if op.kind == 'call' else 'effect'} {fn_name(op.fn)}{given}\n{op.type}"
+            label = (
+                f"{names[op] if op.kind == 'call' else 'effect'} {fn_name(op.fn)}{given}\n{op.type}"
+            )
             if is_folded(op):
                 shape = "box3d"
                 label = f"loop at {op.site}\n" + "\n".join(body_of(op))

@@ -9,14 +9,12 @@ import numpy as np
 from ...tracer.errors import CotangentError
 from ...tracer.kinds import isinstance
 from ...tracer.structure import is_differentiable
-from ...tracer.tape import Input, Op, Tape, ops_in, type_name
+from ...tracer.tape import Input, Op, Tape, ops_in, substitute, type_name
 from ..reverse import Numeric, Parts, sweep
-from .editing import like
+from .editing import like, line_of
 from .listings import shortly
 from .playing import values
 from .signature import bound
-from ...tracer.tape import substitute
-from .editing import line_of
 
 
 class Seen(dict[Op, Any]):
@@ -87,7 +85,12 @@ def seeds_of(tape: Tape, given: dict[Op, Any], dy: Any) -> list[tuple[Op, Any]]:
         kinds = ", ".join(type_name(given[op]) for op in results) or "nothing with a derivative"
         raise CotangentError(f"{tape.name} gives {kinds}: say with dy= what its cotangent is")
     value = given[results[0]]
-    return [(results[0], np.ones_like(value)[()] if isinstance(value, (np.ndarray, np.generic)) else 1.0)]
+    return [
+        (
+            results[0],
+            np.ones_like(value)[()] if isinstance(value, (np.ndarray, np.generic)) else 1.0,
+        )
+    ]
 
 
 def matched(tree: Any, d: Any) -> list[tuple[Op, Any]]:

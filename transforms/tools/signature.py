@@ -26,23 +26,39 @@ Path = tuple[tuple[type, Any], ...]
 
 
 class Parameter(NamedTuple):
-    """An argument of the traced call. ``fixed`` are the paths to texts, bools and the like, with what was there."""
+    """An argument of the traced call.
+
+    ``fixed`` are the paths to texts, bools and the like, with what was there; ``others`` those to inputs of the tape
+    that have no derivative, such as arrays of integers.
+    """
 
     name: str
     tree: Tree
     fixed: tuple[tuple[Path, Any], ...] = ()
+    others: tuple[tuple[Path, Op], ...] = ()
     keyword: bool = False
+
+    def inputs(self) -> Iterator[tuple[Path, Op]]:
+        """The inputs of the tape that the argument holds, and where."""
+        for path, part in walk(self.tree):
+            if isinstance(part, Leaf) and isinstance(part.op, Input):
+                yield path, part.op
+        yield from self.others
 
 
 def parameters_of(
     f: Any, done: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[Parameter]:
     """The parameters of a run."""
+    names = argument_names(f, len(args))
+    given = [*zip(names, done.args, args, strict=True)]
+    given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
     found = []
-    for name, tree, x in zip(argument_names(f, len(args)), done.args, args, strict=True):
-        found.append(Parameter(name, tree, tuple(fixed(tree, x))))
-    for name, tree in done.kwargs.items():
-        found.append(Parameter(name, tree, tuple(fixed(tree, kwargs[name])), True))
+    for i, (name, tree, x) in enumerate(given):
+        others = tuple(inputs_without(done.tape, name, tree))
+        known = [path for path, _ in others]
+        texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
+        found.append(Parameter(name, tree, texts, others, i >= len(args)))
     return found
 
 
@@ -50,18 +66,31 @@ def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
     """The parameters of a tape that was made of a run whose arguments are no longer there."""
     if done.self_tree is not None:
         return None  # they are no arguments
-    names = [first_name(tree, f"x{i}") for i, tree in enumerate(done.args)]
-    found = [Parameter(name, tree) for name, tree in zip(names, done.args, strict=True)]
-    found += [Parameter(name, tree, (), True) for name, tree in done.kwargs.items()]
-    now = dict(zip(done.tape.inputs, tape.inputs, strict=False))
-    return moved(found, now)  # type: ignore[arg-type]
+    given = [(first_name(tree, f"x{i}"), tree) for i, tree in enumerate(done.args)]
+    given += list(done.kwargs.items())
+    found = [
+        Parameter(name, tree, (), tuple(inputs_without(done.tape, name, tree)), i >= len(done.args))
+        for i, (name, tree) in enumerate(given)
+    ]
+    now: dict[Op, Op] = dict(zip(done.tape.inputs, tape.inputs, strict=False))
+    return moved(found, now)
+
+
+def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, Op]]:
+    """The inputs that an argument holds at positions without a derivative; they are found by their names."""
+    named = {op.name: op for op in tape.inputs if op.role == "argument"}
+    for path, part in walk(tree):
+        if isinstance(part, Fixed) and (op := named.get(text_of(name, path))) is not None:
+            yield path, op
 
 
 def first_name(tree: Tree, default: str) -> str:
     """The name of an argument, by which its inputs are called."""
     for leaf in leaves(tree):
         if isinstance(leaf.op, Input):
-            return leaf.op.name if tree is leaf else leaf.op.name.partition("[")[0].partition(".")[0]
+            return (
+                leaf.op.name if tree is leaf else leaf.op.name.partition("[")[0].partition(".")[0]
+            )
     return default
 
 
@@ -112,12 +141,16 @@ def moved(parameters: list[Parameter] | None, now: dict[Op, Op]) -> list[Paramet
     def leaf(x: Leaf) -> Leaf:
         return Leaf(None if x.op is None else now.get(x.op, x.op), x.value)
 
-    return [p._replace(tree=mapped(p.tree, leaf, lambda op: now.get(op, op))) for p in parameters]
+    def renewed(p: Parameter) -> Parameter:
+        others = tuple([(path, now.get(op, op)) for path, op in p.others])
+        return p._replace(tree=mapped(p.tree, leaf, lambda op: now.get(op, op)), others=others)
+
+    return [renewed(p) for p in parameters]
 
 
 def rest_of(tape: Tape) -> list[Input]:
     """The inputs that no parameter holds."""
-    taken = {leaf.op for p in tape.parameters or [] for leaf in leaves(p.tree)}
+    taken = {op for p in tape.parameters or [] for _, op in p.inputs()}
     return [op for op in tape.inputs if op.role == "argument" and op not in taken]
 
 
@@ -134,7 +167,11 @@ def bound(
     pairs: list[tuple[Any, Any]] = list(zip(places, args, strict=False))
     told = {p.name for p, _ in pairs}
     pairs += [(by_name[key], x) for key, x in kwargs.items() if key in by_name and key not in told]
-    if len(args) > len(places) or len(pairs) != len(args) + len(kwargs) or len(pairs) != len(by_name):
+    if (
+        len(args) > len(places)
+        or len(pairs) != len(args) + len(kwargs)
+        or len(pairs) != len(by_name)
+    ):
         keywords = [f"{p.name}=" for p in parameters if p.keyword]
         raise TypeError(f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})")
     for place, x in pairs:
@@ -163,8 +200,8 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
                 raise TraceError(
                     f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run"
                 )
-        elif isinstance(part, Leaf) and part.op is not None:
-            yield part.op, checked(part.op, text, value, strict)
+    for path, op in parameter.inputs():
+        yield op, checked(op, text_of(name, path), at(x, path), strict)
     for path, was in parameter.fixed:
         value = at(x, path)
         if type(value) is not type(was) or (value != was and was == was):
@@ -181,9 +218,14 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
         shapes = np.shape(value) != np.shape(was)
         arrays = isinstance(value, np.ndarray) != isinstance(was, np.ndarray)
         kinds = isinstance(was, np.ndarray) and kind_of(value) != kind_of(was)
-        if shapes or arrays or kinds or not isinstance(value, (int, float, complex, np.generic, np.ndarray)):
+        if (
+            shapes
+            or arrays
+            or kinds
+            or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
+        ):
             raise TraceError(
-                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run; trace the function again"
+                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run"
             )
     return value
 

@@ -1,0 +1,435 @@
+"""A tape as a file: Python that runs with nothing but NumPy, and SciPy where the function uses it.
+
+Words
+-----
+page     the text of a file: imports, helpers, constants, and one function.
+helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
+check    a statement that raises ValueError where the file does not hold: a decision, or the type of an argument.
+"""
+
+from __future__ import annotations
+
+import enum
+import keyword
+import os
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...rules.broadcasting import broadcast_like
+from ...tracer import frames
+from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.run import Run, run
+from ...tracer.source import BUILTINS, Writer
+from ...tracer.structure import Branch, Leaf, Sealed, sources
+from ...tracer.tape import NOWHERE, External, Input, Op, Tape, append, fn_name, type_name
+from ..api import arranged, trees_of
+from ..cotangents import alike, shaped
+from ..gradients import Gradient, one
+from ..reverse import Recorded, sweep
+from ..simplify import pruned, simplified
+from .inline import Unwritable, constant, definition, is_helper, public_name
+from .playing import decision
+from .signature import Parameter, is_attribute, parameters_of, rest_of, text_of, walk
+
+
+class Page(Writer):
+    """Writes a tape as a page. A ``strict`` one checks the arguments, and refuses what it cannot write."""
+
+    def __init__(self, tape: Tape, strict: bool) -> None:
+        super().__init__(tape)
+        self.strict = strict
+        self.imports: dict[str, None] = {}
+        self.helpers: list[str] = []
+        self.constants: list[str] = []
+        self.taken.update(p.name for p in tape.parameters or [])
+
+    # Names of what a page refers to
+
+    def named(self, value: Any, hint: str) -> str:
+        """The name that stands for an object; it is imported, written out, or a constant."""
+        name = self.known.get(id(value))
+        if name is None:
+            name = self.known[id(value)] = self.refer(value, hint)
+            self.namespace[name] = value  # which keeps it alive, so that its id is its own
+        return name
+
+    def refer(self, value: Any, hint: str) -> str:
+        if isinstance(value, types.ModuleType):
+            name = self.fresh(hint)
+            self.imports[f"import {value.__name__}" + self.renamed(value.__name__, name)] = None
+            return name
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return f"np.{value.__name__}"
+        found = public_name(value)
+        if found is not None:
+            name = self.fresh(found[1])
+            self.imports[f"from {found[0]} import {found[1]}" + self.renamed(found[1], name)] = None
+            return name
+        if is_helper(value):
+            return self.helper(value)
+        if isinstance(value, enum.Enum):
+            return f"{self.function(type(value))}.{value.name}"
+        text = constant(value) or self.container(value)
+        if text is not None:
+            name = self.fresh(hint)
+            self.constants.append(f"{name} = {text}")
+            return name
+        if self.strict:
+            raise Unwritable(f"{described(value)} cannot be written down in a file")
+        name = self.fresh(hint)
+        self.constants.append(f"# {name} is {described(value)}")
+        return name
+
+    def container(self, value: Any) -> str | None:
+        """A collection of things that have names of their own, such as types."""
+        if is_one_of(type(value), (list, tuple, set, frozenset)):
+            parts = ", ".join([self.referred(x, "c1") for x in value])
+            return f"{type(value).__name__}([{parts}])"
+        if type(value) is dict:
+            parts = ", ".join(
+                [f"{self.referred(k, 'c1')}: {self.referred(x, 'c1')}" for k, x in value.items()]
+            )
+            return f"{{{parts}}}"
+        return None
+
+    def helper(self, fn: Any) -> str:
+        """Write a helper out, and before it what it refers to."""
+        name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
+        self.namespace[name] = fn
+        try:
+            self.helpers.append(definition(fn, name, self.referred))
+        except Unwritable:
+            if self.strict:
+                raise
+            self.constants.append(f"# {name} is {fn.__module__}.{fn.__qualname__}")
+        return name
+
+    def referred(self, value: Any, name: str) -> str:
+        """How a helper calls what it calls ``name``."""
+        if BUILTINS.get(name) is value:
+            return name
+        if is_one_of(type(value), (bool, int, str, float, type(None))):
+            return f"({self.constant(value, name)})"
+        return self.function(value) if callable(value) else self.constant(value, name)
+
+    @staticmethod
+    def renamed(name: str, new: str) -> str:
+        return "" if name == new else f" as {new}"
+
+    def function(self, fn: Any) -> str:
+        owner = attribute(fn, "__objclass__")
+        if isinstance(owner, type) and BUILTINS.get(owner.__name__) is owner:
+            return f"{owner.__name__}.{fn.__name__}"
+        if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
+            return f"np.{owner.__name__}.{fn.__name__}"
+        return super().function(fn)
+
+    def argument(self, tree: Any) -> str:
+        return self.argument(tree.value) if type(tree) is External else super().argument(tree)
+
+    # The function
+
+    def text(self, name: str) -> str:
+        """The whole page."""
+        names, unpacked = self.signature()
+        body = [*unpacked, *self.outside(), *self.body()]
+        answer = f"    return {self.argument(self.tape.result)}"
+        head = [f"def {name}({', '.join(names)}):", f'    """{self.origin()}"""']
+        function = "\n".join([*head, *body, answer]) + "\n"
+        used = function + "\n".join([*self.helpers, *self.constants])
+        imports = list(self.imports)
+        imports += ["import math"] if re.search(r"\bmath\.", used) else []
+        imports += ["import numpy as np"] if re.search(r"\bnp\.", used) else []
+        imports.sort(
+            key=lambda line: (line.split()[1].partition(".")[0] in ("numpy", "scipy"), line)
+        )
+        parts = ["\n".join(imports)] if imports else []
+        parts += ["\n".join(self.constants)] if self.constants else []
+        parts = ["\n\n".join(parts)] if parts else []
+        return "\n\n\n".join([*parts, *self.helpers, function])
+
+    def origin(self) -> str:
+        """Where the page comes from: the function, its file and line, and the types of the arguments."""
+        tape = self.tape
+        place = (
+            f" ({os.path.basename(tape.site.filename)}:{tape.site.lineno})"
+            if tape.site.filename
+            else ""
+        )
+        arguments = [f"{p.name}: {kind_of(p)}" for p in tape.parameters or []]
+        arguments += [f"{op.name}: {op.type}" for op in rest_of(tape)]
+        given = f", traced for {', '.join(arguments)}" if arguments else ""
+        return f"{tape.name}{place}{given}.".replace("\\", "/").replace('"""', "'''")
+
+    def signature(self) -> tuple[list[str], list[str]]:
+        """The parameters of the function, and the lines that take them apart."""
+        names: list[str] = []
+        lines: list[str] = []
+        parameters: list[Parameter] = self.tape.parameters or []
+        for parameter in parameters:
+            name = parameter.name
+            if parameter.keyword and "*" not in names:
+                names.append("*")
+            if not name.isidentifier() or keyword.iskeyword(name):
+                name = self.fresh(name)
+            self.taken.add(name)
+            names.append(name)
+            lines += self.taken_apart(parameter, name)
+        for op in rest_of(self.tape):
+            self.names[op] = self.fresh(op.name)
+            place = names.index("*") if "*" in names else len(names)
+            names.insert(place, self.names[op])
+            lines += self.check_of(op, op.name, op.name)
+        return names, lines
+
+    def taken_apart(self, parameter: Parameter, name: str) -> list[str]:
+        """The lines that find the inputs in a structure."""
+        lines = []
+        for path, part in walk(parameter.tree):
+            text = text_of(name, path)
+            if isinstance(part, Sealed) and (part.ops or part.leaf):
+                raise Unwritable(f"{text} is {part.name}, which a file cannot take; {part.advice}")
+            elif isinstance(part, Branch) and self.strict:
+                items = [key for key in part.parts if not is_attribute(part.kind, key)]
+                if frames.native(part.kind) is not None:
+                    self.literal(path)
+                    lines += self.check(
+                        f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
+                    )
+        for path, op in parameter.inputs():
+            text = text_of(name, path)
+            self.literal(path)
+            self.names[op] = self.fresh(op.name) if path else name
+            lines += [f"    {self.names[op]} = {text}"] if path else []
+            lines += self.check_of(op, self.names[op], text)
+        if self.strict:
+            for path, was in parameter.fixed:
+                text = text_of(name, path)
+                differs = (
+                    f"{text} is not {was!r}"
+                    if was is None or type(was) is bool
+                    else f"{text} != {was!r}"
+                )
+                lines += self.check(differs, f"{text} was {was!r} when this file was written")
+        return lines
+
+    def literal(self, path: Any) -> None:
+        """Raise where a key cannot be written down."""
+        for kind, key in path:
+            if not is_attribute(kind, key) and constant(key) is None:
+                raise Unwritable(f"the key {key!r} cannot be written down in a file")
+
+    def check_of(self, op: Op, name: str, text: str) -> list[str]:
+        """The check that an argument is of the type that it had."""
+        if not self.strict:
+            return []
+        was = op.value
+        if isinstance(was, np.ndarray):
+            found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
+        elif isinstance(was, np.generic):
+            found = f"not isinstance({name}, np.{type(was).__name__})"
+        else:
+            found = f"not isinstance({name}, {type(was).__name__})"
+        return self.check(
+            found, f"{text} must be a {type_name(was)}, as when this file was written"
+        )
+
+    def check(self, fails: str, message: str) -> list[str]:
+        return [f"    if {fails}:", f"        raise ValueError({message!r})"]
+
+    def outside(self) -> list[str]:
+        """Inputs from outside are constants of the page, with the values that they had."""
+        for op in self.tape.inputs:
+            if op not in self.names:
+                text = constant(op.value)
+                if text is None:
+                    raise Unwritable(
+                        f"{op.name} is {described(op.value)}, which cannot be written down in a file"
+                    )
+                self.names[op] = self.fresh(op.name)
+                self.constants.append(f"{self.names[op]} = {text}")
+        return []
+
+    def body(self) -> list[str]:
+        """The statements. Those of a reverse sweep do not warn, as they do not in the engine."""
+        first = self.tape.forward
+        calls = [op for op in self.tape.ops if not isinstance(op, Input)]
+        if first is None or not self.strict:
+            return [line for op in calls for line in self.lines(op)]
+        lines = [line for op in calls if op in first for line in self.lines(op)]
+        reverse = [line for op in calls if op not in first for line in self.lines(op)]
+        if reverse:
+            lines.append('    with np.errstate(all="ignore"):')
+            lines += ["    " + line for line in reverse]
+        return lines
+
+    def lines(self, op: Op) -> list[str]:
+        if op.kind == "guard":
+            return self.guard(op)
+        try:
+            if op.kind == "effect":
+                return [f"    {self.expression(op)}"]
+            return self.statement(op)
+        except Unwritable as error:
+            raise Unwritable(f"{op.site}: {error}" if op.site.filename else str(error)) from None
+
+    def guard(self, op: Op) -> list[str]:
+        """The check that a decision is the traced one."""
+        subject, was = self.argument(op.args[0]), op.value
+        if type(was) is bool or type(was) is np.bool_:
+            fails = f"not {subject}" if was else subject
+        elif was != was:
+            fails = f"{subject} == {subject}"
+        else:
+            fails = f"{subject} != {self.argument(was)}"
+        return self.check(fails, f"{decision(op)}, and is not for these arguments")
+
+
+def described(value: Any) -> str:
+    """What something is, in words that are the same from run to run."""
+    if callable(value) and attribute(value, "__name__"):
+        return fn_name(value)
+    text = repr(value)
+    return f"a {type(value).__name__}" if " at 0x" in text else text
+
+
+def kind_of(parameter: Parameter) -> str:
+    """The type of an argument, in short."""
+    tree = parameter.tree
+    if isinstance(tree, Leaf):
+        return type_name(tree.value)
+    if isinstance(tree, Branch):
+        return tree.kind.__name__
+    return type(parameter.fixed[0][1]).__name__ if parameter.fixed else "any"
+
+
+def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
+    """The tape as the text of a page; see `Tape.source`."""
+    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
+    if wanted[0].isdigit() or keyword.iskeyword(wanted):
+        wanted += "_"
+    page = Page(tape, strict)
+    page.taken.add(wanted)
+    return page.text(wanted)
+
+
+# ------------------------------------------------------------------------------------------------ saving
+
+
+def save(f: Callable[..., Any], path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) -> None:
+    """Write what ``f(*args, **kwargs)`` computes to the file ``path``, as a function that needs NumPy alone.
+
+    ``f`` is any function, or one that Wengert has made: ``save(grad(f), "slope.py", 2.0)`` writes the gradient, and
+    ``from slope import grad_f`` is how it is used. What is computed is what was computed for these arguments: the file
+    checks that the types, shapes and structures of its arguments are the same and that each decision falls the same
+    way, and raises ValueError with the line of the program where one does not. Numbers from outside of the function
+    are written as they are.
+
+    Raises `TraceError` for what cannot be written down: an object that is changed outside, a rule that is not pure.
+
+    >>> import tempfile, pathlib
+    >>> from wengert import grad
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "slope.py")
+    ...     save(grad(lambda x: x * x * x), path, 2.0)
+    ...     names = {}
+    ...     exec(path.read_text(), names)
+    >>> names["grad_lambda"](3.0)
+    27.0
+    """
+    tape = tape_of(f, args, kwargs)
+    text = source_of(tape, strict=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
+    """The tape of a call, without what its result does not need."""
+    state = attribute(f, "__self__")
+    if type(state) is Gradient and state.primitives is None:
+        return gradient(state, args, kwargs)
+    done = run(f, args, kwargs)
+    tape = pruned(done.tape, keep_guards=True)
+    tape.parameters = parameters_of(f, done, args, kwargs)
+    return tape
+
+
+def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
+    """The tape of a gradient: the forward run, and the reverse sweep, which is simplified."""
+    state.check_arguments(args)
+    done = run(state.f, args, kwargs)
+    tree = state.differentiated(done)
+    numbers = tuple([i % len(args) for i in state.numbers])
+    seed = one(state.f, tree)
+    if isinstance(tree, Leaf) and isinstance(tree.value, float):
+        seed = 1.0
+    seeds = [(tree.op, seed)] if isinstance(tree, Leaf) else []
+    answer = derived(done, seeds, numbers)
+    chosen: Any = tuple([answer.result[i] for i in numbers])
+    chosen = chosen[0] if isinstance(state.argnums, int) else chosen
+    value = done.tape.result
+    if state.with_value:
+        chosen = value, chosen
+    elif state.has_aux:
+        chosen = chosen, value[1]
+    answer.result = chosen
+    answer.name = state.__name__.replace("<", "").replace(">", "")
+    return finished(answer, done, parameters_of(state.f, done, args, kwargs))
+
+
+def derived(done: Run, seeds: list[tuple[Any, Any]], numbers: tuple[int, ...] | None) -> Tape:
+    """The run with the reverse sweep behind it; its result are the gradients, in the form of the arguments."""
+    tape = done.tape
+    out = Tape(tape.name, tape.site)
+    out.ops = list(tape.ops)
+    wrt = [op for tree in trees_of(done, numbers) for op in sources(tree)]
+    machine = Recorded(out, tape.site)
+    seeds = [(op, d) for op, d in seeds if op is not None]
+    found: dict[Any, Any] = dict(zip(wrt, sweep(tape.ops, wrt, seeds, machine), strict=True))
+
+    out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
+    out.forward = frozenset(tape.ops)
+    return out
+
+
+def given(tape: Tape, leaf: Leaf, d: Any) -> Any:
+    """The gradient of a leaf, of its type, dtype and shape, on the tape; an array is its own."""
+    value = 0.0 if isinstance(leaf.value, (int, np.integer)) else leaf.value
+    if not isinstance(d, Op):
+        plain = shaped(Leaf(None, value), d)
+        if not isinstance(plain, np.ndarray):
+            return plain
+        if d is None:
+            return append(tape, np.zeros, (plain.shape, plain.dtype.name), {}, plain, NOWHERE)
+        d = append(tape, np.full, (plain.shape, d, plain.dtype.name), {}, plain, NOWHERE)
+    if is_one_of(type(value), (float, complex)) and is_number(d.value, value):
+        return (
+            d
+            if alike(d.value, value)
+            else append(tape, type(value), (d,), {}, type(value)(d.value), NOWHERE)
+        )
+    if not alike(d.value, value):
+        like = leaf.op if leaf.value is value else value
+        found = broadcast_like(d.value, value)
+        d = append(tape, broadcast_like, (d, like), {}, found, NOWHERE)
+        if is_one_of(type(value), (float, complex)) and type(found) is not type(value):
+            d = append(tape, type(value), (d,), {}, type(value)(found), NOWHERE)
+    if isinstance(value, np.ndarray) and (isinstance(d, Input) or d.tape is not tape):
+        d = append(tape, np.array, (d,), {}, d.value, NOWHERE)
+    return d
+
+
+def is_number(d: Any, value: Any) -> bool:
+    """Whether a gradient is a number that Python's own kind of number can be made of."""
+    return np.shape(d) == () and (isinstance(value, complex) or not np.iscomplexobj(d))
+
+
+def finished(tape: Tape, done: Run, parameters: list[Parameter] | None) -> Tape:
+    """A derived tape, simplified behind the forward run and pruned."""
+    out = pruned(simplified(tape, keep=done.tape.ops), keep_guards=True)
+    out.name, out.parameters, out.forward = tape.name, parameters, tape.forward
+    return out
