@@ -19,7 +19,7 @@ import doctest, importlib, pkgutil, sys, wengert
 failed = 0
 modules = [  # in a checkout other folders lie beside those of the package
     module
-    for name in ("", ".rules", ".tracer", ".transforms")
+    for name in ("", ".rules", ".tracer", ".transforms", ".transforms.tools")
     for package in [importlib.import_module("wengert" + name)]
     for module in pkgutil.iter_modules(package.__path__[:1], package.__name__ + ".")
 ]

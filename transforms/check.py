@@ -60,8 +60,8 @@ def check_grads(
     (1e-6, and 2e-3 in single precision), or within what those are in doubt by. So check a function where it is smooth.
 
     With ``exact`` the differences are taken of the program's own run in 40 digits, for which the package ``mpmath`` is
-    needed: they are in no doubt, so that ``rtol`` is 1e-9 (1e-5 in single precision). The decisions must be those of the
-    run, and the functions that it calls must be known to mpmath (see `Tape.compile`); numbers must be real.
+    needed: they are in no doubt, so that ``rtol`` is 1e-9 (1e-5 in single precision). The decisions must be those of
+    the run, and the functions that it calls must be known to mpmath (see `Tape.compile`); numbers must be real.
 
     Raises `GradientError`, an AssertionError, that says which elements disagree and by how much.
 

@@ -1,6 +1,8 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
+import importlib
 import os.path
+from typing import TYPE_CHECKING, Any
 
 # In a checkout the other folders lie beside this one.
 if not os.path.isdir(os.path.join(__path__[0], "tracer")):
@@ -10,6 +12,7 @@ from .rules.registry import frule, mutates, nondiff, query, rrule
 from .tracer.errors import (
     CotangentError,
     EscapeError,
+    GuardError,
     NoRuleError,
     TangentError,
     TraceError,
@@ -35,6 +38,7 @@ __all__ = [
     "CotangentError",
     "EscapeError",
     "GradientError",
+    "GuardError",
     "NoRuleError",
     "NumericRuleWarning",
     "Op",
@@ -64,6 +68,7 @@ __all__ = [
     "query",
     "reverse",
     "rrule",
+    "save",
     "settings",
     "stop_gradient",
     "trace",
@@ -71,3 +76,20 @@ __all__ = [
     "vjp",
 ]
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .transforms.tools.files import save
+
+TOOLS = {"save": "files"}  # names of tools, each loaded when it is first asked for: their modules
+
+
+def __getattr__(name: str) -> Any:
+    if name not in TOOLS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.transforms.tools.{TOOLS[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *TOOLS]

@@ -91,7 +91,7 @@ def trace(target: str, arguments: tuple[str, ...], source: bool, reverse: bool) 
         tape = wengert.trace(function, *values)
         if reverse:
             tape = wengert.reverse(tape)
-        click.echo(tape.source() if source else tape)
+        click.echo(tape.source() if source else listing(tape))
 
     return guarded(show)
 
@@ -254,6 +254,15 @@ def show_error(error: Exception) -> None:
 
 def is_ours(filename: str) -> bool:
     return any(Path(filename).is_relative_to(folder) for folder in OWN_FOLDERS)
+
+
+def listing(tape: wengert.Tape) -> str:
+    """The tape, in colours where a terminal and the package ``rich`` are there."""
+    if not sys.stdout.isatty():
+        return str(tape)
+    from wengert.transforms.tools import listings
+
+    return listings.shown(tape, terminal=True)
 
 
 def show_named(name: str, value: Any) -> None:

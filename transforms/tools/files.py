@@ -22,6 +22,8 @@ import numpy as np
 from ...rules.broadcasting import broadcast_like
 from ...tracer import frames
 from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.pairs import Pair
+from ...tracer.reads import Reads
 from ...tracer.run import Run, run
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed, sources
@@ -71,6 +73,12 @@ class Page(Writer):
             return name
         if is_helper(value):
             return self.helper(value)
+        if isinstance(value, type) and frames.is_namedtuple(value):
+            name = self.fresh(value.__name__)
+            self.imports["import collections"] = None
+            fields = getattr(value, "_fields", ())
+            self.constants.append(f"{name} = collections.namedtuple({value.__name__!r}, {fields})")
+            return name
         if isinstance(value, enum.Enum):
             return f"{self.function(type(value))}.{value.name}"
         text = constant(value) or self.container(value)
@@ -121,15 +129,21 @@ class Page(Writer):
         return "" if name == new else f" as {new}"
 
     def function(self, fn: Any) -> str:
-        owner = attribute(fn, "__objclass__")
+        owner, name = attribute(fn, "__objclass__"), str(attribute(fn, "__name__"))
         if isinstance(owner, type) and BUILTINS.get(owner.__name__) is owner:
-            return f"{owner.__name__}.{fn.__name__}"
+            return f"{owner.__name__}.{name}"
         if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
-            return f"np.{owner.__name__}.{fn.__name__}"
+            return f"np.{owner.__name__}.{name}"
         return super().function(fn)
 
     def argument(self, tree: Any) -> str:
-        return self.argument(tree.value) if type(tree) is External else super().argument(tree)
+        if type(tree) is External:
+            if self.strict:
+                raise Unwritable(
+                    f"{tree.name} is changed, which a file cannot do; return what is new"
+                )
+            return tree.name if tree.name.isidentifier() else self.argument(tree.value)
+        return super().argument(tree)
 
     # The function
 
@@ -174,7 +188,7 @@ class Page(Writer):
             name = parameter.name
             if parameter.keyword and "*" not in names:
                 names.append("*")
-            if not name.isidentifier() or keyword.iskeyword(name):
+            if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "math"):
                 name = self.fresh(name)
             self.taken.add(name)
             names.append(name)
@@ -273,6 +287,12 @@ class Page(Writer):
         try:
             if op.kind == "effect":
                 return [f"    {self.expression(op)}"]
+            if (
+                type(op.fn) is Pair
+            ):  # the value of a rule that is not pure, which its body has computed
+                return [
+                    f"    {self.name_of(op)} = {self.argument(op.args[-1])}  # {fn_name(op.fn)}"
+                ]
             return self.statement(op)
         except Unwritable as error:
             raise Unwritable(f"{op.site}: {error}" if op.site.filename else str(error)) from None
@@ -352,16 +372,29 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     state = attribute(f, "__self__")
     if type(state) is Gradient and state.primitives is None:
         return gradient(state, args, kwargs)
-    done = run(f, args, kwargs)
+    done = recorded(f, args, kwargs)
     tape = pruned(done.tape, keep_guards=True)
     tape.parameters = parameters_of(f, done, args, kwargs)
     return tape
 
 
+def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """A run that a file can stand for; raises where it has changed what a file cannot."""
+    reads = Reads()
+    done = run(f, args, kwargs, reads=reads)
+    assert done.outcome is not None
+    written = [str(place) for place, _ in (*done.outcome.arrays, *done.outcome.cells)]
+    reads.close()
+    if written:
+        name = done.tape.name
+        raise Unwritable(f"{name} cannot be written down in a file: it writes to {written[0]}")
+    return done
+
+
 def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
     """The tape of a gradient: the forward run, and the reverse sweep, which is simplified."""
     state.check_arguments(args)
-    done = run(state.f, args, kwargs)
+    done = recorded(state.f, args, kwargs)
     tree = state.differentiated(done)
     numbers = tuple([i % len(args) for i in state.numbers])
     seed = one(state.f, tree)

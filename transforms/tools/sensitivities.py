@@ -62,8 +62,9 @@ def cotangents(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any], dy: An
     run = Tape(tape.name, tape.site)
     for op in tape.ops:
         if op.kind in ("input", "call"):
-            operands = (substitute(x, now.__getitem__) for x in (op.args, op.kwargs))
-            now[op] = like(op, *operands, given[op], run)
+            args = substitute(op.args, now.__getitem__)
+            kwargs = substitute(op.kwargs, now.__getitem__)
+            now[op] = like(op, args, kwargs, given[op], run)
             run.ops.append(now[op])
     machine = Numeric()
     machine.cotangents = seen = Seen()

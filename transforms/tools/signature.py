@@ -35,10 +35,10 @@ class Parameter(NamedTuple):
     name: str
     tree: Tree
     fixed: tuple[tuple[Path, Any], ...] = ()
-    others: tuple[tuple[Path, Op], ...] = ()
+    others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
 
-    def inputs(self) -> Iterator[tuple[Path, Op]]:
+    def inputs(self) -> Iterator[tuple[Path, Input]]:
         """The inputs of the tape that the argument holds, and where."""
         for path, part in walk(self.tree):
             if isinstance(part, Leaf) and isinstance(part.op, Input):
@@ -76,7 +76,7 @@ def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
     return moved(found, now)
 
 
-def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, Op]]:
+def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, Input]]:
     """The inputs that an argument holds at positions without a derivative; they are found by their names."""
     named = {op.name: op for op in tape.inputs if op.role == "argument"}
     for path, part in walk(tree):
@@ -142,7 +142,7 @@ def moved(parameters: list[Parameter] | None, now: dict[Op, Op]) -> list[Paramet
         return Leaf(None if x.op is None else now.get(x.op, x.op), x.value)
 
     def renewed(p: Parameter) -> Parameter:
-        others = tuple([(path, now.get(op, op)) for path, op in p.others])
+        others: Any = tuple([(path, now.get(op, op)) for path, op in p.others])
         return p._replace(tree=mapped(p.tree, leaf, lambda op: now.get(op, op)), others=others)
 
     return [renewed(p) for p in parameters]

@@ -20,6 +20,7 @@ import numpy as np
 from ...rules import broadcasting, mutation, numpy_linalg, zeros
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, isinstance
+from ...tracer.pairs import Pair, severed
 from ...tracer.tape import Input, Op, Tape, element, fn_name, substitute
 from .editing import with_primitives
 from .playing import decision, holds, play
@@ -52,7 +53,7 @@ ARITHMETIC: dict[Any, Callable[..., Any]] = {
     np.equal: operator.eq, np.not_equal: operator.ne, np.logical_not: operator.not_,
     np.isnan: lambda x: x != x, np.isinf: lambda x: abs(x) == math.inf, np.isneginf: lambda x: x == -math.inf,
     np.isfinite: lambda x: abs(x) < math.inf, np.isposinf: lambda x: x == math.inf,
-    np.float64: lambda x: x, float: lambda x: x, np.conjugate: lambda x: x, np.real: lambda x: x,
+    np.float64: lambda x: x, float: lambda x: x, np.conjugate: lambda x: x, severed: lambda x: x, np.real: lambda x: x,
 }  # fmt: skip
 # What moves numbers about, or adds and multiplies them, whatever they are.
 AS_IT_IS = frozenset(
@@ -62,8 +63,8 @@ AS_IT_IS = frozenset(
         *(np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.squeeze, np.ravel, np.array),
         *(np.concatenate, np.stack, np.vstack, np.hstack, np.tril, np.triu, np.diag, np.diagonal, np.einsum),
         *(np.broadcast_to, np.repeat, np.tile, np.roll, np.flip, np.take, np.arange, np.asarray, np.asanyarray),
-        *(np.copy, np.ndim, np.shape, np.size, np.max, np.min, np.argmax, np.argmin, np.add.reduce, np.multiply.reduce, np.maximum.reduce),
-        *(np.minimum.reduce, np.multiply.outer, sum, max, min, len, int, bool, element),
+        *(np.copy, np.ndim, np.shape, np.size, np.max, np.min, np.argmax, np.argmin, np.add.reduce, np.multiply.reduce),
+        *(np.maximum.reduce, np.minimum.reduce, np.multiply.outer, sum, max, min, len, int, bool, element),
     )
 )  # fmt: skip
 TYPED = frozenset(
@@ -174,6 +175,8 @@ class System:
 
     def function(self, fn: Any) -> Callable[..., Any] | None:
         """What the system has in the place of a function."""
+        if type(fn) is Pair:
+            return lambda *args: args[-1]
         try:
             hash(fn)
         except TypeError:
@@ -246,7 +249,7 @@ class System:
         self, x: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False, **rest: Any
     ) -> Any:
         d = x - np.mean(x, axis=axis, keepdims=True)
-        total = np.sum(d * d, axis=axis, keepdims=keepdims)
+        total = functools.partial(np.sum, d * d)(axis=axis, keepdims=keepdims)
         return total / (np.size(x) // max(np.size(total), 1) - ddof)
 
     def deviation(self, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -282,7 +285,9 @@ OWN: dict[Any, str] = {
     np.linalg.solve: "solution", np.var: "variance", np.std: "deviation", np.ndarray.var: "variance",
     np.ndarray.std: "deviation", numpy_linalg.cofactors: "cofactors",
 }  # fmt: skip
-MATRICES = {np.linalg.inv: "inverse", np.linalg.det: "det", np.linalg.solve: "lu_solve", numpy_linalg.cofactors: "inverse"}
+MATRICES = {  # what a module must have for these
+    np.linalg.inv: "inverse", np.linalg.det: "det", np.linalg.solve: "lu_solve", numpy_linalg.cofactors: "inverse",
+}  # fmt: skip
 
 
 def objects(items: list[Any], shape: tuple[int, ...]) -> Any:
