@@ -207,7 +207,7 @@ def with_primitives(tape: Tape, primitives: Any, ours: bool = False) -> Tape:
             and is_python(op.fn, ours)
             and not is_primitive(op.fn, primal(op.args), primal(op.kwargs))
         ):
-            look_into(edit, op, is_primitive)
+            look_into(edit, op, is_primitive, ours)
         else:
             edit.copy(op)
     return edit.done()
@@ -223,8 +223,8 @@ def is_python(fn: Any, ours: bool) -> bool:
 OURS = f"{__name__.partition('.')[0]}."
 
 
-def look_into(edit: Edit, op: Op, is_primitive: Predicate) -> None:
-    """Put on the new tape what a call does, instead of the call."""
+def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
+    """Put on the new tape what a call does, instead of the call; where it is ``ours``, it is at the call's line."""
     done = run(op.fn, primal(op.args), primal(op.kwargs), primitives=is_primitive)
     now: dict[Op, Any] = {}
     trees = [*done.args, *done.kwargs.values()]
@@ -234,9 +234,11 @@ def look_into(edit: Edit, op: Op, is_primitive: Predicate) -> None:
         if x in now:
             continue
         args, kwargs = (substitute(y, now.__getitem__) for y in (x.args, x.kwargs))
-        now[x] = like(x, args, kwargs, x.value, edit.new)
+        now[x] = new = like(x, args, kwargs, x.value, edit.new)
+        if ours:
+            new.site = op.site
         if not isinstance(x, Guard) or isinstance(args[0], Op):
-            edit.new.ops.append(now[x])
+            edit.new.ops.append(new)
     edit.meant[op] = substitute(done.tape.result, now.__getitem__)
 
 

@@ -130,7 +130,7 @@ class Page(Writer):
 
     def function(self, fn: Any) -> str:
         owner, name = attribute(fn, "__objclass__"), str(attribute(fn, "__name__"))
-        if isinstance(owner, type) and BUILTINS.get(owner.__name__) is owner:
+        if owner is not None and BUILTINS.get(getattr(owner, "__name__", "")) is owner:
             return f"{owner.__name__}.{name}"
         if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
             return f"np.{owner.__name__}.{name}"
