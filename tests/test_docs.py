@@ -13,7 +13,7 @@ import pytest
 import wengert
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/conventions.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/conventions.md", "docs/tapes-as-objects.md"]
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, wengert
 failed = 0

@@ -35,6 +35,8 @@ class Tools:
     package = ""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         return importlib.import_module(f"{self.package}.{name}")
 
 

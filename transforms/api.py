@@ -114,6 +114,16 @@ class Pullback:
         refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
 
+    def __repr__(self) -> str:
+        tape = self.traced
+        place = f" ({tape.site})" if tape.site.filename else ""
+        return f"<pullback of {tape.name}{place}>"
+
+    @property
+    def traced(self) -> Tape:
+        """The tape of the forward run, which may have no values."""
+        return self.done.tape
+
     @property
     def tape(self) -> Tape:
         """The program from the arguments and ``dy`` to the gradients."""

@@ -21,7 +21,7 @@ from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
-from ..tracer.tape import Input, Op, primal
+from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, decided_by, inner_pullback
 from .direct import Direct, found, state_of
@@ -153,6 +153,11 @@ class Kept(Pullback):
         if self.run is None:
             self.run = revived(self.program, self.inputs, self.drawn)
         return self.run
+
+    @property
+    def traced(self) -> Tape:
+        skeleton = self.program.skeleton
+        return self.done.tape if skeleton is None else skeleton.tape
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         program = self.program

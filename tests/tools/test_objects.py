@@ -403,3 +403,9 @@ def test_what_has_no_influence_has_no_cotangent():
     tape = trace(lambda x: (math.sin(x), x * 2)[1], 1.0)
     sine = next(op for op in tape if op.fn is math.sin)
     assert sine not in tape.cotangents()
+
+
+def test_a_pullback_says_what_it_is():
+    for _ in range(4):  # traced, and kept
+        _, back = pullback(f, 1.2, 0.7)
+        assert repr(back) == f"<pullback of f (test_objects.py:{f.__code__.co_firstlineno})>"

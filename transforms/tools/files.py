@@ -129,9 +129,11 @@ class Page(Writer):
         return "" if name == new else f" as {new}"
 
     def function(self, fn: Any) -> str:
-        owner, name = attribute(fn, "__objclass__"), str(attribute(fn, "__name__"))
-        if owner is not None and BUILTINS.get(getattr(owner, "__name__", "")) is owner:
-            return f"{owner.__name__}.{name}"
+        owner: Any = attribute(fn, "__objclass__")
+        name = str(attribute(fn, "__name__"))
+        kind = str(attribute(owner, "__name__"))
+        if owner is not None and BUILTINS.get(kind) is owner:
+            return f"{kind}.{name}"
         if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
             return f"np.{owner.__name__}.{name}"
         return super().function(fn)

@@ -64,7 +64,8 @@ AS_IT_IS = frozenset(
         *(np.concatenate, np.stack, np.vstack, np.hstack, np.tril, np.triu, np.diag, np.diagonal, np.einsum),
         *(np.broadcast_to, np.repeat, np.tile, np.roll, np.flip, np.take, np.arange, np.asarray, np.asanyarray),
         *(np.copy, np.ndim, np.shape, np.size, np.max, np.min, np.argmax, np.argmin, np.count_nonzero),
-        *(np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.multiply.outer, sum, max, min, len, int, bool, element),
+        *(np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.multiply.outer),
+        *(sum, max, min, len, int, bool, element),
     )
 )  # fmt: skip
 TYPED = frozenset(
