@@ -10,11 +10,12 @@ check    a statement that raises ValueError where the file does not hold: a deci
 from __future__ import annotations
 
 import enum
+import functools
 import keyword
 import os
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,34 @@ import numpy as np
 from ...rules.broadcasting import broadcast_like
 from ...tracer import frames
 from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
 from ...tracer.reads import Reads
 from ...tracer.run import Run, run
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed, sources
 from ...tracer.tape import NOWHERE, External, Input, Op, Tape, append, fn_name, type_name
+from .. import asking
 from ..api import arranged, trees_of
+from ..columns import (
+    Column,
+    add_columns,
+    fill_column,
+    join_columns,
+    make_column,
+    take_column,
+)
 from ..cotangents import alike, shaped
+from ..dispatch import SHORTEST, roll_loops
 from ..gradients import Gradient, one
+from ..loops import LoopFunction, Miss
 from ..reverse import Recorded, sweep
 from ..simplify import pruned, simplified
-from .inline import Unwritable, constant, definition, is_helper, public_name
+from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .playing import decision
 from .signature import Parameter, is_attribute, parameters_of, rest_of, text_of, walk
+
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
 
 class Page(Writer):
@@ -71,6 +86,12 @@ class Page(Writer):
             name = self.fresh(found[1])
             self.imports[f"from {found[0]} import {found[1]}" + self.renamed(found[1], name)] = None
             return name
+        loop: Any = getattr(value, "__self__", value)  # or what it comes to where it is careful
+        if isinstance(loop, LoopFunction):
+            return self.loop(loop)
+        if id(value) in COLUMNS:
+            self.helpers.append(COLUMNS[id(value)])
+            return self.fresh(hint)
         if is_helper(value):
             return self.helper(value)
         if isinstance(value, type) and frames.is_namedtuple(value):
@@ -92,6 +113,21 @@ class Page(Writer):
         self.constants.append(f"# {name} is {described(value)}")
         return name
 
+    def loop(self, fn: LoopFunction) -> str:
+        """Write a loop as the function that the engine makes of it, and before it what that refers to."""
+        name = self.fresh("loop")
+        writer = asking.writer(fn)
+        text = writer.write(name)
+        message = f"{fn.family.site}: a decision in this loop is not the one of the traced run"
+        written = {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        words = {*WORD.findall(text)}
+        given = {k: x for k, x in writer.namespace.items() if k in words - {"np", "math"}}
+        own = words - {*given}
+        new = {k: written.get(id(x)) or self.referred(x, k, own) for k, x in given.items()}
+        text = WORD.sub(lambda found: new.get(found[0], found[0]), text)
+        self.helpers.append(text.rstrip("\n"))
+        return name
+
     def container(self, value: Any) -> str | None:
         """A collection of things that have names of their own, such as types."""
         if is_one_of(type(value), (list, tuple, set, frozenset)):
@@ -109,15 +145,26 @@ class Page(Writer):
         name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
         self.namespace[name] = fn
         try:
-            self.helpers.append(definition(fn, name, self.referred))
+            own = {*own_names(fn.__code__)}
+            refer = functools.partial(self.referred, own=own)
+            self.helpers.append(definition(fn, name, refer))
         except Unwritable:
             if self.strict:
                 raise
             self.constants.append(f"# {name} is {fn.__module__}.{fn.__qualname__}")
         return name
 
-    def referred(self, value: Any, name: str) -> str:
-        """How a helper calls what it calls ``name``."""
+    def referred(self, value: Any, name: str, own: Collection[str] = ()) -> str:
+        """How a helper with variables of its ``own`` calls what it calls ``name``."""
+        self.taken.update(own)
+        text = self.reference(value, name)
+        if text not in own:
+            return text
+        other = self.fresh(text)
+        self.helpers.append(f"{other} = {text}")
+        return other
+
+    def reference(self, value: Any, name: str) -> str:
         if BUILTINS.get(name) is value:
             return name
         if is_one_of(type(value), (bool, int, str, float, type(None))):
@@ -289,12 +336,11 @@ class Page(Writer):
         try:
             if op.kind == "effect":
                 return [f"    {self.expression(op)}"]
-            if (
-                type(op.fn) is Pair
-            ):  # the value of a rule that is not pure, which its body has computed
-                return [
-                    f"    {self.name_of(op)} = {self.argument(op.args[-1])}  # {fn_name(op.fn)}"
-                ]
+            if isinstance(
+                op.fn, (Pair, Carry)
+            ):  # the value itself, and a mark where an iteration begins
+                same = op.args[-1] if type(op.fn) is Pair else op.args[0]
+                return [f"    {self.name_of(op)} = {self.argument(same)}  # {fn_name(op.fn)}"]
             return self.statement(op)
         except Unwritable as error:
             raise Unwritable(f"{op.site}: {error}" if op.site.filename else str(error)) from None
@@ -309,6 +355,20 @@ class Page(Writer):
         else:
             fails = f"{subject} != {self.argument(was)}"
         return self.check(fails, f"{decision(op)}, and is not for these arguments")
+
+
+# What handles columns, one value for each iteration of a loop: lists, in a file.
+COLUMNS = {
+    id(add_columns): "def add_columns(x, y):\n    return [a + b for a, b in zip(x, y)]",
+    id(take_column): "def take_column(column, part):\n    return column[part]",
+    id(make_column): (
+        "def make_column(values):\n"
+        "    flat = isinstance(values, np.ndarray) and values.ndim == 1\n"
+        "    return values.tolist() if flat else list(values)"
+    ),
+    id(fill_column): "def fill_column(value, count):\n    return [value] * count",
+    id(join_columns): "def join_columns(*parts):\n    return [x for part in parts for x in part]",
+}
 
 
 def described(value: Any) -> str:
@@ -383,8 +443,9 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """A run that a file can stand for; raises where it has changed what a file cannot."""
     reads = Reads()
-    done = run(f, args, kwargs, reads=reads)
+    done = run(f, args, kwargs, reads=reads, marks=True)
     assert done.outcome is not None
+    roll_loops(done, {}, SHORTEST)
     written = [str(place) for place, _ in (*done.outcome.arrays, *done.outcome.cells)]
     reads.close()
     if written:

@@ -112,6 +112,14 @@ def names_in(code: types.CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
+def own_names(code: types.CodeType) -> Iterator[str]:
+    """The names of variables of a function's own, and of those that it makes."""
+    yield from (*code.co_varnames, *code.co_cellvars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from own_names(constant)
+
+
 class Plain(ast.NodeTransformer):
     """A function without annotations, with a docstring of one line, and with other names for what it refers to."""
 
