@@ -133,6 +133,9 @@ class Signature:
         self.kinds = kinds
         self.pulls: list[Any] = [None, None, None, None]
 
+    def __reduce__(self) -> Any:
+        return Signature.of, (self.fn, *self.kinds)
+
     @classmethod
     def of(cls, fn: Any, *kinds: type) -> Signature:
         """The one signature of a function and operand kinds."""

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -409,3 +410,11 @@ def test_a_pullback_says_what_it_is():
     for _ in range(4):  # traced, and kept
         _, back = pullback(f, 1.2, 0.7)
         assert repr(back) == f"<pullback of f (test_objects.py:{f.__code__.co_firstlineno})>"
+
+
+def test_a_tape_is_pickled_with_what_it_takes():
+    tape = reverse(trace(choose, 3.0, 2.0))
+    again = pickle.loads(pickle.dumps(tape))
+    assert str(again) == str(tape)
+    assert again(4.0, 2.0) == tape(4.0, 2.0) == (8.0, (2.0, 4.0))
+    assert again.source() == tape.source()
