@@ -418,3 +418,18 @@ def test_a_tape_is_pickled_with_what_it_takes():
     assert str(again) == str(tape)
     assert again(4.0, 2.0) == tape(4.0, 2.0) == (8.0, (2.0, 4.0))
     assert again.source() == tape.source()
+
+
+def test_what_a_solver_in_c_has_found():
+    """A tape runs where the rule computes the root again; what C code read behind it is not needed for that."""
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def cubic(x, a):
+        return x**3 - a
+
+    def root(a):
+        return optimize.brentq(cubic, 0.0, 3.0, args=(a,))
+
+    tape = trace(root, 2.0)
+    assert tape(3.0) == root(3.0)
+    assert tape.cotangents(3.0)[tape[0]] == pytest.approx(1 / (3 * 3.0 ** (2 / 3)), rel=1e-9)

@@ -94,6 +94,8 @@ class Page(Writer):
             return self.fresh(hint)
         if is_helper(value):
             return self.helper(value)
+        if value is type(None):
+            return "type(None)"
         if isinstance(value, type) and frames.is_namedtuple(value):
             name = self.fresh(value.__name__)
             self.imports["import collections"] = None

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.errors import GuardError
+from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import isinstance
+from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
+from ..simplify import pruned
 from .signature import bound
 
 
@@ -22,6 +24,7 @@ def play(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, Any]:
     """The value of each op, for inputs that are given; the others are as they were. Effects are done as well."""
+    must_be_followed(tape)
     found: dict[Op, Any] = {}
     for op in tape.ops:
         if isinstance(op, Input):
@@ -31,6 +34,16 @@ def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, A
         elif op.kind == "call" or effects:
             found[op] = computed(op, found.__getitem__)
     return found
+
+
+def must_be_followed(tape: Tape) -> None:
+    """Raise where the result needs what C code has read behind the tape, and nobody can compute again."""
+    behind = [op for op in tape.ops if type(op.fn) is Unfollowed]
+    if behind:
+        needed = {*pruned(tape, keep_guards=True).ops}
+        for op in behind:
+            if op in needed:
+                raise TraceError(f"{op.site}: a tape cannot be run again here: {op.fn.reason}")
 
 
 def computed(op: Op, value: Callable[[Op], Any]) -> Any:
