@@ -15,6 +15,7 @@ from typing import Any
 
 from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
+from ...tracer.places import OURS
 from ...tracer.run import run
 from ...tracer.structure import Branch, Leaf, Tree
 from ...tracer.tape import (
@@ -217,10 +218,9 @@ def is_python(fn: Any, ours: bool) -> bool:
     """Whether there is something to look into: a function in Python, or one of NumPy's that is."""
     body = getattr(fn, "_implementation", fn)
     body = getattr(body, "__func__", body)
-    return isinstance(body, FunctionType) and (ours or not str(body.__module__).startswith(OURS))
-
-
-OURS = f"{__name__.partition('.')[0]}."
+    return isinstance(body, FunctionType) and (
+        ours or not body.__code__.co_filename.startswith(OURS)
+    )
 
 
 def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:

@@ -45,7 +45,10 @@ class Cotangents(dict[Op, Any]):
         self.tape = tape
 
     def __repr__(self) -> str:
-        lines = [f"{line_of(op, self.tape)}   d = {shortly(d)}" for op, d in self.items()]
+        lines = []
+        for op, d in self.items():
+            line, mark, site = line_of(op, self.tape).partition("  # ")
+            lines.append(f"{line}   d = {shortly(d)}{mark}{site}")
         return "\n".join(lines)
 
 
