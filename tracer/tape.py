@@ -330,7 +330,7 @@ class Tape:
         ValueError. Imports and helpers that it needs are written above it. `save` writes a file that checks the types
         and shapes of the arguments as well.
         """
-        return meaning.tools.files.source_of(self, name)
+        return meaning.tools.pages.source_of(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tape: the value for other arguments, taken as the traced function takes them.

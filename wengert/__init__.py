@@ -78,9 +78,9 @@ __all__ = [
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .transforms.tools.files import save
+    from .transforms.tools.saving import save
 
-TOOLS = {"save": "files"}  # names of tools, each loaded when it is first asked for: their modules
+TOOLS = {"save": "saving"}  # names of tools, each loaded when it is first asked for: their modules
 
 
 def __getattr__(name: str) -> Any:

@@ -473,7 +473,7 @@ def test_a_decision_in_a_loop(tmp_path):
 
 def test_helpers_keep_their_own_variables():
     """A name of the file is none of a variable of the helper that uses it."""
-    from wengert.transforms.tools.files import Page
+    from wengert.transforms.tools.pages import Page
 
     def outer(x):
         finite = x + 1

@@ -1,4 +1,4 @@
-"""A tape as a file: Python that runs with nothing but NumPy, and SciPy where the function uses it.
+"""A tape as a page: Python that runs with nothing but NumPy, and SciPy where the function uses it.
 
 Words
 -----
@@ -12,26 +12,21 @@ from __future__ import annotations
 import enum
 import functools
 import keyword
-import os
 import re
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from ...rules.broadcasting import broadcast_like
 from ...tracer import frames
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
-from ...tracer.reads import Reads
-from ...tracer.run import Run, run
 from ...tracer.source import BUILTINS, Writer
-from ...tracer.structure import Branch, Leaf, Sealed, sources
-from ...tracer.tape import NOWHERE, External, Input, Op, Tape, append, fn_name, type_name
+from ...tracer.structure import Branch, Leaf, Sealed
+from ...tracer.tape import External, Input, Op, Tape, fn_name, type_name
 from .. import asking
-from ..api import arranged, trees_of
 from ..columns import (
     Column,
     add_columns,
@@ -40,15 +35,10 @@ from ..columns import (
     make_column,
     take_column,
 )
-from ..cotangents import alike, shaped
-from ..dispatch import SHORTEST, roll_loops
-from ..gradients import Gradient, one
 from ..loops import LoopFunction, Miss
-from ..reverse import Recorded, sweep
-from ..simplify import pruned, simplified
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .playing import decision
-from .signature import Parameter, is_attribute, parameters_of, rest_of, text_of, walk
+from .signature import Parameter, is_attribute, rest_of, text_of, walk
 
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
@@ -201,7 +191,8 @@ class Page(Writer):
     def text(self, name: str) -> str:
         """The whole page."""
         names, unpacked = self.signature()
-        body = [*unpacked, *self.outside(), *self.body()]
+        self.outside()
+        body = [*unpacked, *self.body()]
         answer = f"    return {self.argument(self.tape.result)}"
         head = [f"def {name}({', '.join(names)}):", f'    """{self.origin()}"""']
         function = "\n".join([*head, *body, answer]) + "\n"
@@ -220,11 +211,7 @@ class Page(Writer):
     def origin(self) -> str:
         """Where the page comes from: the function, its file and line, and the types of the arguments."""
         tape = self.tape
-        place = (
-            f" ({os.path.basename(tape.site.filename)}:{tape.site.lineno})"
-            if tape.site.filename
-            else ""
-        )
+        place = f" ({tape.site})" if tape.site.filename else ""
         arguments = [f"{p.name}: {kind_of(p)}" for p in tape.parameters or []]
         arguments += [f"{op.name}: {op.type}" for op in rest_of(tape)]
         given = f", traced for {', '.join(arguments)}" if arguments else ""
@@ -248,7 +235,7 @@ class Page(Writer):
             self.names[op] = self.fresh(op.name)
             place = names.index("*") if "*" in names else len(names)
             names.insert(place, self.names[op])
-            lines += self.check_of(op, op.name, op.name)
+            lines += self.check_of(op, self.names[op], op.name)
         return names, lines
 
     def taken_apart(self, parameter: Parameter, name: str) -> list[str]:
@@ -306,7 +293,7 @@ class Page(Writer):
     def check(self, fails: str, message: str) -> list[str]:
         return [f"    if {fails}:", f"        raise ValueError({message!r})"]
 
-    def outside(self) -> list[str]:
+    def outside(self) -> None:
         """Inputs from outside are constants of the page, with the values that they had."""
         for op in self.tape.inputs:
             if op not in self.names:
@@ -317,7 +304,6 @@ class Page(Writer):
                     )
                 self.names[op] = self.fresh(op.name)
                 self.constants.append(f"{self.names[op]} = {text}")
-        return []
 
     def body(self) -> list[str]:
         """The statements. Those of a reverse sweep do not warn, as they do not in the engine."""
@@ -338,9 +324,7 @@ class Page(Writer):
         try:
             if op.kind == "effect":
                 return [f"    {self.expression(op)}"]
-            if isinstance(
-                op.fn, (Pair, Carry)
-            ):  # the value itself, and a mark where an iteration begins
+            if isinstance(op.fn, (Pair, Carry)):  # identities: a rule's value, and a mark in a loop
                 same = op.args[-1] if type(op.fn) is Pair else op.args[0]
                 return [f"    {self.name_of(op)} = {self.argument(same)}  # {fn_name(op.fn)}"]
             return self.statement(op)
@@ -399,135 +383,3 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
     page = Page(tape, strict)
     page.taken.add(wanted)
     return page.text(wanted)
-
-
-# ------------------------------------------------------------------------------------------------ saving
-
-
-def save(f: Callable[..., Any], path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) -> None:
-    """Write what ``f(*args, **kwargs)`` computes to the file ``path``, as a function that needs NumPy alone.
-
-    ``f`` is any function, or one that Wengert has made: ``save(grad(f), "slope.py", 2.0)`` writes the gradient, and
-    ``from slope import grad_f`` is how it is used. What is computed is what was computed for these arguments: the file
-    checks that the types, shapes and structures of its arguments are the same and that each decision falls the same
-    way, and raises ValueError with the line of the program where one does not. Numbers from outside of the function
-    are written as they are.
-
-    Raises `TraceError` for what cannot be written down: an object that is changed outside, a rule that is not pure.
-
-    >>> import tempfile, pathlib
-    >>> from wengert import grad
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "slope.py")
-    ...     save(grad(lambda x: x * x * x), path, 2.0)
-    ...     names = {}
-    ...     exec(path.read_text(), names)
-    >>> names["grad_lambda"](3.0)
-    27.0
-    """
-    tape = tape_of(f, args, kwargs)
-    text = source_of(tape, strict=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
-    """The tape of a call, without what its result does not need."""
-    state = attribute(f, "__self__")
-    if type(state) is Gradient and state.primitives is None:
-        return gradient(state, args, kwargs)
-    done = recorded(f, args, kwargs)
-    tape = pruned(done.tape, keep_guards=True)
-    tape.parameters = parameters_of(f, done, args, kwargs)
-    return tape
-
-
-def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-    """A run that a file can stand for; raises where it has changed what a file cannot."""
-    reads = Reads()
-    done = run(f, args, kwargs, reads=reads, marks=True)
-    assert done.outcome is not None
-    roll_loops(done, {}, SHORTEST)
-    written = [str(place) for place, _ in (*done.outcome.arrays, *done.outcome.cells)]
-    reads.close()
-    if written:
-        name = done.tape.name
-        raise Unwritable(f"{name} cannot be written down in a file: it writes to {written[0]}")
-    return done
-
-
-def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
-    """The tape of a gradient: the forward run, and the reverse sweep, which is simplified."""
-    state.check_arguments(args)
-    done = recorded(state.f, args, kwargs)
-    tree = state.differentiated(done)
-    numbers = tuple([i % len(args) for i in state.numbers])
-    seed = one(state.f, tree)
-    if isinstance(tree, Leaf) and isinstance(tree.value, float):
-        seed = 1.0
-    seeds = [(tree.op, seed)] if isinstance(tree, Leaf) else []
-    answer = derived(done, seeds, numbers)
-    chosen: Any = tuple([answer.result[i] for i in numbers])
-    chosen = chosen[0] if isinstance(state.argnums, int) else chosen
-    value = done.tape.result
-    if state.with_value:
-        chosen = value, chosen
-    elif state.has_aux:
-        chosen = chosen, value[1]
-    answer.result = chosen
-    answer.name = state.__name__.replace("<", "").replace(">", "")
-    return finished(answer, done, parameters_of(state.f, done, args, kwargs))
-
-
-def derived(done: Run, seeds: list[tuple[Any, Any]], numbers: tuple[int, ...] | None) -> Tape:
-    """The run with the reverse sweep behind it; its result are the gradients, in the form of the arguments."""
-    tape = done.tape
-    out = Tape(tape.name, tape.site)
-    out.ops = list(tape.ops)
-    wrt = [op for tree in trees_of(done, numbers) for op in sources(tree)]
-    machine = Recorded(out, tape.site)
-    seeds = [(op, d) for op, d in seeds if op is not None]
-    found: dict[Any, Any] = dict(zip(wrt, sweep(tape.ops, wrt, seeds, machine), strict=True))
-
-    out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
-    out.forward = frozenset(tape.ops)
-    return out
-
-
-def given(tape: Tape, leaf: Leaf, d: Any) -> Any:
-    """The gradient of a leaf, of its type, dtype and shape, on the tape; an array is its own."""
-    value = 0.0 if isinstance(leaf.value, (int, np.integer)) else leaf.value
-    if not isinstance(d, Op):
-        plain = shaped(Leaf(None, value), d)
-        if not isinstance(plain, np.ndarray):
-            return plain
-        if d is None:
-            return append(tape, np.zeros, (plain.shape, plain.dtype.name), {}, plain, NOWHERE)
-        d = append(tape, np.full, (plain.shape, d, plain.dtype.name), {}, plain, NOWHERE)
-    if is_one_of(type(value), (float, complex)) and is_number(d.value, value):
-        return (
-            d
-            if alike(d.value, value)
-            else append(tape, type(value), (d,), {}, type(value)(d.value), NOWHERE)
-        )
-    if not alike(d.value, value):
-        like = leaf.op if leaf.value is value else value
-        found = broadcast_like(d.value, value)
-        d = append(tape, broadcast_like, (d, like), {}, found, NOWHERE)
-        if is_one_of(type(value), (float, complex)) and type(found) is not type(value):
-            d = append(tape, type(value), (d,), {}, type(value)(found), NOWHERE)
-    if isinstance(value, np.ndarray) and (isinstance(d, Input) or d.tape is not tape):
-        d = append(tape, np.array, (d,), {}, d.value, NOWHERE)
-    return d
-
-
-def is_number(d: Any, value: Any) -> bool:
-    """Whether a gradient is a number that Python's own kind of number can be made of."""
-    return np.shape(d) == () and (isinstance(value, complex) or not np.iscomplexobj(d))
-
-
-def finished(tape: Tape, done: Run, parameters: list[Parameter] | None) -> Tape:
-    """A derived tape, simplified behind the forward run and pruned."""
-    out = pruned(simplified(tape, keep=done.tape.ops), keep_guards=True)
-    out.name, out.parameters, out.forward = tape.name, parameters, tape.forward
-    return out
