@@ -312,6 +312,24 @@ def test_gradients_of_gradients_by_chosen_primitives(ruled):
         assert grad(lambda x: g(x, primitives))(3.0) == pytest.approx(numeric, rel=1e-8)
 
 
+def test_a_predicate_is_asked_at_each_call(ruled):
+    asked = []
+
+    def chosen(fn):
+        asked.append(fn)
+        return fn is norm
+
+    slope = grad(first_of_unit, primitives=chosen)
+    outer = grad(lambda x: grad(first_of_unit, primitives=chosen)([x, 4.0])[1])
+    for f, x in ((slope, [3.0, 4.0]), (outer, 3.0)):
+        found = []
+        for _ in range(5):
+            asked.clear()
+            found.append(f(x))
+            assert norm in asked
+        assert all(y == found[0] for y in found)
+
+
 def test_a_primitive_without_a_rule_is_an_error():
     with pytest.raises(NoRuleError, match="norm has no rule"):
         grad(first_of_unit, primitives=[norm])([3.0, 4.0])

@@ -126,3 +126,11 @@ def test_values_in_short():
     assert listings.shortly(np.float32(1.5)) == "1.5"
     assert listings.shortly(np.arange(3.0)) == "[0.0, 1.0, 2.0]"
     assert listings.shortly(np.arange(10.0)) == "float64[10] from 0 to 9"
+
+
+def test_a_long_tape_is_shown_in_part():
+    tape = trace(lambda v: sum(x * x for x in v), [1.0] * 600)
+    lines = tape._repr_html_().splitlines()
+    assert len(lines) < 600
+    assert re.search(r"… \d+ more lines, which print\(\) shows", lines[-2])
+    assert "return" in lines[-1]

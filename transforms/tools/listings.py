@@ -15,6 +15,7 @@ from .editing import names_of
 
 FORWARD, REVERSE = "#1f5fa8", "#b03a2e"  # the two colours, of pictures as well
 DIM = "#888888"
+LONGEST = 500  # lines of a listing that a notebook shows by itself
 PIECES = re.compile(r"(?P<dim> +:: .*| +# .*)|(?P<variable>%\d+)|(?P<call>[\w.]+(?=\())")
 
 
@@ -56,9 +57,13 @@ def pieces(line: str) -> Iterator[tuple[str, str]]:
 
 
 def html_of(tape: Tape) -> str:
-    """The tape as coloured HTML, on its own."""
+    """The tape as coloured HTML, on its own; of a long one the first lines."""
     lines = []
-    for line, colour in lines_of(tape):
+    listed = list(lines_of(tape))
+    if len(listed) > LONGEST:
+        rest = f"  … {len(listed) - LONGEST} more lines, which print() shows"
+        listed[LONGEST - 1 : -1] = [(rest, "")]
+    for line, colour in listed:
         styles = {
             "dim": f"color:{DIM}",
             "variable": f"color:{colour}" if colour else "",

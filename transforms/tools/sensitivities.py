@@ -9,9 +9,9 @@ import numpy as np
 from ...tracer.errors import CotangentError
 from ...tracer.kinds import isinstance
 from ...tracer.structure import is_differentiable
-from ...tracer.tape import Input, Op, Tape, ops_in, substitute, type_name
+from ...tracer.tape import Input, Op, Tape, format_op, ops_in, substitute, type_name
 from ..reverse import Numeric, Parts, sweep
-from .editing import like, line_of
+from .editing import like, names_of
 from .listings import shortly
 from .playing import values
 from .signature import bound
@@ -45,9 +45,10 @@ class Cotangents(dict[Op, Any]):
         self.tape = tape
 
     def __repr__(self) -> str:
+        names = names_of(self.tape)
         lines = []
         for op, d in self.items():
-            line, mark, site = line_of(op, self.tape).partition("  # ")
+            line, mark, site = format_op(op, names).partition("  # ")
             lines.append(f"{line}   d = {shortly(d)}{mark}{site}")
         return "\n".join(lines)
 
