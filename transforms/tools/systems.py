@@ -68,6 +68,9 @@ AS_IT_IS = frozenset(
         *(sum, max, min, len, int, bool, element),
     )
 )  # fmt: skip
+COMPARISONS = frozenset(
+    (operator.gt, operator.lt, operator.ge, operator.le, operator.eq, operator.ne)
+)
 TYPED = frozenset(
     (np.zeros, np.ones, np.eye, np.full, np.zeros_like, np.ones_like, np.full_like, np.identity)
 )
@@ -162,6 +165,8 @@ class System:
         try:
             return how(*args, **kwargs)
         except (TypeError, AttributeError, ValueError) as error:
+            if op.fn in COMPARISONS:
+                return None  # of intervals that overlap: it cannot be told
             place = f"{op.site}: " if op.site.filename else ""
             raise TraceError(
                 f"{place}{fn_name(op.fn)} cannot be computed with numbers of {self.name}: {error}"
