@@ -450,8 +450,10 @@ class Tape:
         return meaning.tools.listings.text_of(self)
 
 
-def home_of(tape: Tape) -> Home:
-    """The way to a tape, which may be only about to be unpickled."""
+def home_of(tape: Tape | None) -> Home:
+    """The way to a tape, which may be only about to be unpickled, or gone."""
+    if tape is None:
+        return GONE.home
     return vars(tape).setdefault("home", Home(tape))
 
 

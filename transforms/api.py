@@ -257,12 +257,13 @@ def reverse(tape: Tape, wrt: str | None = None, seed: bool = True, value: bool =
     )
     gradients = gradients if wrt is None else gradients[0]
     out.result = (tape.result, gradients) if value else gradients
-    found_tape = pruned(simplified(out, keep=tape.ops), keep_guards=value)
-    found_tape.parameters = tape.parameters
-    found_tape.forward = frozenset(tape.ops)
-    from .tools.editing import copied
-
-    return copied(found_tape)  # whose ops are its own
+    program = pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    program.parameters = tape.parameters
+    program.forward = frozenset(tape.ops)
+    for op in program.ops:
+        if op not in program.forward:
+            op.tape = program
+    return program
 
 
 def _zero(op: Op) -> Any:

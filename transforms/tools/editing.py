@@ -133,14 +133,6 @@ def own(tape: Tape, op: Any, what: str) -> None:
         raise TraceError(f"what is {what} must be an op of this tape of {tape.name}, not {op!r}")
 
 
-def copied(tape: Tape) -> Tape:
-    """The same tape with ops of its own."""
-    edit = Edit(tape)
-    for op in tape.ops:
-        edit.copy(op)
-    return edit.done()
-
-
 def replaced(
     tape: Tape, op: Op, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Tape:
