@@ -15,7 +15,7 @@ import wengert
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md"]
-PAGES += [f"docs/{name}.md" for name in ("conventions", "asking", "errors")]
+PAGES += [f"docs/{name}.md" for name in ("conventions", "asking", "errors", "tapes-as-objects")]
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, wengert
 failed = 0

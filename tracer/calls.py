@@ -145,7 +145,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             pass
     if tracer.loops is not None:
         args = tracer.loops.call(fn, rule, args)
-    if tracer.primitives is not None and tracer.primitives(fn):
+    if tracer.primitives is not None and tracer.primitives(fn, args, kwargs):
         return record(tracer, site, fn, args, kwargs)
     if handler is not None:
         return handler(tracer, site, args, kwargs)

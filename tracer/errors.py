@@ -34,6 +34,10 @@ class NoRuleError(Refusal):
     """A derivative was asked of a callable that has no rule."""
 
 
+class GuardError(WengertError, ValueError):
+    """A tape is run for arguments for which the function decides otherwise than in the traced run."""
+
+
 class CotangentError(WengertError):
     """The argument of a pullback does not fit the value it belongs to."""
 

@@ -6,6 +6,7 @@ run one way all the same: what lies further down asks here, and nothing here is 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,20 @@ sights: Any
 source: Any
 unboxing: Any
 writers: Any
+
+
+class Tools:
+    """The modules of a package further up, each imported when it is first asked for."""
+
+    package = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return importlib.import_module(f"{self.package}.{name}")
+
+
+tools: Any = Tools()
 
 
 def set_up(*modules: ModuleType) -> None:

@@ -86,7 +86,7 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     wrt_self: bool = False,
-    primitives: Callable[[Any], bool] | None = None,
+    primitives: Callable[[Any, tuple[Any, ...], dict[str, Any]], bool] | None = None,
     protect: bool = False,
     reads: Reads | None = None,
     drawn: list[Any] | None = None,

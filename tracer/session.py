@@ -34,7 +34,7 @@ class Tracer:
     def __init__(
         self,
         tape: Tape,
-        primitives: Callable[[Any], bool] | None = None,
+        primitives: Callable[[Any, tuple[Any, ...], dict[str, Any]], bool] | None = None,
         reads: Reads | None = None,
     ) -> None:
         self.tape = tape

@@ -196,32 +196,6 @@ class Writer(Text):
         text = self.expression(op)
         return [f"    {self.name_of(op)} = {text}"]
 
-    def header(self, body: str) -> str:
-        """The imports and constants that a function needs beside NumPy and ``math``."""
-        lines = []
-        for name, value in self.namespace.items():
-            if name in ("np", "math") or not re.search(rf"\b{name}\b", body):
-                continue
-            module = attribute(value, "__module__")
-            real = attribute(value, "__qualname__", "")
-            if callable(value) and module and getattr(sys.modules.get(module), real, None) is value:
-                lines.append(
-                    f"from {module} import {real}" + ("" if real == name else f" as {name}")
-                )
-            elif isinstance(value, np.ndarray):
-                lines.append(
-                    f"{name} = np.array({value.tolist()!r}, dtype={str(value.dtype)!r}).reshape({value.shape})"
-                )
-            elif isinstance(value, np.dtype):
-                lines.append(f"{name} = np.dtype({str(value)!r})")
-            elif is_one_of(type(value), (float, complex)):  # inf and nan, and complex numbers
-                lines.append(f"{name} = {type(value).__name__}({str(value)!r})")
-            elif isinstance(value, np.generic):
-                lines.append(f"{name} = np.{value.dtype}({value.item()!r})")
-            else:
-                lines.append(f"# {name} is {value!r}")
-        return "\n".join(lines) + ("\n\n\n" if lines else "")
-
     def write(self, name: str) -> str:
         """The whole function."""
         lines = [f"def {name}({', '.join(self.inputs())}):", *self.statements()]
@@ -233,14 +207,6 @@ class Writer(Text):
         namespace = {**self.namespace, **AS_IMPORTED}
         exec(compile(source, f"<{name}>", "exec"), namespace)
         return namespace.pop(name)  # which has the namespace: on a cycle it would live on
-
-
-def source_of(tape: Tape, name: str | None = None) -> str:
-    """The tape as the source text of a function."""
-    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
-    writer = Writer(tape)
-    body = writer.write(wanted + "_" if keyword.iskeyword(wanted) else wanted)
-    return writer.header(body) + body
 
 
 def compiled(tape: Tape, name: str) -> Any:

@@ -159,6 +159,10 @@ class Op:
         """Line number in the user's program (0 where there is none)."""
         return self.site.lineno
 
+    def __repr__(self) -> str:
+        tape = self.tape
+        return f"<{meaning.tools.editing.line_of(self, tape)}>"
+
     def operands(self) -> list[Op]:
         """Each op that this op takes as an argument, in order, however deeply nested."""
         found: list[Op] = []
@@ -306,7 +310,18 @@ class Tape:
 
     ``inputs`` are the input ops, ``ops`` all lines in order (inputs that were met on the way included) and
     ``result`` is the returned structure with ops as its leaves. ``print(tape)`` shows it, ``for op in tape``
-    walks over it.
+    walks over it, ``tape[3]`` is one line and ``tape[2:5]`` a list of lines.
+
+    ``tape(*args)`` runs it. `replace`, `insert`, `substitute` and `with_primitives` give other tapes, which are
+    checked, and whose values are those of the same inputs; a tape itself is never changed by them.
+
+    >>> import math
+    >>> from wengert import trace
+    >>> tape = trace(lambda x, y: math.sin(x) * y, 0.0, 3.0)
+    >>> len(tape), tape[2].fn.__name__, tape["%4"].value
+    (4, 'sin', 0.0)
+    >>> tape.replace(tape["%3"], math.cos)(0.0, 5.0)
+    5.0
     """
 
     def __init__(self, name: str = "f", site: Site = NOWHERE) -> None:
@@ -341,6 +356,8 @@ class Tape:
         self.outline: Any = None  # which calls and loops its lines come from (see ``outline``)
         self.options: dict[str, Any] = {}  # how it is printed (see ``format``)
         self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
+        self.parameters: list[Any] | None = None  # what the function takes, if that is known
+        self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}
@@ -388,14 +405,144 @@ class Tape:
         """Print the tape; see `format`."""
         print(self.format(depth, flat, values))
 
+    def __getitem__(self, index: Any) -> Any:
+        """The op of a line, counted from 0 (or by its name: ``tape["%7"]``), or a list of those of a slice."""
+        if type(index) is str:
+            return meaning.tools.editing.op_named(self, index)
+        return self.ops[index]
+
     def __str__(self) -> str:
         return self.format(**self.options)
 
     __repr__ = __str__
 
+    # What can be done with a tape: each a tool of its own, loaded when it is first asked for
+
     def source(self, name: str | None = None) -> str:
-        """The tape as the source of a Python function, one operation a statement."""
-        return meaning.source.source_of(self, name)
+        """The tape as Python source that runs when pasted, one operation a statement.
+
+        The function takes what the traced one took. Its decisions are checked: where one is another, it raises
+        ValueError. Imports and helpers that it needs are written above it. `save` writes a file that checks the types
+        and shapes of the arguments as well.
+        """
+        return meaning.tools.pages.source_of(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tape: the value for other arguments, taken as the traced function takes them.
+
+        What comes from outside is as it was; what the tape does to the outside (``print``) is done again. Raises
+        `GuardError` where a decision is another one than in the traced run, so that the tape does not hold for these
+        arguments, and `TraceError` where they are not of the types and shapes of the traced ones.
+
+        >>> from wengert import trace
+        >>> trace(lambda d: d["a"] * d["b"], {"a": 1.0, "b": 2.0})({"a": 3.0, "b": 4.0})
+        12.0
+        """
+        return meaning.tools.playing.play(self, args, kwargs)
+
+    def compile(self, math: Any = None) -> Callable[..., Any]:
+        """The tape as a function, in the numbers of a module: ``mpmath``, ``mpmath.iv``, ``sympy``, ``numpy`` …
+
+        The module need only have functions of the names that those of ``math`` and NumPy have (``sin``, ``exp``).
+        Without one it is the same numbers as ever. See `wengert.transforms.tools.systems.compiled`.
+
+        >>> import math
+        >>> import numpy as np
+        >>> from wengert import trace
+        >>> trace(lambda x: math.sqrt(x) * 2, 4.0).compile(math=np)(np.array([1.0, 4.0, 9.0])).tolist()
+        [2.0, 4.0, 6.0]
+        """
+        return meaning.tools.systems.compiled(self, math)
+
+    def cotangents(self, *args: Any, dy: Any = None, **kwargs: Any) -> dict[Op, Any]:
+        """The cotangent of every op that has one, for these arguments (none: for those of the traced run).
+
+        ``dy`` is the cotangent of the result, of its structure and shapes, and 1 where that is a real number. An op
+        that is not in the answer has no influence on the result, or no derivative.
+
+        >>> from wengert import trace
+        >>> tape = trace(lambda x, y: x * y + x, 2.0, 3.0)
+        >>> tape.cotangents()  # doctest: +ELLIPSIS
+        %1 = input x :: float   d = 4.0
+        %2 = input y :: float   d = 2.0
+        %3 = mul(%1, %2) :: float   d = 1.0  # ...
+        %4 = add(%3, %1) :: float   d = 1.0  # ...
+        """
+        return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
+
+    def replace(self, op: Op, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+        """The tape with another call in the place of ``op``, of the operands of that where none are given.
+
+        ``args`` and ``kwargs`` are earlier ops of this tape, constants, or lists, tuples, dicts and slices of these.
+        Raises `TraceError` for an op that is not there (yet) and for a call that raises, and `GuardError` where a
+        decision falls otherwise on the new tape.
+
+        >>> import operator
+        >>> from wengert import trace
+        >>> tape = trace(lambda x, y: x * y, 2.0, 3.0)
+        >>> tape.replace(tape[2], operator.sub, tape[1], 1.0)(2.0, 3.0)
+        2.0
+        """
+        return meaning.tools.editing.replaced(self, op, fn, args, kwargs)
+
+    def insert(self, index: int, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
+        """The tape with one more call, which is the line ``index`` of the new tape. Errors are those of `replace`.
+
+        >>> import math
+        >>> from wengert import trace
+        >>> tape = trace(lambda x, y: x * y, 2.0, 3.0)
+        >>> more = tape.insert(2, math.sqrt, tape[0])
+        >>> more.substitute(more[0], more[2])(4.0, 3.0)
+        Traceback (most recent call last):
+        wengert.tracer.errors.TraceError: %3 is used before it is defined: %3 = sqrt(%1) :: float
+        >>> more.replace(more[3], more[3].fn, more[2], more[1])(4.0, 3.0)
+        6.0
+        """
+        return meaning.tools.editing.inserted(self, index, fn, args, kwargs)
+
+    def substitute(self, op: Op, by: Any) -> Tape:
+        """The tape that uses ``by``, an earlier op or a constant, wherever this one uses ``op``.
+
+        The line of ``op`` stays. Errors are those of `replace`.
+
+        >>> from wengert import trace
+        >>> tape = trace(lambda x, y: x * y, 2.0, 3.0)
+        >>> tape.substitute(tape[1], 10.0)(2.0, 3.0)
+        20.0
+        """
+        return meaning.tools.editing.substituted(self, op, by)
+
+    def with_primitives(self, primitives: Any) -> Tape:
+        """The tape with every call looked into that is not among the ``primitives`` (see `trace`).
+
+        What is written in C is an operation all the same.
+
+        >>> from wengert import trace
+        >>> def square(x):
+        ...     return x * x
+        >>> tape = trace(lambda x: square(x) + 1.0, 3.0, primitives=[square])
+        >>> [op.fn.__name__ for op in tape[1:]]
+        ['square', 'add']
+        >>> [op.fn.__name__ for op in tape.with_primitives([])[1:]]
+        ['mul', 'add']
+        """
+        return meaning.tools.editing.with_primitives(self, primitives)
+
+    def draw(self) -> Any:
+        """The tape as a ``graphviz.Digraph``: forward and reverse in two colours, loops that are one op as boxes.
+
+        It needs the package ``graphviz`` (``pip install 'wengert[draw]'``), and to be rendered the program ``dot``.
+        """
+        return meaning.tools.pictures.graph_of(self)
+
+    def _repr_svg_(self) -> str | None:
+        return meaning.tools.pictures.svg_of(self)
+
+    def _repr_html_(self) -> str:
+        return meaning.tools.listings.html_of(self)
+
+    def __rich__(self) -> Any:
+        return meaning.tools.listings.text_of(self)
 
 
 def home_of(tape: Tape | None) -> Home:

@@ -79,6 +79,8 @@ from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, sweep
 from .simplify import pruned, simplified
 
+meaning.tools.package = f"{__package__}.tools"
+
 
 class Pullback:
     """Carries cotangents of a result back to the arguments; see `pullback`.
@@ -114,10 +116,24 @@ class Pullback:
         refuse_sealed(done.tape, trees, lambda op: found.get(op) is not None)
         return arranged(done, lambda leaf: shaped(leaf, found.get(leaf.op)))
 
+    def __repr__(self) -> str:
+        tape = self.traced
+        place = f" ({tape.site})" if tape.site.filename else ""
+        return f"<pullback of {tape.name}{place}>"
+
+    @property
+    def traced(self) -> Tape:
+        """The tape of the forward run, which may have no values."""
+        return self.done.tape
+
     @property
     def tape(self) -> Tape:
         """The program from the arguments and ``dy`` to the gradients."""
-        return reverse(self.done.tape, seed=False, value=False)
+        from .tools.signature import parameters_of_run
+
+        tape = reverse(self.done.tape, seed=False, value=False)
+        tape.parameters = parameters_of_run(self.done, tape)
+        return tape
 
     def source(self) -> str:
         return self.tape.source("back")
@@ -193,33 +209,42 @@ PRINTING = frozenset(("depth", "flat", "values"))
 def trace(
     f: Callable[..., Any],
     *args: Any,
-    primitives: Collection[Any] | Callable[[Any], bool] | None = None,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> Tape:
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
-    callables, or a function of a callable. Without it, that is what has a rule. ``depth``, ``flat`` and ``values`` say
-    how the tape is printed (see `Tape.format`), unless ``f`` has a parameter of that name, to which they go then.
+    callables, or a predicate of the callee, or of the callee and the tuple of its arguments, which are plain values.
+    Without it, that is what has a rule. ``depth``, ``flat`` and ``values`` say how the tape is printed (see
+    `Tape.format`), unless ``f`` has a parameter of that name, to which they go then.
 
-    >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")
+    >>> print(trace(lambda x, y: x * y + x, 2.0, 3.0).source("f"), end="")  # doctest: +ELLIPSIS
     def f(x, y):
+        \"\"\"<lambda> (...), traced for x: float, y: float.\"\"\"
         t3 = x * y
         t4 = t3 + x
         return t4
     """
-    chosen: Callable[[Any], bool] | None
-    if primitives is None or callable(primitives):
-        chosen = primitives  # type: ignore[assignment]
-    else:
-        members = list(primitives)
-        chosen = lambda fn: any(fn is x or fn == x for x in members)
+    from .tools.signature import parameters_of
+
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
-    tape = run(f, args, kwargs, primitives=chosen, outline=True).tape
+    done = run(f, args, kwargs, primitives=decided_by(primitives), outline=True)
+    tape = done.tape
+    tape.parameters = parameters_of(f, done, args, kwargs)
     tape.options = options
     if entries:
         tape.ways = known_decisions(f)
     return tape
+
+
+def decided_by(primitives: Any) -> Callable[..., bool] | None:
+    """What decides whether a call is recorded as one operation, if not the rules do."""
+    if primitives is None:
+        return None
+    from .tools.primitives import chosen
+
+    return chosen(primitives)
 
 
 @entrance
@@ -242,8 +267,9 @@ def reverse(
     or ``"final"``, simplified and pruned.
 
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
-    >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")
+    >>> print(reverse(tape, wrt="x", value=False).source("slope"), end="")  # doctest: +ELLIPSIS
     def slope(m, x, b):
+        \"\"\"gradient of <lambda> (...), traced for m: float, x: float, b: float.\"\"\"
         return m
     """
     if form not in FORMS:
@@ -287,7 +313,13 @@ def reverse(
     gradients = gradients if wrt is None else gradients[0]
     now = substitute(tape.result, lambda op: copies.get(op, op))
     out.result = (now, gradients) if value else gradients
-    return out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    program.parameters = tape.parameters
+    program.forward = frozenset(tape.ops)
+    for op in program.ops:
+        if op not in program.forward:
+            op.tape = program
+    return program
 
 
 FORMS = ("pairs", "naive", "final")
@@ -306,11 +338,12 @@ def inner_run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     forward: bool | Callable[[Run], Any] = False,
+    primitives: Callable[..., bool] | None = None,
 ) -> tuple[Run, int, int]:
     """Run a function inside a traced one: its run, and where its ops begin and end on the tape.
 
     ``forward`` says that tangents are wanted, for rules that are run with the function; or it makes, of the run that
-    is about to begin, what they get them from.
+    is about to begin, what they get them from. ``primitives`` decides what is recorded as one operation.
     """
     done = Run(tracer.tape)
     seen = Variables(tracer)
@@ -325,17 +358,21 @@ def inner_run(
     for name, x in kwargs.items():
         named[name], done.kwargs[name] = as_variables(tracer, x, seen, name)
     start = len(tracer.tape.ops)
-    before = tracer.forward, tracer.last, tracer.bodies
+    before = tracer.forward, tracer.last, tracer.bodies, tracer.primitives
     tracer.forward, tracer.last, tracer.bodies = (
         forward(done) if callable(forward) else forward,
         False,
         [],
     )
+    if primitives is not None:
+        tracer.primitives = primitives
+        if tracer.reads is not None:
+            tracer.reads.problem("`primitives` decides, at each call, what is recorded")
     try:
         done.value = calls.call(tracer, places.user_site(), f, tuple(boxed), named)
         done.result = result_tree(tracer, done.value)
     finally:
-        tracer.forward, tracer.last, tracer.bodies = before
+        tracer.forward, tracer.last, tracer.bodies, tracer.primitives = before
         boxed, named, traced = [], {}, None
         seen.end()
     if tracer.loops is not None:
@@ -345,7 +382,12 @@ def inner_run(
 
 
 def inner_pullback(
-    tracer: Tracer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], wrt_self: bool
+    tracer: Tracer,
+    f: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    wrt_self: bool,
+    primitives: Callable[..., bool] | None = None,
 ) -> tuple[Any, Any]:
     """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
     if wrt_self:
@@ -353,7 +395,7 @@ def inner_pullback(
             "wrt_self=True is not supported inside a traced function; pass the object as an argument"
         )
     with forgiving(tracer):
-        done, start, stop = inner_run(tracer, f, args, kwargs)
+        done, start, stop = inner_run(tracer, f, args, kwargs, primitives=primitives)
     return done.value, InnerPullback(done, tracer, start, stop)
 
 

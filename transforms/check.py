@@ -47,6 +47,7 @@ def check_grads(
     modes: Sequence[str] = MODES,
     rtol: float | None = None,
     elements: int = 200,
+    exact: bool = False,
 ) -> None:
     """Compare the derivatives of ``f`` at ``args``, up to ``order``, with finite differences.
 
@@ -57,6 +58,10 @@ def check_grads(
     Each float of each argument is moved on its own. In arguments with more than ``elements`` floats so many are chosen
     at random, and a random direction stands for all of them. A slope fits if it is within ``rtol`` of the differences
     (1e-6, and 2e-3 in single precision), or within what those are in doubt by. So check a function where it is smooth.
+
+    With ``exact`` the differences are taken of the program's own run in 40 digits, for which the package ``mpmath`` is
+    needed: they are in no doubt, so that ``rtol`` is 1e-9 (1e-5 in single precision). The decisions must be those of
+    the run, and the functions that it calls must be known to mpmath (see `Tape.compile`); numbers must be real.
 
     Raises `GradientError`, an AssertionError, that says which elements disagree and by how much.
 
@@ -78,7 +83,7 @@ def check_grads(
     for mode in modes:
         if mode not in MODES:
             raise ValueError(f"a mode is 'forward' or 'reverse', not {mode!r}")
-    check = Check(f, tuple(args), tuple(modes), rtol, elements)
+    check = Check(f, tuple(args), tuple(modes), rtol, elements, exact)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of overflow, say, where a step is long
         check.run(f, order, ())
@@ -94,7 +99,10 @@ class Check:
         modes: tuple[str, ...],
         rtol: float | None,
         elements: int,
+        exact: bool,
     ) -> None:
+        self.exact = exact
+        self.programs: dict[Any, Any] = {}  # of functions, in 40 digits
         self.name = name_of(f)
         self.args = args
         self.modes = modes
@@ -193,6 +201,9 @@ class Check:
         self, f: Callable[..., Any], slopes: Slopes, directions: list[tuple[Spot, Any]], x: float
     ) -> tuple[float, float, float]:
         """The slope along a direction, that by differences, and what these are in doubt by."""
+        slope = sum(slopes.along(spot.steps, v) for spot, v in directions)
+        if self.exact:
+            return slope, *self.exactly(f, slopes, directions, x)
 
         def projected(t: float) -> float:
             args = copy.deepcopy(self.args)
@@ -201,15 +212,37 @@ class Check:
             return inner(slopes.dy, f(*args))
 
         eps = max(eps_of(v) for v in [spot.value for spot, _ in directions] + numbers(slopes.dy))
-        slope = sum(slopes.along(spot.steps, v) for spot, v in directions)
         found = derivative(projected, x, eps)
         return slope, found.value, found.doubt
+
+    def exactly(
+        self, f: Callable[..., Any], slopes: Slopes, directions: list[tuple[Spot, Any]], x: float
+    ) -> tuple[float, float]:
+        """The slope along a direction by differences in 40 digits, and what it is in doubt by."""
+        from .tools import exact
+
+        program = self.programs.get(f)
+        if program is None:
+            program = self.programs[f] = exact.Program(f, self.args)
+
+        def moved(t: Any) -> Any:
+            args = copy.deepcopy(self.args)
+            for spot, v in directions:
+                args = put(args, spot.steps, exact.shifted(program, spot.value, t, v))
+            return args
+
+        def projected(value: Any) -> Any:
+            found = spots(slopes.dy)
+            return sum(exact.inner(spot.value, at(value, spot.steps)) for spot in found)
+
+        return program.slope(projected, moved, x)  # type: ignore[no-any-return]
 
     def judged(
         self, path: str, like: Any, slope: complex, numeric: complex, doubt: float
     ) -> Mismatch | None:
         """A mismatch, unless a slope and the differences agree."""
-        rtol = self.rtol if self.rtol is not None else 1e-6 if eps_of(like) < 1e-10 else 2e-3
+        double, single = (1e-9, 1e-5) if self.exact else (1e-6, 2e-3)
+        rtol = self.rtol if self.rtol is not None else double if eps_of(like) < 1e-10 else single
         size = max(abs(slope), abs(numeric))
         near = abs(slope - numeric) <= rtol * size + 10 * doubt
         sure = doubt <= 1e-3 * max(1.0, size)

@@ -231,8 +231,9 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
 
     >>> from wengert import forward, trace
     >>> tape = trace(lambda m, x, b: m * x + b, 2.0, 3.0, 1.0)
-    >>> print(forward(tape, value=False).source("slope"), end="")
+    >>> print(forward(tape, value=False).source("slope"), end="")  # doctest: +ELLIPSIS
     def slope(m, x, b, dm, dx, db):
+        \"\"\"tangent of <lambda> (...), traced for m: float, ...\"\"\"
         t7 = dm * x
         t8 = dx * m
         t9 = t7 + t8

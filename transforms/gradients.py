@@ -27,7 +27,7 @@ from ..tracer.run import Run, run
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves
 from ..tracer.tape import NOWHERE, Op
-from .api import InnerPullback, Pullback, inner_pullback
+from .api import InnerPullback, Pullback, decided_by, inner_pullback
 from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
@@ -42,11 +42,17 @@ from .typed import A, Aux, B, N, Options, P
 class Gradient(Dispatcher):
     """The gradient of a function; see `grad` and `value_and_grad`."""
 
-    __slots__ = ("argnums", "has_aux", "with_value")
+    __slots__ = ("argnums", "has_aux", "primitives", "with_value")
 
     def __init__(
-        self, f: Callable[..., Any], argnums: Argnums, with_value: bool, has_aux: bool
+        self,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        with_value: bool,
+        has_aux: bool,
+        primitives: Any = None,
     ) -> None:
+        self.primitives = decided_by(primitives)
         self.argnums = checked_argnums(argnums)
         self.with_value = with_value
         self.has_aux = has_aux
@@ -54,6 +60,10 @@ class Gradient(Dispatcher):
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
     def __reduce__(self) -> Any:
+        if self.primitives is not None:
+            raise TypeError(
+                f"{self.__name__} cannot be pickled: its primitives are chosen by a function"
+            )
         place = place_of(self.made(), self.f)
         if place is not None:
             return state_at, place
@@ -71,8 +81,19 @@ class Gradient(Dispatcher):
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.chosen(args, kwargs)
         assert active.tracer is not None
-        value, back = inner_pullback(active.tracer, self.f, args, kwargs, False)
+        value, back = inner_pullback(active.tracer, self.f, args, kwargs, False, self.primitives)
         return self.answer(value, back, args, kwargs)
+
+    def dispatch(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        drawn: list[Any],
+        left: Program | None,
+    ) -> Any:
+        if self.primitives is None:
+            return super().dispatch(args, kwargs, drawn, left)
+        return self.traced(args, kwargs, None, drawn)[0]  # a predicate is asked at each call
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
@@ -90,7 +111,10 @@ class Gradient(Dispatcher):
 
             done = run(self.f, args, kwargs, reads=reads, drawn=drawn, then=then)
             return done.value, done
-        done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        if self.primitives is None:
+            done = traced_run(self.f, args, kwargs, reads=reads, drawn=drawn)
+        else:
+            done = run(self.f, args, kwargs, primitives=self.primitives)
         return self.answer(done.value, Pullback(done), args, kwargs), done
 
     def answer(self, value: Any, back: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -141,7 +165,7 @@ class Debugged(Gradient):
             return self.inside(args, kwargs)
         from .tools.nans import CheckedPullback, checked_run
 
-        done = checked_run(self.f, args, kwargs)
+        done = checked_run(self.f, args, kwargs, primitives=self.primitives)
         return self.answer(done.value, CheckedPullback(done), args, kwargs)
 
     def __reduce__(self) -> Any:
@@ -241,7 +265,11 @@ def grad(
 @intrinsic
 @refusing
 def grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, debug: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    debug: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """The function that returns the gradient of ``f`` with respect to the arguments that ``argnums`` names.
 
@@ -249,7 +277,9 @@ def grad(
     several of them the gradient is a tuple. ``f`` must return a real number (with ``has_aux``: a pair of one and of
     anything else, which is returned beside the gradient). The gradient has the structure, shapes and dtypes of the
     argument. With ``debug`` a call raises `NonFiniteError` (a `FloatingPointError`) at the line where a NaN or an
-    infinity is born, in the run or in the reverse sweep; such calls are traced each time.
+    infinity is born, in the run or in the reverse sweep; such calls are traced each time. With ``primitives`` (see
+    `trace`) what they name is differentiated by its rule and all else is looked into; no program is kept then, and a
+    primitive without a rule is an error.
 
     Raises `TraceError` for an argument that was not given or has no derivative, `CotangentError` where ``f`` does not
     return a real number, and what `pullback` raises.
@@ -259,7 +289,7 @@ def grad(
     >>> grad(lambda x, *, rate: rate * x * x, argnums="rate")(2.0, rate=0.5)
     4.0
     """
-    return (Debugged if debug else Gradient)(f, argnums, False, has_aux).bound()
+    return (Debugged if debug else Gradient)(f, argnums, False, has_aux, primitives).bound()
 
 
 @overload
@@ -325,7 +355,11 @@ def value_and_grad(
 @intrinsic
 @refusing
 def value_and_grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, debug: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    debug: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """Like `grad`, but the returned function gives ``(value, gradient)`` from one run.
 
@@ -334,4 +368,4 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
-    return (Debugged if debug else Gradient)(f, argnums, True, has_aux).bound()
+    return (Debugged if debug else Gradient)(f, argnums, True, has_aux, primitives).bound()

@@ -12,7 +12,7 @@ revived    the run behind a pullback, made again from the skeleton and the value
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -24,9 +24,9 @@ from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
-from ..tracer.tape import Input, Op, primal
+from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import fold
-from .api import Pullback, checked_seeds, inner_pullback
+from .api import Pullback, checked_seeds, decided_by, inner_pullback
 from .argnums import leave_aux, options_text
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
@@ -44,6 +44,7 @@ def pullback(
     has_aux: Literal[True],
     wrt_self: bool = False,
     debug: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> tuple[R, Pullback, Aux]: ...
 @overload
@@ -53,6 +54,7 @@ def pullback(
     wrt_self: bool,
     has_aux: Literal[False] = False,
     debug: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> tuple[R, Pullback]: ...
 @overload
@@ -64,6 +66,7 @@ def pullback(
     wrt_self: bool = False,
     has_aux: bool = False,
     debug: bool = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> Any:
     """The value of ``f(*args, **kwargs)`` and the function that carries cotangents back to the arguments.
@@ -74,7 +77,8 @@ def pullback(
     called any number of times. With ``wrt_self=True`` the gradients of the callable's own attributes, or of the
     variables in its closure, come first, as a dict. With ``has_aux`` the function returns the pair ``(value, aux)``, of
     which the value alone has cotangents, and what comes back is ``(value, back, aux)``. With ``debug`` the call and
-    ``back`` raise `NonFiniteError` at the line where a NaN or an infinity is born.
+    ``back`` raise `NonFiniteError` at the line where a NaN or an infinity is born. With ``primitives`` (see `trace`)
+    what they name is differentiated by its rule, and all else is looked into.
 
     Strings, bools, None and integer arrays have the gradient None; an argument without influence gets zeros. A
     number or an array that stands at several positions gets the derivative by each position at that position; an
@@ -89,12 +93,12 @@ def pullback(
     """
     try:
         if debug and active.tracer is None:
-            return debugged(f, args, kwargs, wrt_self, has_aux)
+            return debugged(f, args, kwargs, wrt_self, has_aux, decided_by(primitives))
         program = None
-        if not kwargs and not wrt_self and not has_aux:
+        if not kwargs and not wrt_self and not has_aux and primitives is None:
             program = found(Forward.table, f)
         if program is None:
-            return asked(f, args, kwargs, wrt_self, has_aux)
+            return asked(f, args, kwargs, wrt_self, has_aux, decided_by(primitives))
         state = state_of(Forward, f)
         answer: tuple[Any, Pullback] = program.alone(state, *args)
         if state.hits:
@@ -108,25 +112,39 @@ def pullback(
 vjp = pullback
 
 
-def debugged(f: Any, args: Any, kwargs: Any, wrt_self: bool, has_aux: bool) -> Any:
+def debugged(
+    f: Any,
+    args: Any,
+    kwargs: Any,
+    wrt_self: bool,
+    has_aux: bool,
+    primitives: Callable[..., bool] | None,
+) -> Any:
     """Answer a call by a run in which, and in whose sweep, a NaN or an infinity is an error."""
     from .tools.nans import CheckedPullback, checked_run
 
-    done = checked_run(f, args, kwargs, wrt_self=wrt_self, protect=True)
+    done = checked_run(f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True)
     if has_aux:
         leave_aux(f, done)
     value, back = done.value, CheckedPullback(done.close())
     return (value[0], back, value[1]) if has_aux else (value, back)
 
 
-def asked(f: Any, args: Any, kwargs: Any, wrt_self: bool, has_aux: bool = False) -> Any:
+def asked(
+    f: Any,
+    args: Any,
+    kwargs: Any,
+    wrt_self: bool,
+    has_aux: bool = False,
+    primitives: Callable[..., bool] | None = None,
+) -> Any:
     """Answer a call by any program, or by tracing."""
     if active.tracer is not None:
-        value, back = inner_pullback(active.tracer, f, args, kwargs, wrt_self)
+        value, back = inner_pullback(active.tracer, f, args, kwargs, wrt_self, primitives)
         if has_aux:
             leave_aux(f, back.done)
-    elif wrt_self:
-        done = run(f, args, kwargs, wrt_self=True, protect=True)
+    elif wrt_self or primitives is not None:
+        done = run(f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True)
         if has_aux:
             leave_aux(f, done)
         value, back = done.value, Pullback(done.close())
@@ -205,6 +223,11 @@ class Kept(Pullback):
         if self.run is None:
             self.run = revived(self.program, self.inputs, self.drawn)
         return self.run
+
+    @property
+    def traced(self) -> Tape:
+        skeleton = self.program.skeleton
+        return self.done.tape if skeleton is None else skeleton.tape
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         program = self.program

@@ -11,7 +11,7 @@ P      the (other) parameters of a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
@@ -41,3 +41,4 @@ class Options(TypedDict, total=False):
     """What `grad` and `value_and_grad` take by name beside ``argnums`` and ``has_aux``."""
 
     debug: bool
+    primitives: Collection[Any] | Callable[..., bool] | None

@@ -12,6 +12,7 @@ from .rules.registry import frule, mutates, nondiff, query, rrule
 from .tracer.errors import (
     CotangentError,
     EscapeError,
+    GuardError,
     NoRuleError,
     TangentError,
     TraceError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .transforms.tools.interpret import interpret
     from .transforms.tools.nans import NonFiniteError
     from .transforms.tools.profiling import profile
+    from .transforms.tools.saving import save
     from .transforms.tools.stages import stages
     from .transforms.tools.why import why
 
@@ -48,6 +50,7 @@ ON_DEMAND = {
     "bytecode": "bytecode",
     "interpret": "interpret",
     "profile": "profiling",
+    "save": "saving",
     "stages": "stages",
     "why": "why",
 }
@@ -70,6 +73,7 @@ __all__ = [
     "CotangentError",
     "EscapeError",
     "GradientError",
+    "GuardError",
     "NoRuleError",
     "NonFiniteError",
     "NumericRuleWarning",
@@ -105,6 +109,7 @@ __all__ = [
     "query",
     "reverse",
     "rrule",
+    "save",
     "settings",
     "stages",
     "stop_gradient",

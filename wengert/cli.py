@@ -174,7 +174,7 @@ WRT = click.option("--wrt", metavar="NAME", help="Differentiate by this argument
 def trace(call: Call, source: bool, reverse: bool) -> None:
     """Print the tape (the Wengert list) of one call."""
     tape = recorded(call, reverse)
-    click.echo(tape.source() if source else tape)
+    click.echo(tape.source() if source else listing(tape))
 
 
 @taking_a_call("""
@@ -488,6 +488,15 @@ def show_error(error: Exception) -> None:
 
 def is_ours(filename: str) -> bool:
     return any(Path(filename).is_relative_to(folder) for folder in OWN_FOLDERS)
+
+
+def listing(tape: wengert.Tape) -> str:
+    """The tape, in colours where a terminal and the package ``rich`` are there."""
+    if not sys.stdout.isatty():
+        return str(tape)
+    from wengert.transforms.tools import listings
+
+    return listings.shown(tape, terminal=True)
 
 
 def show_named(name: str, value: Any) -> None:

@@ -1,1 +1,1 @@
-"""Tools that look at tapes and programs, imported where they are asked for."""
+"""Tools that look at tapes and programs, show and run them and write them down; each is imported when asked for."""

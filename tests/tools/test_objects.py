@@ -1,0 +1,454 @@
+"""A tape is an object: it runs, is indexed and edited, and gives the cotangent of each of its ops."""
+
+import math
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+from helpers import assert_same
+from wengert import GuardError, forward, grad, pullback, reverse, rrule, trace, value_and_grad
+from wengert.rules.registry import rules
+from wengert.tracer.errors import CotangentError, NoRuleError, TraceError
+from wengert.tracer.tape import substitute
+
+V = np.array([0.5, -1.2, 2.0])
+M = np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.0, 0.6, 3.0]])
+SCALE = np.array([1.0, 2.0, 3.0])
+
+
+def f(x, y):
+    return math.sin(x) * y + x * y
+
+
+def choose(x, y):
+    if x > y:
+        return x * y
+    return x - y
+
+
+def structured(d, v, flag=True):
+    w = d["w"] @ v * SCALE
+    return {"sum": w.sum(), "parts": [w[0], d["b"]]} if flag else None
+
+
+# --------------------------------------------------------------------------------------------- running
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "others"),
+    [
+        (f, (1.2, 0.7), (2.5, -1.0)),
+        (choose, (3.0, 2.0), (5.0, 1.0)),
+        (structured, ({"w": M, "b": 2.0}, V), ({"w": M.T, "b": 3.0}, V + 1)),
+        (lambda v: np.linalg.slogdet(np.outer(v, v) + np.eye(3)), (V,), (V * 2,)),
+    ],
+)
+def test_a_tape_runs(function, args, others):
+    tape = trace(function, *args)
+    assert_same(tape(*args), function(*args))
+    assert_same(tape(*others), function(*others))
+
+
+def test_a_reverse_tape_runs():
+    def total(d, v):
+        return structured(d, v)["sum"]
+
+    args, others = ({"w": M, "b": 2.0}, V), ({"w": M.T, "b": 3.0}, V + 1)
+    tape = reverse(trace(total, *args), seed=False)
+    value, (dw, db, dv) = tape(*others, 1.0)
+    expected, gradients = value_and_grad(total, (0, 1))(*others)
+    assert_same(value, expected)
+    assert_same([dw, dv], [gradients[0]["w"], gradients[1]])
+    assert db == 0.0
+    assert_same(tape(*others, dy=1.0)[1][2], dv)
+
+
+def test_a_tangent_tape_runs():
+    value, tangent = forward(trace(f, 1.0, 2.0))(1.5, 0.5, 1.0, 0.0)
+    h = 1e-6
+    assert value == f(1.5, 0.5)
+    assert tangent == pytest.approx((f(1.5 + h, 0.5) - f(1.5 - h, 0.5)) / (2 * h), rel=1e-8)
+
+
+def test_a_pullback_tape_runs():
+    _, back = pullback(structured, {"w": M, "b": 2.0}, V)
+    dw, db, dv = back.tape({"w": M, "b": 2.0}, V, 1.0, 0.0, 3.0)
+    expected = back({"sum": 1.0, "parts": [0.0, 3.0]})
+    assert_same([dw, dv, db], [expected[0]["w"], expected[1], expected[0]["b"]])
+
+
+def test_keywords_and_outside_values():
+    def g(x, *, power):
+        return x**power * SCALE[1]
+
+    tape = trace(g, 2.0, power=3.0)
+    assert tape(3.0, power=2.0) == 18.0
+    with pytest.raises(TypeError, match=r"takes \(x, power=\)"):
+        tape(3.0)
+    with pytest.raises(TypeError, match=r"takes \(x, y\)"):
+        trace(f, 1.0, 2.0)(1.0, 2.0, 3.0)
+
+
+def test_a_decision_that_falls_otherwise_is_an_error():
+    tape = trace(choose, 3.0, 2.0)
+    with pytest.raises(
+        GuardError, match=r"test_objects.py:\d+: what decides `if x > y:` was True.*is False"
+    ):
+        tape(2.0, 3.0)
+    with pytest.raises(GuardError, match="flag is False, but was True"):
+        trace(structured, {"w": M, "b": 2.0}, V, True)({"w": M, "b": 2.0}, V, False)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (({"w": M[:2], "b": 2.0}, V), r"d\['w'\] is a float64\[2,3\], but was a float64\[3,3\]"),
+        (({"w": M}, V), r"d must be a dict with 2 items"),
+        (({"w": M, "c": 2.0}, V), r"d\['b'\] is missing"),
+        (({"w": M, "b": 2.0}, [1.0, 2.0, 3.0]), r"v is a list"),
+    ],
+)
+def test_arguments_that_do_not_fit(args, message):
+    with pytest.raises(TraceError, match=message):
+        trace(structured, {"w": M, "b": 2.0}, V)(*args)
+
+
+def test_arrays_of_integers_are_arguments_too():
+    tape = trace(lambda v, k: v[k].sum(), V, np.array([2, 0, 0]))
+    assert tape(V, np.array([1, 1, 1])) == 3 * V[1]
+
+
+# -------------------------------------------------------------------------------------------- indexing
+
+
+def test_lines():
+    tape = trace(f, 1.2, 0.7)
+    assert len(tape) == 6
+    assert tape[2].fn is math.sin
+    assert tape["%3"] is tape[2]
+    assert tape[-1] is tape.ops[-1]
+    assert tape[2:4] == tape.ops[2:4]
+    line = f.__code__.co_firstlineno + 1
+    assert repr(tape[3]) == f"<%4 = mul(%3, %2) :: float  # test_objects.py:{line}>"
+    with pytest.raises(IndexError):
+        tape[6]
+    with pytest.raises(KeyError, match="no variable '%9'"):
+        tape["%9"]
+
+
+def test_ops_of_a_reverse_tape_have_its_numbers():
+    tape = reverse(trace(f, 1.2, 0.7))
+    own = [op for op in tape if op not in tape.forward]
+    assert len(own) == 4
+    for op in own:
+        assert repr(op)[1:-1] in str(tape)
+        assert op.tape is tape
+
+
+def test_reverse_leaves_the_tape_as_it_is():
+    tape = trace(f, 1.2, 0.7)
+    before = str(tape)
+    reverse(tape)
+    assert str(tape) == before
+    assert all(op.tape is tape for op in tape)
+
+
+# --------------------------------------------------------------------------------------------- editing
+
+
+def test_replace():
+    tape = trace(f, 1.2, 0.7)
+    new = tape.replace(tape[2], math.cos)
+    assert new(0.3, 2.0) == math.cos(0.3) * 2.0 + 0.3 * 2.0
+    assert [op.value for op in new][2:] == [
+        math.cos(1.2),
+        math.cos(1.2) * 0.7,
+        1.2 * 0.7,
+        math.cos(1.2) * 0.7 + 1.2 * 0.7,
+    ]
+    other = tape.replace(tape[3], operator.sub, tape[2], 1.0)
+    assert other(0.3, 2.0) == math.sin(0.3) - 1.0 + 0.3 * 2.0
+    assert tape(0.3, 2.0) == f(0.3, 2.0)  # which is as it was
+    gradients = reverse(new, value=False)(0.3, 2.0)
+    assert gradients == (
+        pytest.approx(-math.sin(0.3) * 2.0 + 2.0),
+        pytest.approx(math.cos(0.3) + 0.3),
+    )
+
+
+def test_insert_and_substitute():
+    tape = trace(f, 1.2, 0.7)
+    more = tape.insert(3, operator.mul, tape[2], 10.0)
+    assert more[3].value == math.sin(1.2) * 10.0
+    assert more(0.3, 2.0) == f(0.3, 2.0)  # nobody uses it yet
+    used = more.substitute(more[2], 1.0)
+    assert used(0.3, 2.0) == 1.0 * 2.0 + 0.3 * 2.0
+    same = more.replace(more[4], operator.mul, more[3], more[1])
+    assert same(0.3, 2.0) == math.sin(0.3) * 10.0 * 2.0 + 0.3 * 2.0
+    constant = tape.substitute(tape[1], 3.0)  # an argument, which stays one
+    assert constant(0.3, 2.0) == f(0.3, 3.0)
+    assert tape.substitute(tape[1], tape[0])(0.3, 2.0) == f(0.3, 0.3)
+
+
+def test_edits_are_checked():
+    tape, other = trace(f, 1.2, 0.7), trace(f, 1.2, 0.7)
+    with pytest.raises(TraceError, match="%6 is used before it is defined: %6 = add"):
+        tape.insert(2, operator.mul, tape[5], 2.0)
+    with pytest.raises(TraceError, match="%6 is used before it is defined"):
+        tape.substitute(tape[2], tape[5])
+    with pytest.raises(TraceError, match="is no op of this tape"):
+        tape.insert(3, operator.mul, other[2], 2.0)
+    with pytest.raises(TraceError, match="must be an op of this tape"):
+        tape.replace(other[2], math.cos)
+    with pytest.raises(TraceError, match="only calls can be replaced, not the input"):
+        tape.replace(tape[0], math.cos)
+    with pytest.raises(
+        TraceError, match="cannot be called on this tape, with operands float: TypeError"
+    ):
+        tape.replace(tape[2], math.atan2)
+    with pytest.raises(TraceError, match="an op calls a function, not a float"):
+        tape.replace(tape[2], 2.0)
+    with pytest.raises(IndexError, match="has no place 9"):
+        tape.insert(9, math.sin, tape[0])
+
+
+def test_an_edit_that_a_decision_forbids():
+    tape = trace(choose, 3.0, 2.0)
+    with pytest.raises(GuardError, match="if x > y"):
+        tape.substitute(tape[0], 1.0)
+
+
+# ------------------------------------------------------------------------------------------- primitives
+
+
+def norm(v):
+    return math.sqrt(sum(x * x for x in v))
+
+
+def unit(v):
+    n = norm(v)
+    return [x / n for x in v]
+
+
+def first_of_unit(v):
+    return unit(v)[0]
+
+
+def test_a_tape_of_other_primitives():
+    coarse = trace(unit, [3.0, 4.0], primitives=[norm])
+    assert norm in [op.fn for op in coarse]
+    fine = coarse.with_primitives([])
+    assert norm not in [op.fn for op in fine]
+    assert math.sqrt in [op.fn for op in fine]
+    assert fine([6.0, 8.0]) == [0.6, 0.8]
+    assert [op.value for op in fine[-2:]] == [0.6, 0.8]
+    assert norm in [op.fn for op in coarse.with_primitives(lambda fn: fn is norm)]
+
+
+def test_results_of_several_parts_are_looked_into():
+    def halves(x):
+        return x / 2, [x * 3]
+
+    def both(x):
+        a, (b,) = halves(x)
+        return a * b
+
+    coarse = trace(both, 2.0, primitives=[halves])
+    fine = coarse.with_primitives([])
+    assert halves not in [op.fn for op in fine]
+    assert fine(4.0) == both(4.0)
+
+
+def test_a_predicate_sees_the_arguments():
+    seen = []
+
+    def chosen(fn, args):
+        if fn is norm:
+            seen.append(args)
+            return len(args[0]) == 2
+        return False
+
+    assert norm in [op.fn for op in trace(unit, [3.0, 4.0], primitives=chosen)]
+    assert norm not in [op.fn for op in trace(unit, [3.0, 4.0, 5.0], primitives=chosen)]
+    assert seen == [([3.0, 4.0],), ([3.0, 4.0, 5.0],)]
+    with pytest.raises(
+        TraceError, match="primitives must be a collection of callables or a predicate"
+    ):
+        trace(unit, [3.0], primitives=3)
+
+
+@pytest.fixture
+def ruled():
+    calls = []
+
+    @rrule(norm, pure=True)
+    def rule(v):
+        n = norm(v)
+        return n, lambda dy: ([dy * x / n for x in v],)
+
+    yield calls
+    del rules[norm]
+
+
+def test_gradients_by_chosen_primitives(ruled):
+    expected = grad(first_of_unit)([3.0, 4.0])
+    for primitives in ([norm], [], lambda fn: fn is norm, lambda fn, args: False):
+        found = grad(first_of_unit, primitives=primitives)([3.0, 4.0])
+        assert found == pytest.approx(expected, rel=1e-15)
+        assert found == [pytest.approx(0.128), pytest.approx(-0.096)]
+        value, back = pullback(unit, [3.0, 4.0], primitives=primitives)
+        assert value == [0.6, 0.8]
+        assert back([1.0, 0.0])[0] == pytest.approx(expected, rel=1e-15)
+    assert value_and_grad(first_of_unit, primitives=[norm])([3.0, 4.0])[0] == 0.6
+
+
+def test_gradients_of_gradients_by_chosen_primitives(ruled):
+    def g(x, primitives):
+        return grad(first_of_unit, primitives=primitives)([x, 4.0])[1]
+
+    h = 1e-5
+    numeric = (g(3.0 + h, []) - g(3.0 - h, [])) / (2 * h)
+    for primitives in ([norm], []):
+        assert grad(lambda x: g(x, primitives))(3.0) == pytest.approx(numeric, rel=1e-8)
+
+
+def test_a_predicate_is_asked_at_each_call(ruled):
+    asked = []
+
+    def chosen(fn):
+        asked.append(fn)
+        return fn is norm
+
+    slope = grad(first_of_unit, primitives=chosen)
+    outer = grad(lambda x: grad(first_of_unit, primitives=chosen)([x, 4.0])[1])
+    for f, x in ((slope, [3.0, 4.0]), (outer, 3.0)):
+        found = []
+        for _ in range(5):
+            asked.clear()
+            found.append(f(x))
+            assert norm in asked
+        assert all(y == found[0] for y in found)
+
+
+def test_a_primitive_without_a_rule_is_an_error():
+    with pytest.raises(NoRuleError, match="norm has no rule"):
+        grad(first_of_unit, primitives=[norm])([3.0, 4.0])
+    with pytest.raises(NoRuleError, match="norm has no rule"):
+        pullback(unit, [3.0, 4.0], primitives=[norm])[1]([1.0, 0.0])
+    assert grad(first_of_unit)([3.0, 4.0]) == [pytest.approx(0.128), pytest.approx(-0.096)]
+
+
+# ------------------------------------------------------------------------------------------- cotangents
+
+
+def test_cotangents_of_all_that_is_computed():
+    tape = trace(f, 1.2, 0.7)
+    found = tape.cotangents()
+    x, y, sine, first, second, total = tape
+    assert list(found) == list(tape)
+    assert [found[total], found[first], found[second], found[sine]] == [1.0, 1.0, 1.0, 0.7]
+    assert found[y] == math.sin(1.2) + 1.2
+    assert found[x] == pytest.approx(math.cos(1.2) * 0.7 + 0.7)
+    at = tape.cotangents(0.3, 2.0)
+    assert at[sine] == 2.0
+    assert at[y] == math.sin(0.3) + 0.3
+    lines = repr(at).splitlines()
+    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2.0  # test_objects.py:")
+
+
+def test_cotangents_by_differences():
+    """Each is the derivative of the result by a number that is added to the op."""
+
+    def g(v, m):
+        a = np.zeros(4)
+        a[1:] = m @ v
+        a[0] = v[1] * a[2]
+        q, r = np.linalg.qr(m + np.outer(a[1:], v))
+        return np.tanh(a).sum() + r[0, 1] * q[1, 0]
+
+    tape = trace(g, V, M)
+    found = tape.cotangents()
+    h = 1e-6
+    checked = 0
+    for op, d in found.items():
+        if op.kind != "call" or isinstance(op.value, tuple):
+            continue
+        direction = np.cos(1.0 + np.arange(np.size(op.value))).reshape(np.shape(op.value))
+
+        def moved(t):
+            other = tape.insert(tape.ops.index(op) + 1, operator.add, op, t * direction)
+            return tape_with(other, tape.ops.index(op))
+
+        slope = (moved(h) - moved(-h)) / (2 * h)
+        assert float(np.sum(d * direction)) == pytest.approx(slope, rel=1e-6, abs=1e-8), op
+        checked += 1
+    assert checked > 10
+
+
+def tape_with(tape, index):
+    """The result where what follows uses the line after ``index`` in the place of it."""
+    old, new = tape[index], tape[index + 1]
+    values = {}
+    for op in tape:
+        if op.kind == "input":
+            values[op] = op.value
+        elif op.kind == "call":
+            known = {**values, old: values[new]} if new in values else values
+            values[op] = call(op, known)
+    return values[tape.result] if tape.result is not old else values[new]
+
+
+def call(op, known):
+    return op.fn(*[substitute(x, known.__getitem__) for x in op.args], **op.kwargs)
+
+
+def test_cotangents_of_results_of_several_numbers():
+    tape = trace(structured, {"w": M, "b": 2.0}, V)
+    with pytest.raises(CotangentError, match="say with dy="):
+        tape.cotangents()
+    found = tape.cotangents(dy={"sum": 2.0, "parts": [None, 5.0]})
+    w, b, v = (
+        next(op for op in tape.inputs if op.name == name) for name in ("d['w']", "d['b']", "v")
+    )
+    assert found[b] == 5.0
+    np.testing.assert_allclose(found[v], 2.0 * SCALE @ M)
+    np.testing.assert_allclose(found[w], 2.0 * np.outer(SCALE, V))
+    with pytest.raises(CotangentError, match=r"dy is float64\[2\] where the result is float64"):
+        tape.cotangents(dy={"sum": V[:2], "parts": [None, 5.0]})
+
+
+def test_what_has_no_influence_has_no_cotangent():
+    tape = trace(lambda x: (math.sin(x), x * 2)[1], 1.0)
+    sine = next(op for op in tape if op.fn is math.sin)
+    assert sine not in tape.cotangents()
+
+
+def test_a_pullback_says_what_it_is():
+    for _ in range(4):  # traced, and kept
+        _, back = pullback(f, 1.2, 0.7)
+        assert repr(back) == f"<pullback of f (test_objects.py:{f.__code__.co_firstlineno})>"
+
+
+def test_a_tape_is_pickled_with_what_it_takes():
+    tape = reverse(trace(choose, 3.0, 2.0))
+    again = pickle.loads(pickle.dumps(tape))
+    assert str(again) == str(tape)
+    assert again(4.0, 2.0) == tape(4.0, 2.0) == (8.0, (2.0, 4.0))
+    assert again.source() == tape.source()
+
+
+def test_what_a_solver_in_c_has_found():
+    """A tape runs where the rule computes the root again; what C code read behind it is not needed for that."""
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def cubic(x, a):
+        return x**3 - a
+
+    def root(a):
+        return optimize.brentq(cubic, 0.0, 3.0, args=(a,))
+
+    tape = trace(root, 2.0)
+    assert tape(3.0) == root(3.0)
+    assert tape.cotangents(3.0)[tape[0]] == pytest.approx(1 / (3 * 3.0 ** (2 / 3)), rel=1e-9)

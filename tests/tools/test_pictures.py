@@ -1,0 +1,136 @@
+"""Pictures and coloured listings."""
+
+import html
+import math
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from wengert import reverse, trace
+from wengert.tracer.errors import TraceError
+from wengert.transforms.tools import listings, pictures
+
+FORWARD, REVERSE = listings.FORWARD, listings.REVERSE
+
+
+def f(x, y):
+    if x > 0:
+        return math.sin(x) * y
+    return y
+
+
+def test_the_html_is_the_listing():
+    tape = reverse(trace(f, 1.0, 2.0))
+    shown = tape._repr_html_()
+    text = html.unescape(re.sub("<[^>]*>", "", shown))
+    assert text == str(tape)
+    assert f'<span style="color:{FORWARD};font-weight:bold">sin</span>' in shown
+    assert f'<span style="color:{REVERSE};font-weight:bold">cos</span>' in shown
+
+
+def test_text_of_the_users_is_escaped():
+    tape = trace(lambda d: d["<b>"] * 2, {"<b>": 1.0})
+    assert "<b>" not in tape._repr_html_()
+    assert "&lt;b&gt;" in tape._repr_html_()
+
+
+def test_the_terminal():
+    pytest.importorskip("rich")
+    tape = reverse(trace(f, 1.0, 2.0))
+    shown = listings.shown(tape, terminal=True)
+    assert re.sub("\x1b\\[[0-9;]*m", "", shown) == str(tape)
+    assert "\x1b[" in shown
+    assert listings.shown(tape, terminal=False) == str(tape)
+    assert tape.__rich__().plain == str(tape)
+
+
+def test_the_terminal_without_rich(monkeypatch):
+    for name in ("rich", "rich.console", "rich.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    tape = trace(f, 1.0, 2.0)
+    assert listings.shown(tape, terminal=True) == str(tape)
+
+
+def test_the_graph():
+    pytest.importorskip("graphviz")
+    tape = reverse(trace(f, 1.0, 2.0))
+    source = tape.draw().source
+    lines = source.splitlines()
+    (sine,) = [line for line in lines if "sin" in line]
+    (cosine,) = [line for line in lines if "cos" in line]
+    assert FORWARD in sine
+    assert REVERSE in cosine
+    assert len([line for line in lines if "shape=ellipse" in line]) == 2
+    assert len([line for line in lines if "shape=diamond" in line]) == 1
+    edges = [line for line in lines if "->" in line]
+    operands = sum(len(set(op.operands())) for op in tape)
+    assert len(edges) == operands + 3  # and three to the result
+
+
+def test_a_loop_is_one_box():
+    """A loop that the tape has as one op, as a program has it."""
+    pytest.importorskip("graphviz")
+    from wengert.tracer.run import run
+    from wengert.transforms.dispatch import roll_loops
+
+    def loop(x):
+        for _ in range(100):
+            x = math.sin(x) + 0.5
+        return x
+
+    done = run(loop, (1.0,), {}, marks=True)
+    roll_loops(done, {}, 8)
+    assert len(done.tape) < 20
+    source = done.tape.draw().source
+    assert source.count("shape=box3d") == 1
+    assert "loop at test_pictures.py" in source
+    assert "sin" in source
+
+
+def test_without_graphviz(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    tape = trace(f, 1.0, 2.0)
+    with pytest.raises(TraceError, match=r"pip install 'wengert\[draw\]'"):
+        tape.draw()
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/dot")
+    assert tape._repr_svg_() is None
+
+
+def test_the_picture_for_a_notebook(monkeypatch):
+    tape = trace(f, 1.0, 2.0)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert tape._repr_svg_() is None
+
+    class Graph:
+        def pipe(self, format, encoding):
+            return f"<{format} {encoding}>"
+
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/dot")
+    monkeypatch.setattr(pictures, "graph_of", lambda tape: Graph())
+    assert tape._repr_svg_() == "<svg utf-8>"
+    long = trace(lambda v: sum(x * x for x in v), [1.0] * 300)
+    assert long._repr_svg_() is None  # nobody could read it
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot")
+def test_dot_draws_it():
+    pytest.importorskip("graphviz")
+    assert "<svg" in reverse(trace(f, 1.0, 2.0))._repr_svg_()
+
+
+def test_values_in_short():
+    assert listings.shortly(1.5) == "1.5"
+    assert listings.shortly(np.float32(1.5)) == "1.5"
+    assert listings.shortly(np.arange(3.0)) == "[0.0, 1.0, 2.0]"
+    assert listings.shortly(np.arange(10.0)) == "float64[10] from 0 to 9"
+
+
+def test_a_long_tape_is_shown_in_part():
+    tape = trace(lambda v: sum(x * x for x in v), [1.0] * 600)
+    lines = tape._repr_html_().splitlines()
+    assert len(lines) < 600
+    assert re.search(r"… \d+ more lines, which print\(\) shows", lines[-2])
+    assert "return" in lines[-1]

@@ -1,0 +1,162 @@
+"""Tapes in other number systems, and gradients against 40 digits."""
+
+import math
+
+import numpy as np
+import pytest
+
+from wengert import GradientError, GuardError, check_grads, custom_rule, reverse, trace
+from wengert.tracer.errors import TraceError
+
+mpmath = pytest.importorskip("mpmath")
+V = np.array([0.5, -1.2, 2.0])
+M = np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.0, 0.6, 3.0]])
+
+
+def numbers(x, y):
+    return math.sin(x) * np.exp(y) + x**2 / y + math.log1p(x) + np.arctan2(x, y)
+
+
+def choose(x):
+    return x * x if x > 1 else -x
+
+
+def arrays(v, m):
+    w = m @ v + 0.1
+    a = np.zeros(3)
+    a[0] = w[0]
+    a[1:] = w[:2]
+    return (
+        np.tanh(w).sum() + np.linalg.norm(v) + (a * a).mean() + np.linalg.det(m) + np.linalg.solve(m, v)[0]
+        + np.where(w > 0, w, -w).sum() + np.var(v) + np.logaddexp(w[0], 1.0) + np.max(v)
+    )  # fmt: skip
+
+
+def test_forty_digits():
+    with mpmath.workdps(40):
+        x, y = mpmath.mpf("1.2"), mpmath.mpf("0.7")
+        found = trace(numbers, 1.2, 0.7).compile(math=mpmath)(x, y)
+        expected = mpmath.sin(x) * mpmath.exp(y) + x**2 / y + mpmath.log(1 + x) + mpmath.atan2(x, y)
+        assert abs(found - expected) < mpmath.mpf(10) ** -37
+
+
+def test_forty_digits_of_arrays():
+    tape = trace(arrays, V, M)
+    with mpmath.workdps(40):
+        found = tape.compile(math=mpmath)(V, M)
+    assert float(found) == pytest.approx(arrays(V, M), rel=1e-14)
+
+
+def test_a_gradient_in_forty_digits():
+    """sin' is cos, to 38 digits."""
+    slope = reverse(trace(lambda x: math.sin(x) * 2, 1.0), value=False)
+    with mpmath.workdps(40):
+        (found,) = slope.compile(math=mpmath)(mpmath.mpf(1))
+        assert abs(found - 2 * mpmath.cos(1)) < mpmath.mpf(10) ** -38
+
+
+def test_intervals():
+    """All values lie in the interval, and a decision on both sides is an error."""
+    iv = mpmath.iv
+    tape = trace(lambda x: x * x - math.exp(x), 1.5)
+    found = tape.compile(math=iv)(iv.mpf([1, 2]))
+    for x in np.linspace(1, 2, 11):
+        assert float(x * x - math.exp(x)) in found
+    decided = trace(choose, 1.5).compile(math=iv)
+    assert float(decided(iv.mpf([1.5, 2])).b) == pytest.approx(4)
+    with pytest.raises(GuardError, match="does not follow here"):
+        decided(iv.mpf([0.5, 2]))
+    with pytest.raises(GuardError):
+        decided(iv.mpf([0.25, 0.5]))
+
+
+def test_symbols():
+    sympy = pytest.importorskip("sympy")
+    x, y = sympy.symbols("x y")
+    tape = trace(lambda x, y: math.sin(x) * np.exp(y) + x**2 / y, 1.2, 0.7)
+    assert tape.compile(math=sympy)(x, y) == sympy.sin(x) * sympy.exp(y) + x**2 / y
+    slopes = reverse(tape, value=False).compile(math=sympy)(x, y)
+    expected = (
+        2 * x / y + sympy.exp(y) * sympy.cos(x),
+        -(x**2) / y**2 + sympy.exp(y) * sympy.sin(x),
+    )
+    assert [sympy.simplify(a - b) for a, b in zip(slopes, expected)] == [0, 0]
+    with pytest.raises(GuardError, match="does not follow here, where it is x > 1"):
+        trace(choose, 1.5).compile(math=sympy)(x)
+
+
+def test_in_bulk():
+    xs = np.linspace(0.5, 2.0, 7)
+    found = trace(numbers, 1.2, 0.7).compile(math=np)(xs, 0.7)
+    np.testing.assert_array_equal(found, [numbers(x, 0.7) for x in xs])
+    slopes, _ = reverse(trace(numbers, 1.2, 0.7), value=False).compile(math=np)(xs, 0.7)
+    h = 1e-6
+    numeric = [(numbers(x + h, 0.7) - numbers(x - h, 0.7)) / (2 * h) for x in xs]
+    np.testing.assert_allclose(slopes, numeric, rtol=1e-8)
+    bulk = trace(choose, 1.5).compile(math=np)
+    np.testing.assert_array_equal(bulk(xs[4:]), xs[4:] ** 2)
+    with pytest.raises(GuardError, match="x > 1"):
+        bulk(xs)
+    with pytest.raises(TraceError, match="is of arrays already"):
+        trace(arrays, V, M).compile(math=np)(V, M)
+
+
+def test_without_a_module_it_is_the_tape():
+    assert trace(numbers, 1.2, 0.7).compile()(0.5, 2.0) == numbers(0.5, 2.0)
+
+
+def test_what_a_module_does_not_have():
+    def f(v):
+        return np.fft.rfft(v).real.sum()
+
+    with pytest.raises(
+        TraceError, match=r"test_systems.py:\d+: mpmath has no \w+, which this tape calls"
+    ):
+        trace(f, V).compile(math=mpmath)(V)
+
+
+# ------------------------------------------------------------------------------------------ check_grads
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (numbers, (1.2, 0.7)),
+        (arrays, (V, M)),
+        (lambda d: d["a"] * np.sin(d["b"][0]).sum(), ({"a": 2.0, "b": [V]},)),
+        (lambda v: {"s": v.sum(), "p": [v * v, v[0]]}, (V,)),
+        (lambda v: np.exp(v).sum(), (V.astype(np.float32),)),
+    ],
+)
+def test_gradients_are_those_of_the_program(f, args):
+    check_grads(f, args, exact=True)
+
+
+def test_an_error_in_the_eighth_digit_is_seen():
+    @custom_rule
+    def cube(x):
+        return x**3, lambda dy: (dy * 3.0000003 * x * x,)
+
+    check_grads(cube, (V,), order=1, rtol=1e-6)
+    with pytest.raises(GradientError, match="3 of 3 elements disagree"):
+        check_grads(cube, (V,), order=1, exact=True)
+
+
+def test_a_kink_is_in_doubt():
+    with pytest.raises(GradientError, match="in doubt"):
+        check_grads(abs, (0.0,), order=1, exact=True)
+
+
+def test_a_second_derivative_that_is_wrong():
+    @custom_rule
+    def square(x):
+        slope = half_wrong(x)
+        return x * x, lambda dy: (dy * slope,)
+
+    @custom_rule
+    def half_wrong(x):
+        return 2 * x, lambda dy: (dy * 2.0000003,)
+
+    check_grads(square, (1.5,), order=1, exact=True)
+    with pytest.raises(GradientError, match="order 2"):
+        check_grads(square, (1.5,), order=2, modes=["reverse"], exact=True)

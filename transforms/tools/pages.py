@@ -1,0 +1,385 @@
+"""A tape as a page: Python that runs with nothing but NumPy, and SciPy where the function uses it.
+
+Words
+-----
+page     the text of a file: imports, helpers, constants, and one function.
+helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
+check    a statement that raises ValueError where the file does not hold: a decision, or the type of an argument.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import keyword
+import re
+import types
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ...tracer import frames
+from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.loops import Carry
+from ...tracer.pairs import Pair
+from ...tracer.source import BUILTINS, Writer
+from ...tracer.structure import Branch, Leaf, Sealed
+from ...tracer.tape import External, Input, Op, Tape, fn_name, type_name
+from .. import asking
+from ..columns import (
+    Column,
+    add_columns,
+    fill_column,
+    join_columns,
+    make_column,
+    take_column,
+)
+from ..loops import LoopFunction, Miss
+from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
+from .playing import decision
+from .signature import Parameter, is_attribute, rest_of, text_of, walk
+
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
+
+
+class Page(Writer):
+    """Writes a tape as a page. A ``strict`` one checks the arguments, and refuses what it cannot write."""
+
+    def __init__(self, tape: Tape, strict: bool) -> None:
+        super().__init__(tape)
+        self.strict = strict
+        self.imports: dict[str, None] = {}
+        self.helpers: list[str] = []
+        self.constants: list[str] = []
+        self.taken.update(p.name for p in tape.parameters or [])
+
+    # Names of what a page refers to
+
+    def named(self, value: Any, hint: str) -> str:
+        """The name that stands for an object; it is imported, written out, or a constant."""
+        name = self.known.get(id(value))
+        if name is None:
+            name = self.known[id(value)] = self.refer(value, hint)
+            self.namespace[name] = value  # which keeps it alive, so that its id is its own
+        return name
+
+    def refer(self, value: Any, hint: str) -> str:
+        if isinstance(value, types.ModuleType):
+            name = self.fresh(hint)
+            self.imports[f"import {value.__name__}" + self.renamed(value.__name__, name)] = None
+            return name
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return f"np.{value.__name__}"
+        found = public_name(value)
+        if found is not None:
+            name = self.fresh(found[1])
+            self.imports[f"from {found[0]} import {found[1]}" + self.renamed(found[1], name)] = None
+            return name
+        loop: Any = getattr(value, "__self__", value)  # or what it comes to where it is careful
+        if isinstance(loop, LoopFunction):
+            return self.loop(loop)
+        if id(value) in COLUMNS:
+            self.helpers.append(COLUMNS[id(value)])
+            return self.fresh(hint)
+        if is_helper(value):
+            return self.helper(value)
+        if value is type(None):
+            return "type(None)"
+        if isinstance(value, type) and frames.is_namedtuple(value):
+            name = self.fresh(value.__name__)
+            self.imports["import collections"] = None
+            fields = getattr(value, "_fields", ())
+            self.constants.append(f"{name} = collections.namedtuple({value.__name__!r}, {fields})")
+            return name
+        if isinstance(value, enum.Enum):
+            return f"{self.function(type(value))}.{value.name}"
+        text = constant(value) or self.container(value)
+        if text is not None:
+            name = self.fresh(hint)
+            self.constants.append(f"{name} = {text}")
+            return name
+        if self.strict:
+            raise Unwritable(f"{described(value)} cannot be written down in a file")
+        name = self.fresh(hint)
+        self.constants.append(f"# {name} is {described(value)}")
+        return name
+
+    def loop(self, fn: LoopFunction) -> str:
+        """Write a loop as the function that the engine makes of it, and before it what that refers to."""
+        name = self.fresh("loop")
+        writer = asking.writer(fn)
+        text = writer.write(name)
+        message = f"{fn.family.site}: a decision in this loop is not the one of the traced run"
+        written = {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        words = {*WORD.findall(text)}
+        given = {k: x for k, x in writer.namespace.items() if k in words - {"np", "math"}}
+        own = words - {*given}
+        new = {k: written.get(id(x)) or self.referred(x, k, own) for k, x in given.items()}
+        text = WORD.sub(lambda found: new.get(found[0], found[0]), text)
+        self.helpers.append(text.rstrip("\n"))
+        return name
+
+    def container(self, value: Any) -> str | None:
+        """A collection of things that have names of their own, such as types."""
+        if is_one_of(type(value), (list, tuple, set, frozenset)):
+            parts = ", ".join([self.referred(x, "c1") for x in value])
+            return f"{type(value).__name__}([{parts}])"
+        if type(value) is dict:
+            parts = ", ".join(
+                [f"{self.referred(k, 'c1')}: {self.referred(x, 'c1')}" for k, x in value.items()]
+            )
+            return f"{{{parts}}}"
+        return None
+
+    def helper(self, fn: Any) -> str:
+        """Write a helper out, and before it what it refers to."""
+        name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
+        self.namespace[name] = fn
+        try:
+            own = {*own_names(fn.__code__)}
+            refer = functools.partial(self.referred, own=own)
+            self.helpers.append(definition(fn, name, refer))
+        except Unwritable:
+            if self.strict:
+                raise
+            self.constants.append(f"# {name} is {fn.__module__}.{fn.__qualname__}")
+        return name
+
+    def referred(self, value: Any, name: str, own: Collection[str] = ()) -> str:
+        """How a helper with variables of its ``own`` calls what it calls ``name``."""
+        self.taken.update(own)
+        text = self.reference(value, name)
+        if text not in own:
+            return text
+        other = self.fresh(text)
+        self.helpers.append(f"{other} = {text}")
+        return other
+
+    def reference(self, value: Any, name: str) -> str:
+        if BUILTINS.get(name) is value:
+            return name
+        if is_one_of(type(value), (bool, int, str, float, type(None))):
+            return f"({self.constant(value, name)})"
+        return self.function(value) if callable(value) else self.constant(value, name)
+
+    @staticmethod
+    def renamed(name: str, new: str) -> str:
+        return "" if name == new else f" as {new}"
+
+    def function(self, fn: Any) -> str:
+        owner: Any = attribute(fn, "__objclass__")
+        name = str(attribute(fn, "__name__"))
+        kind = str(attribute(owner, "__name__"))
+        if owner is not None and BUILTINS.get(kind) is owner:
+            return f"{kind}.{name}"
+        if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
+            return f"np.{owner.__name__}.{name}"
+        return super().function(fn)
+
+    def argument(self, tree: Any) -> str:
+        if type(tree) is External:
+            if self.strict:
+                raise Unwritable(
+                    f"{tree.name} is changed, which a file cannot do; return what is new"
+                )
+            return tree.name if tree.name.isidentifier() else self.argument(tree.value)
+        return super().argument(tree)
+
+    # The function
+
+    def text(self, name: str) -> str:
+        """The whole page."""
+        names, unpacked = self.signature()
+        self.outside()
+        body = [*unpacked, *self.body()]
+        answer = f"    return {self.argument(self.tape.result)}"
+        head = [f"def {name}({', '.join(names)}):", f'    """{self.origin()}"""']
+        function = "\n".join([*head, *body, answer]) + "\n"
+        used = function + "\n".join([*self.helpers, *self.constants])
+        imports = list(self.imports)
+        imports += ["import math"] if re.search(r"\bmath\.", used) else []
+        imports += ["import numpy as np"] if re.search(r"\bnp\.", used) else []
+        imports.sort(
+            key=lambda line: (line.split()[1].partition(".")[0] in ("numpy", "scipy"), line)
+        )
+        parts = ["\n".join(imports)] if imports else []
+        parts += ["\n".join(self.constants)] if self.constants else []
+        parts = ["\n\n".join(parts)] if parts else []
+        return "\n\n\n".join([*parts, *self.helpers, function])
+
+    def origin(self) -> str:
+        """Where the page comes from: the function, its file and line, and the types of the arguments."""
+        tape = self.tape
+        place = f" ({tape.site})" if tape.site.filename else ""
+        arguments = [f"{p.name}: {kind_of(p)}" for p in tape.parameters or []]
+        arguments += [f"{op.name}: {op.type}" for op in rest_of(tape)]
+        given = f", traced for {', '.join(arguments)}" if arguments else ""
+        return f"{tape.name}{place}{given}.".replace("\\", "/").replace('"""', "'''")
+
+    def signature(self) -> tuple[list[str], list[str]]:
+        """The parameters of the function, and the lines that take them apart."""
+        names: list[str] = []
+        lines: list[str] = []
+        parameters: list[Parameter] = self.tape.parameters or []
+        for parameter in parameters:
+            name = parameter.name
+            if parameter.keyword and "*" not in names:
+                names.append("*")
+            if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "math"):
+                name = self.fresh(name)
+            self.taken.add(name)
+            names.append(name)
+            lines += self.taken_apart(parameter, name)
+        for op in rest_of(self.tape):
+            self.names[op] = self.fresh(op.name)
+            place = names.index("*") if "*" in names else len(names)
+            names.insert(place, self.names[op])
+            lines += self.check_of(op, self.names[op], op.name)
+        return names, lines
+
+    def taken_apart(self, parameter: Parameter, name: str) -> list[str]:
+        """The lines that find the inputs in a structure."""
+        lines = []
+        for path, part in walk(parameter.tree):
+            text = text_of(name, path)
+            if isinstance(part, Sealed) and (part.ops or part.leaf):
+                raise Unwritable(f"{text} is {part.name}, which a file cannot take; {part.advice}")
+            elif isinstance(part, Branch) and self.strict:
+                items = [key for key in part.parts if not is_attribute(part.kind, key)]
+                if frames.native(part.kind) is not None:
+                    self.literal(path)
+                    lines += self.check(
+                        f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
+                    )
+        for path, op in parameter.inputs():
+            text = text_of(name, path)
+            self.literal(path)
+            self.names[op] = self.fresh(op.name) if path else name
+            lines += [f"    {self.names[op]} = {text}"] if path else []
+            lines += self.check_of(op, self.names[op], text)
+        if self.strict:
+            for path, was in parameter.fixed:
+                text = text_of(name, path)
+                differs = (
+                    f"{text} is not {was!r}"
+                    if was is None or type(was) is bool
+                    else f"{text} != {was!r}"
+                )
+                lines += self.check(differs, f"{text} was {was!r} when this file was written")
+        return lines
+
+    def literal(self, path: Any) -> None:
+        """Raise where a key cannot be written down."""
+        for kind, key in path:
+            if not is_attribute(kind, key) and constant(key) is None:
+                raise Unwritable(f"the key {key!r} cannot be written down in a file")
+
+    def check_of(self, op: Op, name: str, text: str) -> list[str]:
+        """The check that an argument is of the type that it had."""
+        if not self.strict:
+            return []
+        was = op.value
+        if isinstance(was, np.ndarray):
+            found = f"np.shape({name}) != {was.shape} or getattr({name}, 'dtype', None) != {str(was.dtype)!r}"
+        elif isinstance(was, np.generic):
+            found = f"not isinstance({name}, np.{type(was).__name__})"
+        else:
+            found = f"not isinstance({name}, {type(was).__name__})"
+        return self.check(
+            found, f"{text} must be a {type_name(was)}, as when this file was written"
+        )
+
+    def check(self, fails: str, message: str) -> list[str]:
+        return [f"    if {fails}:", f"        raise ValueError({message!r})"]
+
+    def outside(self) -> None:
+        """Inputs from outside are constants of the page, with the values that they had."""
+        for op in self.tape.inputs:
+            if op not in self.names:
+                text = constant(op.value)
+                if text is None:
+                    raise Unwritable(
+                        f"{op.name} is {described(op.value)}, which cannot be written down in a file"
+                    )
+                self.names[op] = self.fresh(op.name)
+                self.constants.append(f"{self.names[op]} = {text}")
+
+    def body(self) -> list[str]:
+        """The statements. Those of a reverse sweep do not warn, as they do not in the engine."""
+        first = self.tape.forward
+        calls = [op for op in self.tape.ops if not isinstance(op, Input)]
+        if first is None or not self.strict:
+            return [line for op in calls for line in self.lines(op)]
+        lines = [line for op in calls if op in first for line in self.lines(op)]
+        reverse = [line for op in calls if op not in first for line in self.lines(op)]
+        if reverse:
+            lines.append('    with np.errstate(all="ignore"):')
+            lines += ["    " + line for line in reverse]
+        return lines
+
+    def lines(self, op: Op) -> list[str]:
+        if op.kind == "guard":
+            return self.guard(op)
+        try:
+            if op.kind == "effect":
+                return [f"    {self.expression(op)}"]
+            if isinstance(op.fn, (Pair, Carry)):  # identities: a rule's value, and a mark in a loop
+                same = op.args[-1] if type(op.fn) is Pair else op.args[0]
+                return [f"    {self.name_of(op)} = {self.argument(same)}  # {fn_name(op.fn)}"]
+            return self.statement(op)
+        except Unwritable as error:
+            raise Unwritable(f"{op.site}: {error}" if op.site.filename else str(error)) from None
+
+    def guard(self, op: Op) -> list[str]:
+        """The check that a decision is the traced one."""
+        subject, was = self.argument(op.args[0]), op.value
+        if type(was) is bool or type(was) is np.bool_:
+            fails = f"not {subject}" if was else subject
+        elif was != was:
+            fails = f"{subject} == {subject}"
+        else:
+            fails = f"{subject} != {self.argument(was)}"
+        return self.check(fails, f"{decision(op)}, and is not for these arguments")
+
+
+# What handles columns, one value for each iteration of a loop: lists, in a file.
+COLUMNS = {
+    id(add_columns): "def add_columns(x, y):\n    return [a + b for a, b in zip(x, y)]",
+    id(take_column): "def take_column(column, part):\n    return column[part]",
+    id(make_column): (
+        "def make_column(values):\n"
+        "    flat = isinstance(values, np.ndarray) and values.ndim == 1\n"
+        "    return values.tolist() if flat else list(values)"
+    ),
+    id(fill_column): "def fill_column(value, count):\n    return [value] * count",
+    id(join_columns): "def join_columns(*parts):\n    return [x for part in parts for x in part]",
+}
+
+
+def described(value: Any) -> str:
+    """What something is, in words that are the same from run to run."""
+    if callable(value) and attribute(value, "__name__"):
+        return fn_name(value)
+    text = repr(value)
+    return f"a {type(value).__name__}" if " at 0x" in text else text
+
+
+def kind_of(parameter: Parameter) -> str:
+    """The type of an argument, in short."""
+    tree = parameter.tree
+    if isinstance(tree, Leaf):
+        return type_name(tree.value)
+    if isinstance(tree, Branch):
+        return tree.kind.__name__
+    return type(parameter.fixed[0][1]).__name__ if parameter.fixed else "any"
+
+
+def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
+    """The tape as the text of a page; see `Tape.source`."""
+    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
+    if wanted[0].isdigit() or keyword.iskeyword(wanted):
+        wanted += "_"
+    page = Page(tape, strict)
+    page.taken.add(wanted)
+    return page.text(wanted)

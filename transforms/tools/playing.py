@@ -1,0 +1,80 @@
+"""Running a tape: each op once more, for other inputs, under the decisions of the traced run."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...tracer.errors import GuardError, TraceError
+from ...tracer.kinds import isinstance
+from ...tracer.seals import Unfollowed
+from ...tracer.tape import External, Input, Op, Tape, show, substitute
+from ..simplify import pruned
+from .signature import bound
+
+
+def play(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The value of the tape for other arguments."""
+    found = values(tape, bound(tape, args, kwargs))
+    return substitute(tape.result, found.__getitem__)
+
+
+def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, Any]:
+    """The value of each op, for inputs that are given; the others are as they were. Effects are done as well."""
+    must_be_followed(tape)
+    found: dict[Op, Any] = {}
+    for op in tape.ops:
+        if isinstance(op, Input):
+            found[op] = given.get(op, op.value)
+        elif op.kind == "guard":
+            must_hold(op, found[op.args[0]])
+        elif op.kind == "call" or effects:
+            found[op] = computed(op, found.__getitem__)
+    return found
+
+
+def must_be_followed(tape: Tape) -> None:
+    """Raise where the result needs what C code has read behind the tape, and nobody can compute again."""
+    behind = [op for op in tape.ops if type(op.fn) is Unfollowed]
+    if behind:
+        needed = {*pruned(tape, keep_guards=True).ops}
+        for op in behind:
+            if op in needed:
+                raise TraceError(f"{op.site}: a tape cannot be run again here: {op.fn.reason}")
+
+
+def computed(op: Op, value: Callable[[Op], Any]) -> Any:
+    """What an op computes from the values of its operands."""
+    args = [real(substitute(x, value)) for x in op.args]
+    return op.fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
+
+
+def real(x: Any) -> Any:
+    return x.value if type(x) is External else x
+
+
+def holds(guard: Op, value: Any) -> bool:
+    """Whether a decision is the traced one."""
+    was = guard.value
+    return bool(value == was) or bool(value != value and was != was)
+
+
+def must_hold(guard: Op, value: Any) -> None:
+    """Raise where a decision is not the traced one."""
+    if not holds(guard, value):
+        now = show(value.item() if isinstance(value, np.generic) else value, {})
+        raise GuardError(
+            f"{decision(guard)}, and is {now} for these arguments; trace the function for them"
+        )
+
+
+def decision(guard: Op) -> str:
+    """A decision in words: where it is, what it is on, and what it was."""
+    site = guard.site
+    text = linecache.getline(site.filename, site.lineno).strip() if site.filename else ""
+    place = f"{site}: " if site.filename else ""
+    said = f"what decides `{text}`" if text else "a value that decides"
+    return f"{place}{said} was {show(guard.value, {})} in the traced run"

@@ -1,0 +1,235 @@
+"""What the function behind a tape takes, and which of its inputs each argument holds.
+
+Words
+-----
+parameter  an argument of the traced call: its name, its tree, and what it held that has no derivative.
+path       the keys that lead to a part of an argument; ``text_of`` writes it as in Python: ``d['w'][0]``.
+rest       inputs that no parameter holds, such as the cotangent ``dy`` of a reverse tape: one argument each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...tracer import frames
+from ...tracer.errors import GuardError, TraceError
+from ...tracer.kinds import is_one_of, isinstance
+from ...tracer.run import Run, argument_names
+from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, leaves, mapped
+from ...tracer.tape import Input, Op, Tape, type_name
+
+ATOMS = (bool, int, str, bytes, float, type(None))
+Path = tuple[tuple[type, Any], ...]
+
+
+class Parameter(NamedTuple):
+    """An argument of the traced call.
+
+    ``fixed`` are the paths to texts, bools and the like, with what was there; ``others`` those to inputs of the tape
+    that have no derivative, such as arrays of integers.
+    """
+
+    name: str
+    tree: Tree
+    fixed: tuple[tuple[Path, Any], ...] = ()
+    others: tuple[tuple[Path, Input], ...] = ()
+    keyword: bool = False
+
+    def inputs(self) -> Iterator[tuple[Path, Input]]:
+        """The inputs of the tape that the argument holds, and where."""
+        for path, part in walk(self.tree):
+            if isinstance(part, Leaf) and isinstance(part.op, Input):
+                yield path, part.op
+        yield from self.others
+
+
+def parameters_of(
+    f: Any, done: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Parameter]:
+    """The parameters of a run."""
+    names = argument_names(f, len(args))
+    given = [*zip(names, done.args, args, strict=True)]
+    given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
+    found = []
+    for i, (name, tree, x) in enumerate(given):
+        others = tuple(inputs_without(done.tape, name, tree))
+        known = [path for path, _ in others]
+        texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
+        found.append(Parameter(name, tree, texts, others, i >= len(args)))
+    return found
+
+
+def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
+    """The parameters of a tape that was made of a run whose arguments are no longer there."""
+    if done.self_tree is not None:
+        return None  # they are no arguments
+    given = [(first_name(tree, f"x{i}"), tree) for i, tree in enumerate(done.args)]
+    given += list(done.kwargs.items())
+    found = [
+        Parameter(name, tree, (), tuple(inputs_without(done.tape, name, tree)), i >= len(done.args))
+        for i, (name, tree) in enumerate(given)
+    ]
+    now: dict[Op, Op] = dict(zip(done.tape.inputs, tape.inputs, strict=False))
+    return moved(found, now)
+
+
+def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, Input]]:
+    """The inputs that an argument holds at positions without a derivative; they are found by their names."""
+    named = {op.name: op for op in tape.inputs if op.role == "argument"}
+    for path, part in walk(tree):
+        if isinstance(part, Fixed) and (op := named.get(text_of(name, path))) is not None:
+            yield path, op
+
+
+def first_name(tree: Tree, default: str) -> str:
+    """The name of an argument, by which its inputs are called."""
+    for leaf in leaves(tree):
+        if isinstance(leaf.op, Input):
+            return (
+                leaf.op.name if tree is leaf else leaf.op.name.partition("[")[0].partition(".")[0]
+            )
+    return default
+
+
+def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, Tree]]:
+    """Each tree within a tree that is not a branch, and each branch before its parts."""
+    yield path, tree
+    if isinstance(tree, Branch):
+        for key, part in tree.parts.items():
+            yield from walk(part, (*path, (tree.kind, key)))
+
+
+def fixed(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
+    """What an argument holds that has no derivative and may decide what is computed."""
+    for path, part in walk(tree):
+        if isinstance(part, Fixed):
+            try:
+                found = at(value, path)
+            except (LookupError, AttributeError, TypeError):
+                continue  # the function has taken it out
+            if is_one_of(type(found), ATOMS):
+                yield path, found
+
+
+def is_attribute(kind: type, key: Any) -> bool:
+    """Whether the key of a part names an attribute."""
+    return type(key) is frames.Own or frames.native(kind) is None
+
+
+def at(value: Any, path: Path) -> Any:
+    """What lies at the end of a path."""
+    for kind, key in path:
+        value = getattr(value, str(key).lstrip(".")) if is_attribute(kind, key) else value[key]
+    return value
+
+
+def text_of(name: str, path: Path) -> str:
+    """A path in Python."""
+    for kind, key in path:
+        name += f".{str(key).lstrip('.')}" if is_attribute(kind, key) else f"[{key!r}]"
+    return name
+
+
+def moved(parameters: list[Parameter] | None, now: dict[Op, Op]) -> list[Parameter] | None:
+    """The same parameters of a tape with other inputs."""
+    if parameters is None:
+        return None
+
+    def leaf(x: Leaf) -> Leaf:
+        return Leaf(None if x.op is None else now.get(x.op, x.op), x.value)
+
+    def renewed(p: Parameter) -> Parameter:
+        others: Any = tuple([(path, now.get(op, op)) for path, op in p.others])
+        return p._replace(tree=mapped(p.tree, leaf, lambda op: now.get(op, op)), others=others)
+
+    return [renewed(p) for p in parameters]
+
+
+def rest_of(tape: Tape) -> list[Input]:
+    """The inputs that no parameter holds."""
+    taken = {op for p in tape.parameters or [] for _, op in p.inputs()}
+    return [op for op in tape.inputs if op.role == "argument" and op not in taken]
+
+
+def bound(
+    tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any], strict: bool = True
+) -> dict[Op, Any]:
+    """The values of the inputs for a call; with ``strict`` they must be of the traced types and shapes."""
+    parameters: list[Parameter] = tape.parameters or []
+    given: dict[Op, Any] = {}
+    positional = [p for p in parameters if not p.keyword]
+    places: list[Parameter | Input] = [*positional, *rest_of(tape)]
+    names = [p.name for p in places]
+    by_name = {p.name: p for p in parameters} | {op.name: op for op in rest_of(tape)}
+    pairs: list[tuple[Any, Any]] = list(zip(places, args, strict=False))
+    told = {p.name for p, _ in pairs}
+    pairs += [(by_name[key], x) for key, x in kwargs.items() if key in by_name and key not in told]
+    if (
+        len(args) > len(places)
+        or len(pairs) != len(args) + len(kwargs)
+        or len(pairs) != len(by_name)
+    ):
+        keywords = [f"{p.name}=" for p in parameters if p.keyword]
+        raise TypeError(f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})")
+    for place, x in pairs:
+        if isinstance(place, Input):
+            given[place] = checked(place, place.name, x, strict)
+        else:
+            given.update(matched(tape, place, x, strict))
+    return given
+
+
+def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[tuple[Op, Any]]:
+    """The inputs that an argument holds, with their values."""
+    name = parameter.name
+    for path, part in walk(parameter.tree):
+        text = text_of(name, path)
+        if isinstance(part, Sealed) and (part.ops or part.leaf):
+            raise TraceError(f"{text} is {part.name}, which a tape cannot take; {part.advice}")
+        try:
+            value = at(x, path)
+        except (LookupError, AttributeError, TypeError):
+            raise TraceError(f"{text} is missing: this tape of {tape.name} needs it") from None
+        if isinstance(part, Branch):
+            kind = frames.native(part.kind)
+            items = [key for key in part.parts if not is_attribute(part.kind, key)]
+            if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
+                raise TraceError(
+                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run"
+                )
+    for path, op in parameter.inputs():
+        yield op, checked(op, text_of(name, path), at(x, path), strict)
+    for path, was in parameter.fixed:
+        value = at(x, path)
+        if type(value) is not type(was) or (value != was and was == was):
+            raise GuardError(
+                f"{text_of(name, path)} is {value!r}, but was {was!r} in the run that this tape of {tape.name} "
+                "is of; trace the function again"
+            )
+
+
+def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
+    """A value that fits an input."""
+    if strict:
+        was = op.value
+        shapes = np.shape(value) != np.shape(was)
+        arrays = isinstance(value, np.ndarray) != isinstance(was, np.ndarray)
+        kinds = isinstance(was, np.ndarray) and kind_of(value) != kind_of(was)
+        if (
+            shapes
+            or arrays
+            or kinds
+            or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
+        ):
+            raise TraceError(
+                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run"
+            )
+    return value
+
+
+def kind_of(value: Any) -> str:
+    """Whether an array holds floats, complex numbers, integers …"""
+    return str(getattr(getattr(value, "dtype", None), "kind", ""))
