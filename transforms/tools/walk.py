@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...rules.registry import rules
+from ...tracer.active import active
 from ...tracer.kinds import is_one_of
+from ...tracer.places import called_from, is_library
 from ...tracer.structure import Leaf
-from ...tracer.tape import Op, Signature, type_name
+from ...tracer.tape import Op, Signature, Site, Tape, type_name
 from ..columns import Column
 from ..reverse import Numeric, Parts, dependents, run_steps
 
@@ -67,6 +69,32 @@ class Walk:
 
     def found(self, wrt: list[Op]) -> list[Any]:
         return [self.cotangents.get(op) for op in wrt]
+
+
+class Callers:
+    """The lines of the user's that led to the libraries in which operations lie; noted while a run goes on."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Site] = {}  # by the number of the op that comes next
+
+    def note(self, site: Site) -> Site:
+        """The line of the user's that an operation at a place is about to be done for."""
+        caller = called_from(site)
+        if caller is None:
+            return site
+        self.known[len(active.tracer.tape.ops)] = caller
+        return caller
+
+    def of(self, op: Op) -> Site:
+        """The line of the user's that an op comes from; a decision has that of what was decided on."""
+        if not is_library(op.site.filename):
+            return op.site
+        return self.by_op.get(op.args[0] if op.kind == "guard" else op, op.site)
+
+    def close(self, tape: Tape) -> None:
+        """The run has ended."""
+        ops = tape.ops
+        self.by_op = {ops[i]: site for i, site in self.known.items() if i < len(ops)}
 
 
 def one(leaf: Leaf) -> Any:

@@ -26,7 +26,7 @@ from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import severed
-from ...tracer.places import called_from, in_words, is_library
+from ...tracer.places import in_words
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
@@ -45,7 +45,7 @@ from .causes import (
     where_it_is_born,
     where_it_shrinks,
 )
-from .walk import Walk, is_finite, kept, one, size_of, summary
+from .walk import Callers, Walk, is_finite, kept, one, size_of, summary
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
 MOST = 3  # places told of one finding, and others that are alike
@@ -165,8 +165,13 @@ def why(
     name, site = describe(f)
     title = f"{name}  # {site}" if site.filename else name
     try:
-        callers: dict[int, Site] = {}  # by the number of an op in a library
-        done = run(f, args, kwargs, perform=noting(callers), folds=False)
+        callers = Callers()
+
+        def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+            callers.note(site)
+            return go(*given, **named)
+
+        done = run(f, args, kwargs, perform=perform, folds=False)
         asked = spots_of(f, done, args, kwargs, argnums)
         findings = tuple(Diagnosis(done, has_aux, callers).findings(asked))
     except WengertError as error:
@@ -191,19 +196,6 @@ def told(findings: Collection[Finding]) -> Iterator[str]:
             more = f" and {len(others) - MOST} others" if len(others) > MOST else ""
             yield f"  and so it is by {names}{more}"
         yield from lines
-
-
-def noting(callers: dict[int, Site]) -> Callable[..., Any]:
-    """What watches a run, and notes who has called the library in which an operation lies."""
-
-    def perform(fn: Any, args: Any, kwargs: Any, site: Site, go: Any) -> Any:
-        caller = called_from(site)
-        if caller is not None:
-            assert active.tracer is not None
-            callers[len(active.tracer.tape.ops)] = caller
-        return go(*args, **kwargs)
-
-    return perform
 
 
 # ------------------------------------------------------------------------------------------------- spots
@@ -274,10 +266,10 @@ def is_worth_telling(value: Any) -> bool:
 class Diagnosis:
     """A traced run, and the reverse sweep over it."""
 
-    def __init__(self, done: Run, has_aux: bool, callers: dict[int, Site]) -> None:
+    def __init__(self, done: Run, has_aux: bool, callers: Callers) -> None:
         self.tape = done.tape
-        ops = self.tape.ops
-        self.callers = {ops[i]: site for i, site in callers.items() if i < len(ops)}
+        self.callers = callers
+        callers.close(self.tape)
         self.counts: Counter[str] = Counter()  # of findings, by their kind
         tree = done.result
         if has_aux and isinstance(tree, Branch):
@@ -291,11 +283,9 @@ class Diagnosis:
         self.needed = ancestors(self.tape.ops, outs)
 
     def place(self, op: Op, operation: str, cause: Cause) -> Place:
-        """The place of an op; a decision has that of what was decided on."""
-        caller = self.callers.get(op.args[0] if op.kind == "guard" else op)
-        if caller is None or not is_library(op.site.filename):
-            return Place(op.site, operation, cause)
-        return Place(caller, operation, cause, op.site)
+        """The place of an op."""
+        site = self.callers.of(op)
+        return Place(site, operation, cause, op.site if op.site is not site else None)
 
     def findings(self, spots: list[Spot]) -> Iterator[Finding]:
         """What is to be said, by the gravity of it."""
