@@ -31,7 +31,9 @@ from ...tracer.tape import Op, Site
 from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..gradients import Gradient
-from .walk import Callers, Walk, numbers_in, one
+from .callers import Callers
+from .values import numbers_in
+from .walk import Walk, one
 
 ROUNDS = 3  # a short call is made so often, and the reverse sweep; the fastest counts
 SHORT = 1e-3  # seconds

@@ -36,6 +36,7 @@ from ..forward import Pusher
 from ..gradients import Gradient
 from ..reverse import dependents
 from ..stop import held
+from .callers import Callers
 from .causes import (
     UNDERFLOW,
     Cause,
@@ -45,7 +46,8 @@ from .causes import (
     where_it_is_born,
     where_it_shrinks,
 )
-from .walk import Callers, Walk, is_finite, kept, one, size_of, summary
+from .values import is_finite, size_of, summary
+from .walk import Walk, kept, one
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
 MOST = 3  # places told of one finding, and others that are alike
