@@ -415,25 +415,23 @@ class Diagnosis:
     def ends(self, variable: Op, index: tuple[int, ...]) -> Iterator[Place]:
         """Where the influence of one element ends: operations, decisions, or nowhere in particular."""
         influence = Influence(self.tape, variable, index)
-        ends: dict[Site, Place] = {}
-        # Where a slope is zero comes before what has none, which may only say by what the slope was chosen.
-        for op, alive in sorted(influence.ends, key=lambda x: x[0] not in influence.steps):
-            if op in self.needed:
-                cause = where_it_ends(op, alive)
-                place = self.place(op, influence.written(op, alive), cause)
-                ends.setdefault(place.site, place)
-        if ends:
-            yield from ends.values()
-            return
-        guards = [op for op in influence.guards if op.site.filename] or influence.guards
-        if guards:
-            for op in guards:
-                place = self.place(op, "", DECISION)
-                ends.setdefault(place.site, place)
-            yield from ends.values()
-            return
         if any(x.op in influence.tangents for x in self.results):
             yield self.lost(influence)
+            return
+        # Where a slope is zero comes before what has none, which may only say by what the slope was chosen.
+        ends = sorted(influence.ends, key=lambda x: x[0] not in influence.steps)
+        places = [
+            self.place(op, influence.written(op, alive), where_it_ends(op, alive))
+            for op, alive in ends
+            if op in self.needed
+        ]
+        # That other elements are picked explains nothing where this one is as well.
+        picked = [x for x in places if x.cause.name == "not picked"]
+        guards = [op for op in influence.guards if op.site.filename] or influence.guards
+        found = [x for x in places if x not in picked]
+        found = found or [self.place(op, "", DECISION) for op in guards] or picked
+        if found:
+            yield from first_of_each(found)
         elif influence.last is not variable:
             yield self.place(influence.last, written(influence.last), LEFT)
         else:
@@ -442,13 +440,16 @@ class Diagnosis:
 
     def lost(self, influence: Influence) -> Place:
         """Where a cotangent becomes zero though the slope is not."""
-        for op in reversed([x for x in influence.tangents if x in self.needed]):
-            if not self.flows(influence, op):
-                continue
-            for x in op.operands():
-                if x in influence.tangents and not self.flows(influence, x):
+        alive = [x for x in influence.tangents if x in self.needed]
+        flowing = {x for x in alive if self.flows(influence, x)}
+        for op in reversed(alive):
+            for x in op.operands() if op in flowing else ():
+                if x in influence.tangents and x not in flowing:
                     if op in influence.unknown:
                         return self.place(op, written(op), where_it_ends(op, [x]))
+                    ways = [x in y.operands() for y in flowing] + [x is y.op for y in self.results]
+                    if sum(ways) > 1:
+                        return self.place(op, written(op), TOGETHER)
                     finite = is_finite(influence.tangents[op])
                     return self.place(op, written(op), UNDERFLOW if finite else ZERO_WINS)
         return self.place(influence.last, "", UNDERFLOW)
@@ -479,6 +480,14 @@ class Diagnosis:
         one = max(most, key=lambda x: sign * x[0])[1]
         tell = where_it_grows if kind == "huge" else where_it_shrinks
         return self.place(one, written(one), tell(one, total, len(most)))
+
+
+def first_of_each(places: list[Place]) -> Iterator[Place]:
+    """The first place of each line."""
+    seen: dict[Site, Place] = {}
+    for x in places:
+        seen.setdefault(x.site, x)
+    yield from seen.values()
 
 
 def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
@@ -519,6 +528,11 @@ LEFT = Cause(
     "unused result",
     "what is computed from it here does not reach the result",
     "check which variable is returned, and whether a result is overwritten or left out",
+)
+TOGETHER = Cause(
+    "cancelled",
+    "its influences on the results add up to zero",
+    "ask for each result by itself: why(lambda *args: f(*args)[0], …)",
 )
 ZERO_WINS = Cause(
     "times zero",
