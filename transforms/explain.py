@@ -52,7 +52,7 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     ``f`` is a function, and then all is told that Wengert has made of it (its gradient, its pullback, each with its
     options), or one that Wengert has made (``grad(f)``), and then that alone. For each it tells the programs that are
     kept, the guards under which they answer, their operations, hits and the time it took to compile them; which
-    guards failed, how often, and at which line; and why something is not kept.
+    guards failed, how often, and at which line; and why something is not kept, with what to do about it.
 
     With arguments it tells which program would answer for them, or why they would be traced. The function is not
     called for it: the kept programs are tried, up to where they would do something to the outside. Where a program

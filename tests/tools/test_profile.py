@@ -2,6 +2,7 @@
 
 import html.parser
 import inspect
+import linecache
 import time
 from _statistics import _normal_dist_inv_cdf  # a function in C that has no rule
 
@@ -108,15 +109,21 @@ def test_in_notebooks_it_is_a_table():
     assert page.count("<tr") == len(str(profile(network, WS, X)).splitlines()) - 1
 
 
-def test_library_code_is_one_row_a_function():
+def test_library_code_belongs_to_the_line_that_calls_it():
     solve = pytest.importorskip("scipy.integrate").solve_ivp
 
     def f(k):
         return solve(lambda t, y: -k * y, (0.0, 1.0), [1.0]).y[0, -1]
 
-    text = str(profile(f, 1.5))
-    assert "rk_step, in rk.py" in text
-    assert text.count("rk_step") == 1 and "lambda t, y" in text
+    told = profile(f, 1.5)
+    (line,) = told.lines
+    assert "lambda t, y" in linecache.getline(__file__, line.site.lineno)
+    steps = [x for x in told.libraries if x.site.function == "rk_step"]
+    assert len(steps) == 1 and 0 < steps[0].operations < line.operations
+    assert 0 < steps[0].reverse < line.reverse and steps[0].steps < line.steps
+    text = str(told)
+    assert text.count("rk_step, in rk.py") == 1 and "of that, in libraries" in text
+    assert text.splitlines()[-1].split()[0] == str(line.operations)
 
 
 def test_the_function_is_called_once_and_gradients_are_taken_for_their_function():

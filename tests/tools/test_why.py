@@ -199,6 +199,19 @@ def computed_in_a_library(red):
     return light
 
 
+@story(A([0.3, 0.7, -1.1]), path="x[2]", kind="zero", cause="not taken", says="maximum(-1.1, 0)")
+def picked_and_not_taken(x):
+    a = np.exp(x[0]) * x[1]
+    return a + np.maximum(x[2], 0.0)  # here
+
+
+@story(A([0.3, 0.7]), path="x[1]", kind="zero", cause="decision")
+def picked_and_decided_on(x):
+    if x[1] > 0:  # here
+        return x[0] * 2.0
+    return x[0] * 3.0
+
+
 # ------------------------------------------------------------------------------- NaN, infinite, huge, tiny
 
 
@@ -430,6 +443,15 @@ def test_what_has_no_gradient_at_all_is_told():
     assert "the result is a NoneType" in why(lambda x: None, 1.0)
     told = why(lambda x: float(f"{x:.1f}") * x, 1.0)
     assert "there is no gradient" in told and "text" in told and f"{__file__}:" in told
+
+
+def test_results_that_cancel():
+    def f(x):
+        y = x * 2.0
+        return [y, -y]
+
+    (finding,) = why(f, 3.0).findings
+    assert (finding.kind, finding.cause) == ("zero", "cancelled")
 
 
 def test_in_a_checkpointed_function():

@@ -15,7 +15,8 @@ from ...tracer.places import blame, in_words
 from ...tracer.run import Run, describe, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
-from .walk import Walk, is_finite, summary
+from .values import is_finite, summary
+from .walk import Walk
 
 
 class NonFiniteError(Refusal, FloatingPointError):

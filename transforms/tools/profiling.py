@@ -25,14 +25,15 @@ from ...tracer.active import active
 from ...tracer.arrays import owner_of
 from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
-from ...tracer.places import is_library
 from ...tracer.run import describe, run
 from ...tracer.structure import leaves
 from ...tracer.tape import Op, Site
 from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..gradients import Gradient
-from .walk import Walk, numbers_in, one
+from .callers import Callers
+from .values import numbers_in
+from .walk import Walk, one
 
 ROUNDS = 3  # a short call is made so often, and the reverse sweep; the fastest counts
 SHORT = 1e-3  # seconds
@@ -63,12 +64,14 @@ class Cost:
 class Profile:
     """What `profile` has measured. Printed it is a text, in a notebook a table.
 
-    ``lines`` has the cost of each line that computes something, by file and line; ``total`` is their sum.
+    ``lines`` has the cost of each line that computes something, by file and line; ``total`` is their sum. Of that,
+    ``libraries`` has what the functions of libraries cost that these lines call.
     """
 
-    def __init__(self, title: str, lines: list[Cost], site: Site) -> None:
+    def __init__(self, title: str, lines: list[Cost], libraries: list[Cost], site: Site) -> None:
         self.title = title
         self.lines = sorted(lines, key=lambda x: (x.site.filename, x.site.lineno))
+        self.libraries = sorted(libraries, key=lambda x: -x.forward - x.reverse)
         self.total = Cost(site)
         for line in self.lines:
             self.total.add(line)
@@ -106,24 +109,19 @@ class Profile:
 
     def rows(self) -> Iterator[tuple[str, str, Cost | None]]:
         """The user's functions line by line, each with its cost; then that of library code, by function."""
-        users: dict[str, dict[int, Cost]] = {}
-        library: dict[tuple[str, str], Cost] = {}
+        files: dict[str, dict[int, Cost]] = {}
         for cost in self.lines:
-            site = cost.site
-            shown = linecache.getline(site.filename, site.lineno).strip()
-            # A notebook's cell is in no file, but has lines.
-            if not shown or (is_library(site.filename) and os.path.exists(site.filename)):
-                library.setdefault((site.filename, site.function), Cost(site)).add(cost)
-            else:
-                users.setdefault(site.filename, {})[site.lineno] = cost
-        for filename, costs in users.items():
+            files.setdefault(cost.site.filename, {})[cost.site.lineno] = cost
+        for filename, costs in files.items():
             yield "", os.path.basename(filename), None
             for first, last in ranges(filename, costs):
                 for number in range(first, last + 1):
                     text = linecache.getline(filename, number).rstrip()
                     yield str(number), text, costs.get(number)
-        for (filename, function), cost in library.items():
-            yield "", f"{function}, in {os.path.basename(filename)}", cost
+        if self.libraries:
+            yield "", "of that, in libraries", None
+        for cost in self.libraries:
+            yield "", f"  {cost.site.function}, in {os.path.basename(cost.site.filename)}", cost
 
 
 def ranges(filename: str, costs: dict[int, Cost]) -> list[tuple[int, int]]:
@@ -191,7 +189,8 @@ def profile(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
 
     ``f`` is a function, or what `grad` or `value_and_grad` made of one. It is called once, and traced, with the JIT
     off; then the reverse sweep is walked through, three times. What is measured, by the line of the user's program (of
-    ``f`` and of every Python function that it calls) that an operation comes from:
+    ``f`` and of every Python function that it calls) that an operation comes from; what the standard library or an
+    installed package computes belongs to the line that called it:
 
     ops         operations of the run that compute with traced values.
     forward     seconds that these calls took, without what the tracer takes for itself, and without what plain Python
@@ -220,32 +219,39 @@ def profile(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     state = state_of(f)
     f = state.f if isinstance(state, Gradient) else f
     name, site = describe(f)
-    costs: dict[Site, Cost] = {}
+    costs: dict[tuple[str, int], Cost] = {}
+    libraries: dict[tuple[str, str], Cost] = {}
+    callers = Callers()
 
-    def cost_at(site: Site) -> Cost:
-        line = Site(site.filename, site.lineno, site.function)
-        return costs.setdefault(line, Cost(line))
+    def costs_at(site: Site, caller: Site) -> Iterator[Cost]:
+        """Of a line of the user's; and of the library function that it has called."""
+        yield costs.setdefault((caller.filename, caller.lineno), Cost(caller))
+        if caller is not site:
+            yield libraries.setdefault((site.filename, site.function), Cost(site))
 
     def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+        caller = callers.note(site)
         value, took = timed(fn, given, named, go)
-        cost = cost_at(site)
-        cost.operations += 1
-        cost.forward += took
+        for cost in costs_at(site, caller):
+            cost.operations += 1
+            cost.forward += took
         return value
 
     done = run(f, args, kwargs, perform=perform)
     ops = done.tape.ops
+    callers.close(done.tape)
     for op, count in kept_by(ops):
-        cost_at(op.site).kept += count
+        for cost in costs_at(op.site, callers.of(op)):
+            cost.kept += count
     seeds = [(x.op, one(x)) for x in leaves(done.result) if x.op is not None]
     wrt = [op for op in ops if op.kind == "input"]
     for op, seconds, count in swept(ops, wrt, seeds):
-        cost = cost_at(op.site)
-        cost.steps += 1
-        cost.reverse += seconds
-        cost.cotangents += count
+        for cost in costs_at(op.site, callers.of(op)):
+            cost.steps += 1
+            cost.reverse += seconds
+            cost.cotangents += count
     title = f"{name}  # {site}" if site.filename else name
-    return Profile(title, list(costs.values()), site)
+    return Profile(title, list(costs.values()), list(libraries.values()), site)
 
 
 def timed(fn: Any, args: Any, kwargs: Any, go: Any) -> tuple[Any, float]:

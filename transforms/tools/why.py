@@ -26,7 +26,7 @@ from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import severed
-from ...tracer.places import called_from, in_words, is_library
+from ...tracer.places import in_words
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
@@ -36,6 +36,7 @@ from ..forward import Pusher
 from ..gradients import Gradient
 from ..reverse import dependents
 from ..stop import held
+from .callers import Callers
 from .causes import (
     UNDERFLOW,
     Cause,
@@ -45,7 +46,8 @@ from .causes import (
     where_it_is_born,
     where_it_shrinks,
 )
-from .walk import Walk, is_finite, kept, one, size_of, summary
+from .values import is_finite, size_of, summary
+from .walk import Walk, kept, one
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
 MOST = 3  # places told of one finding, and others that are alike
@@ -165,8 +167,13 @@ def why(
     name, site = describe(f)
     title = f"{name}  # {site}" if site.filename else name
     try:
-        callers: dict[int, Site] = {}  # by the number of an op in a library
-        done = run(f, args, kwargs, perform=noting(callers), folds=False)
+        callers = Callers()
+
+        def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+            callers.note(site)
+            return go(*given, **named)
+
+        done = run(f, args, kwargs, perform=perform, folds=False)
         asked = spots_of(f, done, args, kwargs, argnums)
         findings = tuple(Diagnosis(done, has_aux, callers).findings(asked))
     except WengertError as error:
@@ -191,19 +198,6 @@ def told(findings: Collection[Finding]) -> Iterator[str]:
             more = f" and {len(others) - MOST} others" if len(others) > MOST else ""
             yield f"  and so it is by {names}{more}"
         yield from lines
-
-
-def noting(callers: dict[int, Site]) -> Callable[..., Any]:
-    """What watches a run, and notes who has called the library in which an operation lies."""
-
-    def perform(fn: Any, args: Any, kwargs: Any, site: Site, go: Any) -> Any:
-        caller = called_from(site)
-        if caller is not None:
-            assert active.tracer is not None
-            callers[len(active.tracer.tape.ops)] = caller
-        return go(*args, **kwargs)
-
-    return perform
 
 
 # ------------------------------------------------------------------------------------------------- spots
@@ -274,10 +268,10 @@ def is_worth_telling(value: Any) -> bool:
 class Diagnosis:
     """A traced run, and the reverse sweep over it."""
 
-    def __init__(self, done: Run, has_aux: bool, callers: dict[int, Site]) -> None:
+    def __init__(self, done: Run, has_aux: bool, callers: Callers) -> None:
         self.tape = done.tape
-        ops = self.tape.ops
-        self.callers = {ops[i]: site for i, site in callers.items() if i < len(ops)}
+        self.callers = callers
+        callers.close(self.tape)
         self.counts: Counter[str] = Counter()  # of findings, by their kind
         tree = done.result
         if has_aux and isinstance(tree, Branch):
@@ -291,11 +285,9 @@ class Diagnosis:
         self.needed = ancestors(self.tape.ops, outs)
 
     def place(self, op: Op, operation: str, cause: Cause) -> Place:
-        """The place of an op; a decision has that of what was decided on."""
-        caller = self.callers.get(op.args[0] if op.kind == "guard" else op)
-        if caller is None or not is_library(op.site.filename):
-            return Place(op.site, operation, cause)
-        return Place(caller, operation, cause, op.site)
+        """The place of an op."""
+        site = self.callers.of(op)
+        return Place(site, operation, cause, op.site if op.site is not site else None)
 
     def findings(self, spots: list[Spot]) -> Iterator[Finding]:
         """What is to be said, by the gravity of it."""
@@ -423,25 +415,23 @@ class Diagnosis:
     def ends(self, variable: Op, index: tuple[int, ...]) -> Iterator[Place]:
         """Where the influence of one element ends: operations, decisions, or nowhere in particular."""
         influence = Influence(self.tape, variable, index)
-        ends: dict[Site, Place] = {}
-        # Where a slope is zero comes before what has none, which may only say by what the slope was chosen.
-        for op, alive in sorted(influence.ends, key=lambda x: x[0] not in influence.steps):
-            if op in self.needed:
-                cause = where_it_ends(op, alive)
-                place = self.place(op, influence.written(op, alive), cause)
-                ends.setdefault(place.site, place)
-        if ends:
-            yield from ends.values()
-            return
-        guards = [op for op in influence.guards if op.site.filename] or influence.guards
-        if guards:
-            for op in guards:
-                place = self.place(op, "", DECISION)
-                ends.setdefault(place.site, place)
-            yield from ends.values()
-            return
         if any(x.op in influence.tangents for x in self.results):
             yield self.lost(influence)
+            return
+        # Where a slope is zero comes before what has none, which may only say by what the slope was chosen.
+        ends = sorted(influence.ends, key=lambda x: x[0] not in influence.steps)
+        places = [
+            self.place(op, influence.written(op, alive), where_it_ends(op, alive))
+            for op, alive in ends
+            if op in self.needed
+        ]
+        # That other elements are picked explains nothing where this one is as well.
+        picked = [x for x in places if x.cause.name == "not picked"]
+        guards = [op for op in influence.guards if op.site.filename] or influence.guards
+        found = [x for x in places if x not in picked]
+        found = found or [self.place(op, "", DECISION) for op in guards] or picked
+        if found:
+            yield from first_of_each(found)
         elif influence.last is not variable:
             yield self.place(influence.last, written(influence.last), LEFT)
         else:
@@ -450,13 +440,16 @@ class Diagnosis:
 
     def lost(self, influence: Influence) -> Place:
         """Where a cotangent becomes zero though the slope is not."""
-        for op in reversed([x for x in influence.tangents if x in self.needed]):
-            if not self.flows(influence, op):
-                continue
-            for x in op.operands():
-                if x in influence.tangents and not self.flows(influence, x):
+        alive = [x for x in influence.tangents if x in self.needed]
+        flowing = {x for x in alive if self.flows(influence, x)}
+        for op in reversed(alive):
+            for x in op.operands() if op in flowing else ():
+                if x in influence.tangents and x not in flowing:
                     if op in influence.unknown:
                         return self.place(op, written(op), where_it_ends(op, [x]))
+                    ways = [x in y.operands() for y in flowing] + [x is y.op for y in self.results]
+                    if sum(ways) > 1:
+                        return self.place(op, written(op), TOGETHER)
                     finite = is_finite(influence.tangents[op])
                     return self.place(op, written(op), UNDERFLOW if finite else ZERO_WINS)
         return self.place(influence.last, "", UNDERFLOW)
@@ -487,6 +480,14 @@ class Diagnosis:
         one = max(most, key=lambda x: sign * x[0])[1]
         tell = where_it_grows if kind == "huge" else where_it_shrinks
         return self.place(one, written(one), tell(one, total, len(most)))
+
+
+def first_of_each(places: list[Place]) -> Iterator[Place]:
+    """The first place of each line."""
+    seen: dict[Site, Place] = {}
+    for x in places:
+        seen.setdefault(x.site, x)
+    yield from seen.values()
 
 
 def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
@@ -527,6 +528,11 @@ LEFT = Cause(
     "unused result",
     "what is computed from it here does not reach the result",
     "check which variable is returned, and whether a result is overwritten or left out",
+)
+TOGETHER = Cause(
+    "cancelled",
+    "its influences on the results add up to zero",
+    "ask for each result by itself: why(lambda *args: f(*args)[0], …)",
 )
 ZERO_WINS = Cause(
     "times zero",
