@@ -381,3 +381,25 @@ def test_a_rolled_loop_shows_what_it_runs():
         "%5 = element(%4, 0) :: float",
         "return %5",
     ]
+
+
+def test_a_folded_call_in_a_loop_gives_what_the_next_pass_takes(capsys):
+    def step(x, k):
+        print(end="")
+        for _ in range(3):
+            x = math.sin(x) * k
+        return x
+
+    def f(x, k):
+        for _ in range(5):
+            x = step(x, k)
+        return x
+
+    assert body(trace(f, 1.0, 0.5, depth=0)) == [
+        "x = input :: float",
+        "k = input :: float",
+        "loop 5 times, carrying x.3 = x",
+        "  x.4 = step(x.3, k), 2 operations, 1 effect",
+        "  next x.3 = x.4",
+        "return x.3",
+    ]
