@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import grad, jit, reverse, trace
+from wengert import forward, grad, jit, reverse, trace
 from wengert.tracer.run import run
 from wengert.tracer.tape import Site
 from wengert.transforms.roll import roll
@@ -402,4 +402,20 @@ def test_a_folded_call_in_a_loop_gives_what_the_next_pass_takes(capsys):
         "  x.4 = step(x.3, k), 2 operations, 1 effect",
         "  next x.3 = x.4",
         "return x.3",
+    ]
+
+
+def test_tangents_of_a_loop_are_a_loop():
+    tape = forward(trace(lambda r, x: logistic(r, x, 1000), 3.7, 0.5))
+    assert body(tape)[9:] == [
+        "loop 1,000 times, carrying dx.9 = dx",
+        "  %10 = mul(dr, x.5[0…999]) :: float",
+        "  %11 = mul(dx.9, r) :: float",
+        "  %12 = add(%10, %11) :: float",
+        "  %13 = neg(dx.9) :: float",
+        "  %14 = mul(%12, %7[0…999]) :: float",
+        "  %15 = mul(%13, %6[0…999]) :: float",
+        "  dx.16 = add(%14, %15) :: float",
+        "  next dx.9 = dx.16",
+        "return (x.5, dx.9)",
     ]
