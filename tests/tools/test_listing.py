@@ -1,5 +1,6 @@
 """What a printed tape says: loops, branches, calls, names, values, places."""
 
+import functools
 import gc
 import math
 import pickle
@@ -257,6 +258,8 @@ def test_options_that_the_function_has_itself_are_its_own():
 
     assert trace(f, 2.0, depth=3.0, flat=5.0).result.value == 30.0
     assert "= 2" in str(trace(f, 2.0, depth=3.0, flat=5.0, values=True))
+    assert trace(grad(f), 2.0, depth=3.0).result.value == 6.0
+    assert trace(functools.partial(f, 2.0), depth=3.0).result.value == 12.0
 
 
 def test_show_prints(capsys):
