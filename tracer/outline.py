@@ -162,7 +162,9 @@ class Mirrored(Outline):
             found = self.images[region] = Region(region.kind, region.name, region.site, parent)
         return found
 
-    def place(self, ops: list[Op], pulled: Op, active: Container[Op], cotangents: dict[Op, Any]) -> None:
+    def place(
+        self, ops: list[Op], pulled: Op, active: Container[Op], cotangents: dict[Op, Any]
+    ) -> None:
         """These are the lines that pull an op for its active operands, and the cotangents that there are now."""
         region = self.regions.get(pulled)
         if region is not None:
