@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from typing import Any
 
 from .cycles import Loop
@@ -138,7 +138,7 @@ class Walk:
 
 
 class Mirrored(Outline):
-    """The outline of a reverse sweep: its lines stand in the mirror image of where what they pull stands."""
+    """The outline of a sweep: its lines stand in an image of where what they pull, or push, stands."""
 
     def __init__(self, tape: Tape, outline: Outline | None) -> None:
         super().__init__(tape)
@@ -162,7 +162,9 @@ class Mirrored(Outline):
             found = self.images[region] = Region(region.kind, region.name, region.site, parent)
         return found
 
-    def place(self, ops: list[Op], pulled: Op, active: set[Op], cotangents: dict[Op, Any]) -> None:
+    def place(
+        self, ops: list[Op], pulled: Op, active: Container[Op], cotangents: dict[Op, Any]
+    ) -> None:
         """These are the lines that pull an op for its active operands, and the cotangents that there are now."""
         region = self.regions.get(pulled)
         if region is not None:

@@ -383,6 +383,8 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
 
 def keyword_names(f: Any) -> set[str]:
     """The parameters of a callable that can be given by name; no code of the user's is run."""
+    while isinstance(attribute(f, "__self__"), Intrinsic):
+        f = f.__self__.f
     f = unwrapped(f)
     if type(f) is functools.partial:
         return keyword_names(f.func)

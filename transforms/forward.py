@@ -22,6 +22,7 @@ from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.loops import Carry, Pick, Put
+from ..tracer.outline import Mirrored
 from ..tracer.seals import Unfollowed
 from ..tracer.structure import is_differentiable
 from ..tracer.tape import (
@@ -35,6 +36,7 @@ from ..tracer.tape import (
     ops_in,
     primal,
     substitute,
+    variable,
 )
 from ..tracer.tracebacks import entrance
 from . import asking
@@ -222,6 +224,28 @@ def replayed(small: Tape, inputs: list[Any], tape: Tape, site: Site) -> Any:
 
 
 @entrance
+class Shown(Pusher):
+    """A sweep that tells, to print it by, which line of the run each of its own pushes."""
+
+    def __init__(self, tape: Tape, site: Site, outline: Mirrored) -> None:
+        super().__init__(tape, site)
+        self.outline = tape.outline = outline
+        self.count = len(tape.ops)
+
+    def push(self, op: Op) -> Any:
+        t = super().push(op)
+        new = self.tape.ops[self.count :]
+        for x in new:
+            if x.site is op.site:
+                x.site = op.site.plain  # it is not what the user's variable holds
+        self.outline.place(new, op, self.tangents, {})
+        self.count += len(new)
+        name = variable(op)
+        if name is not None and new and t is new[-1]:
+            self.outline.names.setdefault(t, f"d{name}")
+        return t
+
+
 def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
 
@@ -258,9 +282,10 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
                 seeds.append((x, one))
     given = [t for _, t in seeds if isinstance(t, Input)]
     first = next((i for i, op in enumerate(tape.ops) if op.kind != "input"), len(tape.ops))
+    out.options = tape.options
     out.ops = [*tape.ops[:first], *given, *tape.ops[first:]]
     results = list(dict.fromkeys(ops_in(tape.result)))
-    pusher = Pusher(out, tape.site)
+    pusher = Shown(out, tape.site, Mirrored(out, tape.outline))
     found = dict(zip(results, pusher.sweep(tape.ops, seeds, results), strict=True))
     out.ops += decisions(pusher.looked, out)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from wengert import reverse, trace
+from wengert import forward, reverse, trace
 from wengert.tracer.tape import Guard, Input, Op
 from wengert.transforms.patterns import refilled
 from wengert.transforms.tools.folding import Block, Branch, Call, Line, Loop, folded, unfolded
@@ -107,7 +107,7 @@ PROGRAMS = [
     (left, (1.3,)),
     (outside, (1.3,)),
 ]
-TAPES = {"forward": lambda tape: tape, "final": reverse}
+TAPES = {"tape": lambda tape: tape, "tangent": forward, "final": reverse}
 for form in ("naive", "pairs"):
     TAPES[form] = lambda tape, form=form: reverse(tape, form=form)
 

@@ -1,5 +1,6 @@
 """What a printed tape says: loops, branches, calls, names, values, places."""
 
+import functools
 import gc
 import math
 import pickle
@@ -10,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import grad, jit, reverse, trace
+from wengert import forward, grad, jit, reverse, trace
 from wengert.tracer.run import run
 from wengert.tracer.tape import Site
 from wengert.transforms.roll import roll
@@ -257,6 +258,8 @@ def test_options_that_the_function_has_itself_are_its_own():
 
     assert trace(f, 2.0, depth=3.0, flat=5.0).result.value == 30.0
     assert "= 2" in str(trace(f, 2.0, depth=3.0, flat=5.0, values=True))
+    assert trace(grad(f), 2.0, depth=3.0).result.value == 6.0
+    assert trace(functools.partial(f, 2.0), depth=3.0).result.value == 12.0
 
 
 def test_show_prints(capsys):
@@ -380,4 +383,42 @@ def test_a_rolled_loop_shows_what_it_runs():
         "  |     return (c1,)",
         "%5 = element(%4, 0) :: float",
         "return %5",
+    ]
+
+
+def test_a_folded_call_in_a_loop_gives_what_the_next_pass_takes(capsys):
+    def step(x, k):
+        print(end="")
+        for _ in range(3):
+            x = math.sin(x) * k
+        return x
+
+    def f(x, k):
+        for _ in range(5):
+            x = step(x, k)
+        return x
+
+    assert body(trace(f, 1.0, 0.5, depth=0)) == [
+        "x = input :: float",
+        "k = input :: float",
+        "loop 5 times, carrying x.3 = x",
+        "  x.4 = step(x.3, k), 2 operations, 1 effect",
+        "  next x.3 = x.4",
+        "return x.3",
+    ]
+
+
+def test_tangents_of_a_loop_are_a_loop():
+    tape = forward(trace(lambda r, x: logistic(r, x, 1000), 3.7, 0.5))
+    assert body(tape)[9:] == [
+        "loop 1,000 times, carrying dx.9 = dx",
+        "  %10 = mul(dr, x.5[0…999]) :: float",
+        "  %11 = mul(dx.9, r) :: float",
+        "  %12 = add(%10, %11) :: float",
+        "  %13 = neg(dx.9) :: float",
+        "  %14 = mul(%12, %7[0…999]) :: float",
+        "  %15 = mul(%13, %6[0…999]) :: float",
+        "  dx.16 = add(%14, %15) :: float",
+        "  next dx.9 = dx.16",
+        "return (x.5, dx.9)",
     ]

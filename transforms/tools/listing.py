@@ -36,10 +36,10 @@ from ...tracer.tape import (
     variable,
 )
 from ..loops import LoopFunction
-from ..patterns import alike, operands, refilled
+from ..patterns import alike, leaves_in, refilled
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .forms import PairOf, back
-from .references import Carried, Reference, References, Slot, blocks_of
+from .references import Carried, Reference, References, Slot, blocks_of, pass_in, pass_within
 
 READABLE = 60  # lines: calls are folded in what is longer
 MOST_SHOWN = 4  # of what varies
@@ -378,27 +378,40 @@ class Listing:
 
     def folded(self, call: Call) -> str:
         """A call in one line."""
-        inner = dict.fromkeys(call.body.lines())
-        given: dict[str, None] = {}
-        for slot in self.references.slots_in(call.body):
-            outside = outside_of(self, slot, inner)
-            if outside is not None:
-                given[outside] = None
-        used = [self.names[x] for x in self.used_outside(inner)]
-        count = sum(1 for x in inner if x.ops[0].kind == "call")
+        inner = list(call.body.lines())
+        slots = [x for x in self.references.slots_in(call.body) if self.is_given(x, call.body)]
+        given = list(dict.fromkeys(map(self.operand, slots)))
+        used = list(dict.fromkeys(x for line in inner for x in self.used_outside(line, call)))
         left = ", ".join(shortened(used)) + " = " if used else ""
-        return (
-            f"{left}{call.name}({', '.join(shortened(list(given)))}), {counted(count, 'operation')}"
-            f"{place_of(call.site)}"
-        )
+        count, effects = (sum(x.ops[0].kind == kind for x in inner) for kind in ("call", "effect"))
+        does = counted(count, "operation") + (f", {counted(effects, 'effect')}" if effects else "")
+        return f"{left}{call.name}({', '.join(shortened(given))}), {does}{place_of(call.site)}"
 
-    def used_outside(self, inner: dict[Line, None]) -> Iterator[Line]:
-        """The lines of a call whose values are used elsewhere."""
-        ops = {op for line in inner for op in line.ops}
-        results = set(ops_in(self.tape.result))
-        for line in inner:
-            if any(op in results or not ops.issuperset(self.users[op]) for op in line.ops):
-                yield line
+    def is_given(self, slot: Slot, body: Block) -> bool:
+        """Whether a slot in a call is something that comes from outside of it."""
+        if slot.carried is not None:
+            return not is_within(slot.carried.loop.block, body)
+        found = [self.references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
+        if any(x.kind == "line" and is_within(x.of.block, body) for x in found):
+            return False
+        if any(x.kind == "carried" and is_within(x.of.loop.block, body) for x in found):
+            return False
+        return any(x.kind != "constant" for x in found)
+
+    def used_outside(self, line: Line, call: Call) -> Iterator[str]:
+        """What a line gives that is used outside of the call that it is in, as it is called there."""
+        where = self.references.where
+        for p, op in enumerate(line.ops):
+            here = pass_in(line.block, p, call.body)
+            users = [where[x] for x in self.users[op]]
+            if op in self.returned or any(
+                pass_within(x.block, q, call.body) != here for x, q in users
+            ):
+                yield self.refer(self.references.reference(op, call.block, here))
+
+    @functools.cached_property
+    def returned(self) -> set[Op]:
+        return set(ops_in(self.tape.result))
 
     @functools.cached_property
     def users(self) -> dict[Op, list[Op]]:
@@ -420,28 +433,17 @@ class Listing:
 
 def operands_of(tree: Any) -> list[Any]:
     """The leaves of a nested argument."""
-    return operands(_Tree(tree))  # type: ignore[arg-type]
+    found: list[Any] = []
+    leaves_in(tree, found)
+    return found
 
 
-class _Tree:
-    """Looks like an op with one argument."""
-
-    kwargs: dict[str, Any] = {}  # noqa: RUF012
-
-    def __init__(self, tree: Any) -> None:
-        self.args = (tree,)
-
-
-def outside_of(listing: Listing, slot: Slot, inner: dict[Line, None]) -> str | None:
-    """How a slot in a call reads, if it comes from outside of it."""
-    if slot.carried is not None:
-        return None if slot.carried.loop.body.items[0] in inner else listing.names[slot.carried]
-    found = [listing.references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
-    if any(x.kind == "line" and x.of in inner for x in found):
-        return None
-    if all(x.kind == "constant" for x in found):
-        return None
-    return listing.operand(slot)
+def is_within(block: Block, outer: Block) -> bool:
+    """Whether a block is another one, or inside of it."""
+    at: Block | None = block
+    while at is not None and at is not outer:
+        at = None if at.inside is None else at.inside.block
+    return at is outer
 
 
 def home_of(source: Reference, loop: Loop) -> tuple[Block, Item]:
