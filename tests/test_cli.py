@@ -308,7 +308,7 @@ def test_arguments_by_name(wengert):
     status, out, _ = wengert("grad", "program.py:f", "x2=3.0", "x1=2.0")
     assert [*numbers(out)] == ["value", "d/dx2", "d/dx1"]
     assert numbers(out)["d/dx2"] == "2.0"
-    assert "%1 = input x1" in wengert("trace", "program.py:f", "x1=2.0", "x2=3.0")[1]
+    assert "x1 = input" in wengert("trace", "program.py:f", "x1=2.0", "x2=3.0")[1]
 
 
 def test_jacobian(wengert, arrays):

@@ -51,18 +51,20 @@ def test_examples(page, tmp_path, monkeypatch):
             assert shown.getvalue().splitlines() == expected
 
 
-def test_listings(tmp_path, monkeypatch):
-    """Each block of Python of the page on tapes, in a file of its own, prints the block of text below it."""
+@pytest.mark.parametrize("name", ["tape", "works"])
+def test_listings(name, tmp_path, monkeypatch):
+    """Each block of Python, in a file of its own, prints the block of text below it."""
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs/tape.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == page.count("```python") > 5
+    page = (ROOT / f"docs/{name}.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```\n\n(?:```text\n(.*?)```)?", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") > page.count("```text") > 5 or name == "tape"
+    names = {"__name__": "__main__"}
     for block, expected in blocks:
         linecache.clearcache()
         (tmp_path / "demo.py").write_text(block)
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown), wengert.jit(True):
-            exec(compile(block, "demo.py", "exec"), {"__name__": "__main__"})
+            exec(compile(block, "demo.py", "exec"), names)
         assert shown.getvalue() == expected
 
 

@@ -138,4 +138,4 @@ def test_tools_are_imported_where_they_are_asked_for():
             raise AssertionError
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
-    assert set(wengert._LATER) <= set(wengert.__all__)
+    assert set(wengert.ON_DEMAND) <= set(wengert.__all__)

@@ -143,7 +143,7 @@ def test_ops_of_a_reverse_tape_have_its_numbers():
     own = [op for op in tape if op not in tape.forward]
     assert len(own) == 4
     for op in own:
-        assert repr(op)[1:-1] in str(tape)
+        assert repr(op)[1:-1] in tape.format(flat=True)
         assert op.tape is tape
 
 

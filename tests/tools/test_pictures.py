@@ -129,7 +129,7 @@ def test_values_in_short():
 
 
 def test_a_long_tape_is_shown_in_part():
-    tape = trace(lambda v: sum(x * x for x in v), [1.0] * 600)
+    tape = trace(lambda v: sum(x * x for x in v), [1.0] * 600, flat=True)
     lines = tape._repr_html_().splitlines()
     assert len(lines) < 600
     assert re.search(r"… \d+ more lines, which print\(\) shows", lines[-2])

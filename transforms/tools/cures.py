@@ -49,6 +49,10 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
     (r"what a threading\.local has", IN_ARGUMENTS),
     (r"is changed, and read from outside", "read it after the call, or return the changed one"),
+    (
+        r"`primitives` decides",
+        "give what is to be one operation a rule (@wengert.rrule), which programs know as well",
+    ),
     (r"decimal numbers are rounded|digits a number may have", "compute with floats"),
     # Exceptions, warnings, logging, imports, debuggers
     (

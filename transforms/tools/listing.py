@@ -86,6 +86,7 @@ class Listing:
         self.takers = Counter(op.args[0] for op in tape.ops if op.fn is element)
         self.count = 0
         self.lines: list[str] = []
+        self.shown: dict[int, Op] = {}  # by the number of a line: the operation that it shows
         self.name_all(block)
 
     # ----------------------------------------------------------------------------------------------- names
@@ -238,6 +239,7 @@ class Listing:
                     self.lines.append(pad + self.inputs(group))
                     i += len(group)
                     continue
+                self.shown[len(self.lines)] = item.ops[0]
                 self.lines.append(pad + self.line(item))
                 if isinstance(item.ops[0].fn, LoopFunction):
                     source = item.ops[0].fn.source().splitlines()
@@ -424,7 +426,7 @@ class Listing:
 
     def text(self, depth: int | None) -> str:
         """The whole tape, with calls deeper than ``depth`` as one line each."""
-        self.depth, self.lines, tape = depth, [], self.tape
+        self.depth, self.lines, self.shown, tape = depth, [], {}, self.tape
         self.lines.append(f"tape of {tape.name}{place_of(tape.site)}")
         self.write(self.block, "  ", 0)
         self.lines.append("  return " + show(self.nested(tape.result, self.results), {}))
@@ -584,17 +586,30 @@ def format_tape(
     """The text of a tape; see `Tape.format`."""
     if flat:
         return format_flat(tape, summary if values else None)
+    return "\n".join(listed(tape, depth, values).lines)
+
+
+def rows(
+    tape: Tape, depth: int | None = None, flat: bool = False, values: bool = False
+) -> list[tuple[str, Op | None]]:
+    """The lines of that text, each with the operation that it shows, if it shows one."""
+    if flat:
+        lines = format_tape(tape, flat=True, values=values).splitlines()
+        return list(zip(lines, [None, *tape.ops, None], strict=True))
+    listing = listed(tape, depth, values)
+    return [(line, listing.shown.get(i)) for i, line in enumerate(listing.lines)]
+
+
+def listed(tape: Tape, depth: int | None, values: bool) -> Listing:
+    """The listing with its lines, as deep as they can be read where no ``depth`` is given."""
     listing = Listing(tape, folded(tape), values)
     deepest = depth_of(listing.block)
-    if depth is not None or not deepest or sum(1 for _ in listing.block.lines()) < READABLE:
-        return listing.text(depth)
-    text = listing.text(0)
-    for level in range(1, deepest + 1):
-        longer = listing.text(level)
-        if longer.count("\n") >= READABLE:
-            break
-        text = longer
-    return text
+    if depth is None and deepest and sum(1 for _ in listing.block.lines()) >= READABLE:
+        levels = range(1, deepest + 1)
+        long = (x for x in levels if listing.text(x).count("\n") >= READABLE)
+        depth = next(long, deepest + 1) - 1
+    listing.text(depth)
+    return listing
 
 
 def depth_of(block: Block) -> int:

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from ...tracer.kinds import isinstance
-from ...tracer.tape import Op, Tape, format_op, show, type_name
-from .editing import names_of
+from ...tracer.tape import Op, Tape, type_name
+from .listing import rows
 
 FORWARD, REVERSE = "#1f5fa8", "#b03a2e"  # the two colours, of pictures as well
 DIM = "#888888"
 LONGEST = 500  # lines of a listing that a notebook shows by itself
-PIECES = re.compile(r"(?P<dim> +:: .*| +# .*)|(?P<variable>%\d+)|(?P<call>[\w.]+(?=\())")
+PIECES = re.compile(
+    r"(?P<dim> +:: .*| +# .*)|(?P<variable>%\d+|(?<![\w.])[^\W\d][\w.]*(?= =))|(?P<call>[\w.]+(?=\())"
+)
 
 
 def shortly(value: Any) -> str:
@@ -37,13 +39,9 @@ def is_reverse(tape: Tape, op: Op) -> bool:
 
 
 def lines_of(tape: Tape) -> Iterator[tuple[str, str]]:
-    """The lines of a tape, each with its colour."""
-    names = names_of(tape)
-    site = f"  # {tape.site}" if tape.site.filename else ""
-    yield f"tape of {tape.name}{site}", ""
-    for op in tape.ops:
-        yield "  " + format_op(op, names), REVERSE if is_reverse(tape, op) else FORWARD
-    yield "  return " + show(tape.result, names), ""
+    """The lines of a tape as it is printed, each with its colour."""
+    for text, op in rows(tape, **tape.options):
+        yield text, "" if op is None else REVERSE if is_reverse(tape, op) else FORWARD
 
 
 def pieces(line: str) -> Iterator[tuple[str, str]]:
