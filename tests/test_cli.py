@@ -352,7 +352,10 @@ def test_check_says_that_all_is_well_or_what_is_wrong(wengert, arrays):
     assert "GradientError: wrong (" in err and "x: gradient 0.75" in err
 
 
-def test_explain_tells_what_is_kept(wengert):
+def test_explain_tells_what_is_kept(wengert, monkeypatch):
+    from wengert.transforms.cache import switch
+
+    monkeypatch.setattr(switch, "on", True)  # whatever the environment says
     status, out, err = wengert("explain", "program.py:f", "2.0", "3.0")
     assert (status, err) == (0, "")
     assert "would answer" in out and "1 program" in out

@@ -39,7 +39,7 @@ def called_from(site: Site) -> Site | None:
     frame = sys._getframe(1) if is_library(site.filename) else None
     while frame is not None:
         name = frame.f_code.co_filename
-        if not is_library(name) and not name.startswith(OURS):
+        if not is_library(name) and not name.startswith(GENERATED):
             return Site(name, frame.f_lineno or 0, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -50,7 +50,7 @@ def advice() -> str:
     frame, called = sys._getframe(1), None
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(OURS):
+        if not name.startswith(GENERATED):
             if not is_library(name):
                 break
             called = frame.f_code.co_name
@@ -99,7 +99,7 @@ def module_of(fn: Any) -> str:
 def user_site() -> Site:
     """The innermost line of the program that is not Wengert's own."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+    while frame is not None and frame.f_code.co_filename.startswith(GENERATED):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return NOWHERE

@@ -13,6 +13,7 @@ function takes over the program's code object; what it refers to by name lies in
 from __future__ import annotations
 
 import builtins
+import inspect
 import itertools
 import sys
 import types
@@ -57,7 +58,8 @@ def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return self.function(self, *args, **kwargs)
 
 
-ASK = call.__code__
+# Who asks where such a function is written is led on to the user's, as from a program.
+ASK = call.__code__.replace(co_filename="<wengert call>")
 LONGEST = 20_000  # operations of a tape that is kept
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 serials = itertools.count(1)
@@ -289,7 +291,7 @@ def roll_loops(
 class Dispatcher(Caller, Intrinsic):
     """The state behind a function that Wengert has made of ``f``."""
 
-    __slots__ = ("__weakref__", "__wrapped__", "function", "hits", "named", "program")
+    __slots__ = ("__weakref__", "function", "hits", "named", "program")
 
     def __init__(
         self, f: Callable[..., Any], name: str, options: tuple[Any, ...], inner: Any = None
@@ -328,7 +330,7 @@ class Dispatcher(Caller, Intrinsic):
         return as_method(self.made()) if in_class_body() else self.made()
 
     def __repr__(self) -> str:
-        return f"<{self.title()}, {source_of(self.function.__wrapped__)}>"  # type: ignore[attr-defined]
+        return f"<{self.title()}, {source_of(inspect.unwrap(self.function))}>"
 
     def __del__(self) -> None:
         if hasattr(self, "function"):  # one that was refused has none

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -23,45 +23,30 @@ from ..tracer.tracebacks import fold
 METHOD = "<wengert method>"  # the file that the code of methods says it is from
 CO_OPTIMIZED = 0x1
 intrinsic(fold)
-FIRST = inspect.Parameter("_", inspect.Parameter.POSITIONAL_ONLY)
+# The parameter that a bound method leaves out; no name of the user's, for tools tell arguments apart by their names.
+FIRST = inspect.Parameter("_state", inspect.Parameter.POSITIONAL_ONLY)
 
 
-class Lazy(inspect.Signature):
-    """The signature of a function, found out when somebody asks for it.
+class Face:
+    """What stands between a made function and the user's: the user's, with a signature as methods have it."""
 
-    ``inspect`` takes the first parameter of a bound method away, by ``replace``; here it stays.
-    """
+    __slots__ = ("__wrapped__",)
 
-    __slots__ = ("of",)
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.__wrapped__ = f
 
-    def __init__(self, of: Callable[..., Any]) -> None:
-        self.of = of
-
-    @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:  # type: ignore[override]
-        found = found_signature(self.of).parameters
-        kinds = [x.kind for x in found.values()]
-        # ``inspect`` wants one there that can be taken away
-        positional = kinds and kinds[0] not in (FIRST.KEYWORD_ONLY, FIRST.VAR_KEYWORD)
-        return found if positional else {"_": FIRST, **found}
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
 
     @property
-    def return_annotation(self) -> Any:
-        return inspect.Signature.empty  # a derivative is of the types of the arguments
-
-    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
-        parameters = found_signature(self.of).parameters
-        return inspect.Signature([*parameters.values()])
-
-    def __reduce__(self) -> Any:
-        return Lazy, (self.of,)
-
-
-def found_signature(f: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return inspect.signature(f)
-    except (TypeError, ValueError):  # of functions written in C
-        return inspect.signature(lambda *args, **kwargs: None)
+    def __signature__(self) -> inspect.Signature:
+        """Found out when somebody asks; a derivative is of the types of the arguments, so nothing is said of it."""
+        try:
+            found = inspect.signature(self.__wrapped__)
+        except (TypeError, ValueError):  # of functions written in C
+            found = inspect.signature(lambda *args, **kwargs: None)
+        parameters = [FIRST, *found.parameters.values()]
+        return inspect.Signature(parameters, __validate_parameters__=False)
 
 
 def dress(function: FunctionType, f: Any) -> None:
@@ -69,8 +54,7 @@ def dress(function: FunctionType, f: Any) -> None:
     text = attribute(f, "__doc__")
     name = function.__name__
     function.__doc__ = f"{name}\n\n{text}" if isinstance(text, str) else name
-    function.__wrapped__ = f  # type: ignore[attr-defined]
-    function.__signature__ = Lazy(f)  # type: ignore[attr-defined]
+    function.__wrapped__ = Face(f)  # type: ignore[attr-defined]
 
 
 def in_class_body() -> bool:

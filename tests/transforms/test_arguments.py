@@ -1,5 +1,6 @@
 """Arguments by name and by keyword, and results with an aux beside the value."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -25,6 +26,13 @@ from wengert import (
 
 V = np.array([0.5, -1.2, 2.0])
 CALLS = range(5)  # traced, then kept
+
+
+@pytest.fixture
+def programs():
+    """The JIT is on, whatever the environment says."""
+    with jit(True):
+        yield
 
 
 def rate(x, y=3.0, *rest, k=1.0, **more):
@@ -282,19 +290,19 @@ def kept(f):
     return len(f.__self__.entry().programs)
 
 
-def test_jit_gives_what_the_function_gives():
+def test_jit_gives_what_the_function_gives(programs):
     fast = jit(newton)
     for a in (2.0, 2.0, 3.0, 0.5, 2.0, 1.0, 7.0):
         assert_same(fast(a), newton(a))
     assert kept(fast) == 1
 
 
-def test_jit_answers_from_a_program():
+def test_jit_answers_from_a_program(programs):
     @jit
     def f(x, names):
         return {"y": np.tanh(x) * 2, "names": [*names, "z"]}
 
-    plain = f.__wrapped__
+    plain = inspect.unwrap(f)
     for x in (V, V * 2, V * 3):
         assert_same(f(x, ["a"]), plain(x, ["a"]))
     state = f.__self__
@@ -398,7 +406,7 @@ def test_functions_whose_values_come_later_are_refused_at_once():
             jit(f)
 
 
-def test_a_function_that_cannot_be_traced_raises_at_its_first_call():
+def test_a_function_that_cannot_be_traced_raises_at_its_first_call(programs):
     @jit
     def lost(x):
         return memoryview(np.array([x]))[0] * 2
