@@ -132,7 +132,8 @@ class Signature:
     @classmethod
     def of(cls, fn: Any, *kinds: type) -> Signature:
         """The one signature of a function and operand kinds."""
-        return cls.known.setdefault((fn, kinds), cls(fn, kinds))
+        found = cls.known.get((fn, kinds))
+        return found or cls.known.setdefault((fn, kinds), cls(fn, kinds))
 
     @classmethod
     def renew(cls, changes: int) -> None:
@@ -164,6 +165,13 @@ class FloatOp(Op):
         self.site = site
         self.home = tape.home
         self.signature = signature
+
+    def operands(self) -> list[Op]:
+        a, b = self.args
+        found = [a] if issubclass(type(a), Op) else []
+        if issubclass(type(b), Op):
+            found.append(b)
+        return found
 
 
 class KeywordOp(Op):

@@ -70,7 +70,6 @@ from .pairs import settled
 from .reverse import Recorded, decisions, sweep
 from .rewrites import optimised
 from .silence import QUIET, restore, silent, usual, watched
-from .simplify import simplified
 from .skeleton import copied, stub
 
 LAYOUT_OPS = ORDERED | {
@@ -478,7 +477,7 @@ class Builder:
         )
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
-        tape = gathered(optimised(simplified(tape, keep), keep, stay), stay)
+        tape = gathered(optimised(tape, keep, stay), stay)
         tape = reused(tape, done.tape.exits, stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)

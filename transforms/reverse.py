@@ -40,6 +40,7 @@ from ..tracer.tape import (
 )
 from . import asking
 from .columns import Column, add_columns
+from .equal import EXACT, key_of, plain
 from .expand import Expansion, direct_pull, expansion_of, is_asked, is_own, is_whole, rounds
 from .gather import column_of
 
@@ -344,6 +345,9 @@ def recipe_of(expansion: Expansion | None) -> Recipe | None:
     return Recipe(steps, results)
 
 
+BOTH = Op, Op
+
+
 class Recorded(Machine):
     """Cotangents are ops, put on a tape: the reverse program itself, which can be differentiated again."""
 
@@ -355,6 +359,7 @@ class Recorded(Machine):
         self.momentary = ""  # the name of a function whose expansion holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
+        self.done: dict[Any, Op] = {}  # arithmetic between two plain floats, by what is done
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
@@ -381,19 +386,26 @@ class Recorded(Machine):
             )
 
     def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
-        """The op, or the number, that arithmetic on plain floats gives."""
-        plain = [x.value if isinstance(x, Op) else x for x in args]
-        value = fn(*plain)
-        if type(value) is float and len(args) == 2:
-            kinds = [Op if isinstance(x, Op) else type(x) for x in args]
-            if Op not in kinds:
-                return value
-            if all(type(x) is float for x in plain):
-                signature = Signature.of(fn, *kinds)
-                new: Op = FloatOp(fn, tuple(args), value, site, self.tape, signature)
-                self.tape.ops.append(new)
-                return new
-        return append(self.tape, fn, tuple(args), {}, value, site)
+        """The op, or the number, that arithmetic on plain floats gives; between two variables, none is done twice."""
+        if len(args) != 2:
+            return append(self.tape, fn, tuple(args), {}, fn(*map(plain, args)), site)
+        x, y = args
+        a, b = plain(x), plain(y)
+        kinds = Op if a is not x else type(x), Op if b is not y else type(y)
+        both = kinds == BOTH
+        found = self.done.get((fn, x, y)) if both else None
+        if found is not None:
+            return found
+        value = fn(a, b)
+        if type(value) is float and Op not in kinds:
+            return value
+        if type(value) is type(a) is type(b) is float:
+            found = FloatOp(fn, (x, y), value, site, self.tape, Signature.of(fn, *kinds))
+            self.tape.ops.append(found)
+            if both:
+                self.done[fn, x, y] = found
+            return found
+        return append(self.tape, fn, (x, y), {}, value, site)
 
     def column(self, op: Op, dz: Parts) -> Any:
         found = column_of(self.filled(op, dz), op.value, self.tape, self.site)
@@ -429,6 +441,8 @@ class Recorded(Machine):
             self.looked.update(dict.fromkeys(looked_at_by(expansion, leaves)))
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]
         known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
+        repeats = len({*map(id, leaves)}) < len(leaves)  # then the same may be done for two leaves
+        done: dict[Any, Op] = {}
 
         def now(x: Op) -> Any:
             return known[x]
@@ -436,6 +450,10 @@ class Recorded(Machine):
         for x in expansion.tape.ops:
             if x.kind == "call":
                 args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
+                key = key_of(x.fn, args, kwargs, EXACT) if repeats else None
+                if key in done:
+                    known[x] = done[key]
+                    continue
                 if x.fn is element and not isinstance(args[0], Op):
                     known[x] = args[0][args[1]]
                     continue
@@ -444,6 +462,8 @@ class Recorded(Machine):
                 except REFUSALS as error:
                     raise refusal(op, error) from error
                 known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
+                if key is not None:
+                    done[key] = known[x]
         for i, form, d in zip(
             expansion.wanted, expansion.forms, expansion.tape.result, strict=True
         ):

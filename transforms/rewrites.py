@@ -269,7 +269,7 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
         return 1.0, core
     shape = core.value.shape
     for keep in (True, False):
-        known = a.known.get((np.sum, id(core), axes, keep))
+        known = a.known.get((np.sum, core, axes, keep))
         if known is not None:
             return 1.0, a.reshaped(known, ones_at(shape, axes)) if np.ndim(known.value) else known
     if core.fn is operator.mul:
@@ -278,9 +278,10 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
             if isinstance(p, Op) and isinstance(q, Op) and np.shape(q.value) == shape:
                 if not np.ndim(p.value) or all(p.value.shape[i] == 1 for i in axes):
                     return times(a, p, summed(a, q, axes))
-        found = a.products.get((*map(id, core.args), axes)) or a.products.get(
-            (*map(id, core.args[::-1]), axes)
-        )
+        x, y = core.args
+        found = None
+        if isinstance(x, Op) and isinstance(y, Op):
+            found = a.products.get((x, y, axes)) or a.products.get((y, x, axes))
         if (
             found is not None
         ):  # the product of two matrices has the sums of products on its diagonal
@@ -298,7 +299,7 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
 
 def summed(a: Algebra, x: Op, axes: tuple[int, ...]) -> Op:
     """The sum of ``x`` over axes, with ones in their place."""
-    known = a.known.get((np.sum, id(x), axes, True))
+    known = a.known.get((np.sum, x, axes, True))
     if known is None:
         known = a.apply(np.add.reduce, x, axis=axes)
         if np.ndim(known.value):
@@ -424,7 +425,7 @@ def matmul(a: Algebra, op: Op) -> Sum | None:
     small = np.ndim(p.value) in (1, 2) and np.ndim(q.value) in (1, 2)
     core = a.apply(np.dot if small else op.fn, p, q)
     if is_swap(p) and np.ndim(p.value) == np.ndim(q.value):
-        a.products[id(p.args[0]), id(q), (np.ndim(q.value) - 2,)] = core
+        a.products[p.args[0], q, (np.ndim(q.value) - 2,)] = core
     return Sum({core: c * k}, shape)
 
 
