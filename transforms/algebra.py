@@ -38,7 +38,7 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
-from .equal import ARITHMETIC, float_key, is_factor, is_real, key_of, plain, signatures
+from .equal import ARITHMETIC, LARGEST, float_key, is_factor, is_real, key_of, plain, signatures
 from .kernels import hashable, is_array, is_fresh
 from .rescue import rescued, swallowed
 from .reverse import OWN
@@ -183,8 +183,10 @@ class Algebra(Rewriting):
 
     def pair(self, x: Any) -> tuple[float, Op | None] | None:
         """A Python number as a number and a core."""
+        if type(x) is float:
+            return (x, None) if -LARGEST < x < LARGEST else None
         if not issubclass(type(x), Op):
-            return (float(x), None) if is_factor(x) and math.isfinite(x) else None
+            return (float(x), None) if is_factor(x) else None
         found = self.pairs.get(x)
         if found is not None:
             return found

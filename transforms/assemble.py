@@ -184,8 +184,8 @@ class Assembly(Text):
             if symbol is not None:
                 # Most ops of long tapes are such: written without ado.
                 a, b = op.args
-                left = names[a] if isinstance(a, Op) else self.operand(a)
-                right = names[b] if isinstance(b, Op) else self.operand(b)
+                left = names[a] if issubclass(type(a), Op) else self.operand(a)
+                right = names[b] if issubclass(type(b), Op) else self.operand(b)
                 if op in nested:
                     names[op] = f"({left} {symbol} {right})"
                     continue
@@ -461,7 +461,7 @@ def nested_ops(ops: Sequence[Op], live: Collection[Op], bound: Collection[Op]) -
         for x in op.args if type(op) is FloatOp else op.operands():
             if x in uses:
                 uses[x] += 1
-            elif isinstance(x, Op):
+            elif issubclass(type(x), Op):
                 uses[x] = 1
                 first[x] = i
             last[x] = i
@@ -515,9 +515,9 @@ def last_uses(
             if at is None:
                 last[op] = at = i
             a, b = op.args
-            if isinstance(a, Op) and last.get(a, -1) < at:
+            if issubclass(type(a), Op) and last.get(a, -1) < at:
                 last[a] = at
-            if isinstance(b, Op) and last.get(b, -1) < at:
+            if issubclass(type(b), Op) and last.get(b, -1) < at:
                 last[b] = at
             continue
         if op.kind == "call":

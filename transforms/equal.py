@@ -34,6 +34,7 @@ SHARED = frozenset(
     )
 )
 RULES = f"{registry.__package__}."
+LARGEST = 2.0**53  # numbers that are folded
 
 
 def is_shared(fn: Any) -> bool:
@@ -81,7 +82,7 @@ def is_factor(x: Any) -> bool:
     if issubclass(type(x), Op):
         value = x.value
         return is_real(value) or (type(value) is np.ndarray and value.dtype.kind in "biu")
-    return is_one_of(type(x), (float, int, bool)) and abs(x) < 2**53
+    return is_one_of(type(x), (float, int, bool)) and abs(x) < LARGEST
 
 
 def float_key(fn: Any, x: Any, y: Any) -> Hashable:

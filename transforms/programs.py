@@ -63,7 +63,16 @@ from .cotangents import refuse_sealed, shaped
 from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
-from .kernels import SAFE, STEADY, is_fresh, is_plain_product, is_steady, is_straight, is_whole
+from .kernels import (
+    SAFE,
+    STEADY,
+    hashable,
+    is_fresh,
+    is_plain_product,
+    is_steady,
+    is_straight,
+    is_whole,
+)
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .pairs import settled
@@ -490,12 +499,20 @@ class Builder:
         outcome = self.outcome
         ops = list(ops)
         self.straight = straight_places(ops)
+        pure: set[Any] = set()
         for op in ops:
-            for x in constants_in((op.args, op.kwargs)):
+            if type(op) is FloatOp:
+                continue  # arithmetic on numbers
+            for x in constants_in(op.args):
                 self.constant_of(x, op.site)
+            if op.kwargs:
+                for x in constants_in(op.kwargs):
+                    self.constant_of(x, op.site)
             if op.kind == "call":
-                self.constant_of(op.fn, op.site) if not is_pure(op.fn) else None
-            if isinstance(op, Input) and op is not drawn:
+                fn = op.fn if hashable(op.fn) else None
+                if fn is None or fn not in pure:
+                    self.constant_of(op.fn, op.site) if not is_pure(op.fn) else pure.add(fn)
+            elif isinstance(op, Input) and op is not drawn:
                 if op.place is None:
                     raise Unfit(f"nobody knows where {op.name} comes from")
                 self.wanted.setdefault(op.place, []).append(op)
@@ -785,7 +802,7 @@ class Builder:
         return self.reads.layout or any(
             op.fn in LAYOUT_OPS or "order" in op.kwargs
             for op in self.done.tape.ops
-            if hashable(op.fn)
+            if type(op) is not FloatOp and hashable(op.fn)
         )
 
     def roots(self) -> dict[Place, str]:
@@ -853,9 +870,10 @@ class Builder:
         known = len(checked)
         emitted = self.assembly.emit(ops, live, self.miss, indent)
         left = iter(checked[known:])
+        miss = self.miss
         for line in emitted:
             lines.append(line)
-            if line.endswith(self.miss):
+            if line.endswith(miss):
                 op = next(left)
                 program.reasons[len(lines)] = decision(op)
                 program.guards[len(lines)] = decided(op)
@@ -1126,26 +1144,25 @@ def decided(op: Op) -> Guard:
 
 def constants_in(tree: Any) -> Iterable[Any]:
     """The constants in a nested argument."""
-    if isinstance(tree, (tuple, list)):
-        for x in tree:
-            yield from constants_in(x)
-    elif isinstance(tree, dict):
-        yield from constants_in(list(tree.values()))
-    elif not isinstance(tree, (Op, External, slice)):
-        yield tree
-
-
-def hashable(fn: Any) -> bool:
-    try:
-        hash(fn)
-    except TypeError:
-        return False
-    return True
+    todo = [tree]
+    while todo:
+        tree = todo.pop()
+        kind = type(tree)
+        if issubclass(kind, Op):
+            continue
+        if issubclass(kind, (tuple, list)):
+            todo += tree
+        elif issubclass(kind, dict):
+            todo += tree.values()
+        elif not issubclass(kind, (External, slice)):
+            yield tree
 
 
 def may_end(op: Op) -> bool:
     """Whether an operation of the forward run may raise, warn or give another type: it stays, needed or not."""
-    if op.kind != "call" or (type(op) is FloatOp and op.fn in SAFE):
+    if type(op) is FloatOp:
+        return op.fn not in SAFE
+    if op.kind != "call":
         return False
     if op.fn is element and type(primal(op.args[0])) is Column:
         return False
@@ -1164,9 +1181,12 @@ MOVES = frozenset(
 
 def may_warn(op: Op) -> bool:
     """Whether NumPy might warn about an operation, or it changes whether it does."""
-    if op.fn in CHANGES if hashable(op.fn) else False:
+    if type(op) is FloatOp:
+        return False
+    known = hashable(op.fn)
+    if known and op.fn in CHANGES:
         return True
-    if op.kind != "call" or op.fn is silent or (hashable(op.fn) and op.fn in MOVES):
+    if op.kind != "call" or op.fn is silent or (known and op.fn in MOVES):
         return False
     values = op.value if isinstance(op.value, tuple) else (op.value,)
     return any(isinstance(x, (np.ndarray, np.generic)) for x in values)

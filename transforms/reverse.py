@@ -43,6 +43,7 @@ from .columns import Column, add_columns
 from .equal import EXACT, key_of, plain
 from .expand import Expansion, direct_pull, expansion_of, is_asked, is_own, is_whole, rounds
 from .gather import column_of
+from .kernels import static
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -345,9 +346,6 @@ def recipe_of(expansion: Expansion | None) -> Recipe | None:
     return Recipe(steps, results)
 
 
-BOTH = Op, Op
-
-
 class Recorded(Machine):
     """Cotangents are ops, put on a tape: the reverse program itself, which can be differentiated again."""
 
@@ -359,7 +357,7 @@ class Recorded(Machine):
         self.momentary = ""  # the name of a function whose expansion holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
-        self.done: dict[Any, Op] = {}  # arithmetic between two plain floats, by what is done
+        self.done: dict[Any, Op] = {}  # arithmetic on plain floats, by what is done
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
@@ -386,26 +384,28 @@ class Recorded(Machine):
             )
 
     def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
-        """The op, or the number, that arithmetic on plain floats gives; between two variables, none is done twice."""
-        if len(args) != 2:
-            return append(self.tape, fn, tuple(args), {}, fn(*map(plain, args)), site)
-        x, y = args
-        a, b = plain(x), plain(y)
-        kinds = Op if a is not x else type(x), Op if b is not y else type(y)
-        both = kinds == BOTH
-        found = self.done.get((fn, x, y)) if both else None
+        """The op, or the number, that arithmetic on plain floats gives; none is done twice."""
+        key = (fn, *args) if all(args) else None  # 0.0 and -0.0 are equal
+        found = self.done.get(key)
         if found is not None:
             return found
-        value = fn(a, b)
-        if type(value) is float and Op not in kinds:
-            return value
-        if type(value) is type(a) is type(b) is float:
-            found = FloatOp(fn, (x, y), value, site, self.tape, Signature.of(fn, *kinds))
-            self.tape.ops.append(found)
-            if both:
-                self.done[fn, x, y] = found
-            return found
-        return append(self.tape, fn, (x, y), {}, value, site)
+        if len(args) == 2:
+            x, y = args
+            a, b = plain(x), plain(y)
+            value = fn(a, b)
+            kinds = type(x) if a is x else Op, type(y) if b is y else Op
+            if type(value) is type(a) is type(b) is float and Op in kinds:
+                found = FloatOp(fn, (x, y), value, site, self.tape, Signature.of(fn, *kinds))
+                self.tape.ops.append(found)
+        else:
+            value = fn(*map(plain, args))
+        if found is None:
+            if is_one_of(type(value), (int, float)) and static(args):
+                return value
+            found = append(self.tape, fn, tuple(args), {}, value, site)
+        if key is not None:
+            self.done[key] = found
+        return found
 
     def column(self, op: Op, dz: Parts) -> Any:
         found = column_of(self.filled(op, dz), op.value, self.tape, self.site)
@@ -461,6 +461,9 @@ class Recorded(Machine):
                     value = x.fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
                     raise refusal(op, error) from error
+                if is_one_of(type(value), (int, float)) and static((args, kwargs)):
+                    known[x] = value
+                    continue
                 known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
                 if key is not None:
                     done[key] = known[x]

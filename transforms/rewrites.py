@@ -456,7 +456,7 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
         return None
     if np.size(d.value) == np.size(op.value) and covers(index):
         (c, p), (k, q) = a.full(x), a.full(d)
-        q = a.reshaped(q, shape)
+        q = a.reshaped(q, shape) if isinstance(q, Op) else a.typed(q, shape, op.value)
         return Sum({p: c, q: k} if p is not q else {p: c + k}, shape)
     (c, p), (k, q) = a.full(x), a.full(d)
     if c != k:

@@ -188,7 +188,7 @@ class Roller:
         for j, op in enumerate(ops):
             if type(op) is FloatOp:
                 for x in op.args:
-                    if isinstance(x, Op):
+                    if issubclass(type(x), Op):
                         last[index[x]] = j
             else:
                 for x in op.operands():
@@ -278,7 +278,10 @@ class Roller:
             return known.get(op, op)
 
         ops: list[Op] = []
-        for op in self.final():
+        for op in self.final() if self.spans else self.ops:
+            if type(op) is FloatOp and known.keys().isdisjoint(op.args):
+                ops.append(op)
+                continue
             if op.fn is drawn:
                 continue
             if isinstance(op.fn, Carry) and op not in self.keep:

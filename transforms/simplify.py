@@ -21,7 +21,7 @@ import numpy as np
 
 from ..rules.zeros import product
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.tape import Op, Tape, append, ops_in, substitute
+from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
 from .equal import EXACT, key_of, same_type
 from .kernels import hashable
 
@@ -150,13 +150,13 @@ IDENTITIES.update(dict.fromkeys((np.conjugate, np.swapaxes, operator.neg, np.neg
 
 def pruned(tape: Tape, keep_guards: bool = False, stay: Collection[Op] = ()) -> Tape:
     """The tape without the calls that neither its result nor an effect or guard needs."""
-    needed = {*ops_in(tape.result), *stay}
+    needed: set[Any] = {*ops_in(tape.result), *stay}
     kept: list[Op] = []
     for op in reversed(tape.ops):
         stays = op.kind == "input" or op.kind == "effect" or (op.kind == "guard" and keep_guards)
         if stays or op in needed:
             kept.append(op)
-            needed.update(op.operands())
+            needed.update(op.args if type(op) is FloatOp else op.operands())
     out = Tape(tape.name, tape.site)
     out.ops = kept[::-1]
     out.result = tape.result
