@@ -38,7 +38,7 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
-from .equal import ARITHMETIC, LARGEST, float_key, is_factor, is_real, key_of, plain, signatures
+from .equal import ARITHMETIC, LARGEST, is_factor, is_real, key_of, pair_key, plain
 from .kernels import hashable, is_array, is_fresh
 from .rescue import rescued, swallowed
 from .reverse import OWN
@@ -121,7 +121,7 @@ class Algebra(Rewriting):
 
     def remember(self, op: Op) -> None:
         if type(op) is FloatOp:
-            self.known.setdefault(float_key(op.fn, *op.args), op)
+            self.known.setdefault(pair_key(op.fn, *op.args), op)
         else:
             super().remember(op)
 
@@ -200,15 +200,14 @@ class Algebra(Rewriting):
 
     def float_op(self, fn: Any, x: Any, y: Any) -> Op:
         """`apply` for arithmetic between Python's numbers."""
-        key = float_key(fn, x, y)
+        key = pair_key(fn, x, y)
         found = self.known.get(key)
         if found is None:
             a, b = plain(x), plain(y)
-            kinds = fn, Op if a is not x else float, Op if b is not y else float
-            signature = signatures.get(kinds)
-            if signature is None:
-                signature = signatures[kinds] = Signature.of(fn, *kinds[1:])
-            found = self.known[key] = FloatOp(fn, (x, y), fn(a, b), self.site, self.out, signature)
+            kinds = Op if a is not x else float, Op if b is not y else float
+            found = self.known[key] = FloatOp(
+                fn, (x, y), fn(a, b), self.site, self.out, Signature.of(fn, *kinds)
+            )
             self.out.ops.append(found)
         return found
 

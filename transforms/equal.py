@@ -19,7 +19,7 @@ from ..rules.broadcasting import cast, expand
 from ..rules.mutation import scatter, scatter_add
 from ..rules.zeros import product, quotient
 from ..tracer.kinds import attribute, is_one_of, isinstance
-from ..tracer.tape import Op, Signature, element
+from ..tracer.tape import Op, element
 from .kernels import hashable, static
 
 # What may be computed once for all that need it, beside elementwise functions: see `is_shared`.
@@ -85,10 +85,16 @@ def is_factor(x: Any) -> bool:
     return is_one_of(type(x), (float, int, bool)) and abs(x) < LARGEST
 
 
-def float_key(fn: Any, x: Any, y: Any) -> Hashable:
-    """`key_of` for arithmetic on two Python numbers."""
-    parts = part_key(x), part_key(y)
-    return fn, frozenset(parts) if fn in COMMUTES else parts
+def pair_key(fn: Any, x: Any, y: Any) -> Hashable:
+    """`key_of` for two operands that are no rows, in arithmetic on Python's numbers for example."""
+    a, b = issubclass(type(x), Op), issubclass(type(y), Op)
+    if not a:
+        x = part_key(x)
+    if not b:
+        y = part_key(y)
+    elif fn in COMMUTES and (not a or id(y) < id(x)):
+        x, y = y, x
+    return fn, x, y
 
 
 def key_of(fn: Any, args: Any, kwargs: Any, same: dict[Any, Any] | None = None) -> Hashable | None:
@@ -102,17 +108,15 @@ def key_of(fn: Any, args: Any, kwargs: Any, same: dict[Any, Any] | None = None) 
     fn = (SAME if same is None else same).get(fn, fn)
     if kwargs or not is_shared(fn):
         return None
-    parts = tuple([part_key(x) for x in args])
+    if len(args) == 2 and not is_one_of(type(plain(args[0])), ROWS):
+        key = pair_key(fn, *args)
+    else:
+        key = fn, *map(part_key, args)
     try:
-        hash(parts)
+        hash(key)
     except TypeError:
         return None
-    return fn, frozenset(parts) if fn in COMMUTES and not any(map(is_row, args)) else parts
-
-
-def is_row(x: Any) -> bool:
-    """Is this something whose sums are in order?"""
-    return is_one_of(type(plain(x)), (tuple, list, str, bytes))
+    return key
 
 
 def sum_key(fn: Any, args: Any, kwargs: Any) -> Any:
@@ -166,5 +170,5 @@ EXACT = {
 }  # fmt: skip
 SAME = {**EXACT, product: operator.mul, quotient: operator.truediv}
 ARITHMETIC = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
-signatures: dict[Any, Signature] = {}
 COMMUTES = frozenset((operator.add, operator.mul))
+ROWS = (tuple, list, str, bytes)  # whose sums are in order

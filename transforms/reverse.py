@@ -375,15 +375,16 @@ class Recorded(Machine):
         """Record the pullback of arithmetic on plain floats."""
         known = [dz, op, *op.args]
         for fn, args in recipe.steps:
-            known.append(self.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site))
+            given = tuple([known[i] if i >= 0 else x for i, x in args])
+            known.append(self.arithmetic(fn, given, op.site))
         for i, (j, number) in recipe.results:
             leaf, d = op.args[i], known[j] if j >= 0 else number
             have = self.cotangents.get(leaf)
             self.cotangents[leaf] = (
-                d if have is None else self.arithmetic(operator.add, [have, d], self.site)
+                d if have is None else self.arithmetic(operator.add, (have, d), self.site)
             )
 
-    def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
+    def arithmetic(self, fn: Any, args: tuple[Any, ...], site: Site) -> Any:
         """The op, or the number, that arithmetic on plain floats gives; none is done twice."""
         key = (fn, *args) if all(args) else None  # 0.0 and -0.0 are equal
         found = self.done.get(key)
@@ -395,14 +396,14 @@ class Recorded(Machine):
             value = fn(a, b)
             kinds = type(x) if a is x else Op, type(y) if b is y else Op
             if type(value) is type(a) is type(b) is float and Op in kinds:
-                found = FloatOp(fn, (x, y), value, site, self.tape, Signature.of(fn, *kinds))
+                found = FloatOp(fn, args, value, site, self.tape, Signature.of(fn, *kinds))
                 self.tape.ops.append(found)
         else:
             value = fn(*map(plain, args))
         if found is None:
             if is_one_of(type(value), (int, float)) and static(args):
                 return value
-            found = append(self.tape, fn, tuple(args), {}, value, site)
+            found = append(self.tape, fn, args, {}, value, site)
         if key is not None:
             self.done[key] = found
         return found

@@ -16,6 +16,7 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -111,7 +112,6 @@ class Roller:
         self.index: dict[Op, int] = {}
         self.last: list[int] = []
         self.handed: dict[int, list[int]] = {}  # an op -> the ops that carry it to a next iteration
-        self.active: set[Op] = set()
 
     def roll(self) -> None:
         groups: dict[Loop, list[Passage]] = {}
@@ -140,7 +140,7 @@ class Roller:
         used: list[int] = []
         for k in range(len(heads) - 1):
             given = passage.states[-1][0]
-            if any(self.is_used(i, heads[-1], given) for i in range(heads[k], heads[k + 1])):
+            if any(True for _ in self.used(heads[k], heads[k + 1], heads[-1], given)):
                 used.append(k)
         start, end = last = passage.start, len(heads) - 1
         gap = next(
@@ -199,14 +199,22 @@ class Roller:
                         self.handed.setdefault(i, []).append(j)
         for x in self.keep:
             last[index[x]] = len(ops)
-        inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
-        self.active = dependents(ops, inputs)[1]
 
-    def is_used(self, i: int, head: int, given: int) -> bool:
-        """Whether an op is used after an iteration's head, other than by being carried into that iteration."""
-        if self.last[i] >= head:
-            return self.ops[i].kind != "input"
-        return any(j >= head + given for j in self.handed.get(i, ()))
+    @functools.cached_property
+    def active(self) -> set[Op]:
+        """The ops through which derivatives may flow."""
+        inputs: list[Op] = [x for x in self.ops if isinstance(x, Input) and is_smooth(x.value)]
+        return dependents(self.ops, inputs)[1]
+
+    def used(self, start: int, stop: int, head: int, given: int) -> Iterator[Op]:
+        """The ops that are used after an iteration's head, other than by being carried into that iteration."""
+        ops, last, handed = self.ops, self.last, self.handed
+        for i in range(start, stop):
+            if last[i] >= head:
+                if ops[i].kind != "input":
+                    yield ops[i]
+            elif i in handed and any(j >= head + given for j in handed[i]):
+                yield ops[i]
 
     def segment(self, start: int, stop: int) -> list[Op]:
         """The ops from ``start`` to ``stop`` as they are now, without inputs."""
@@ -448,11 +456,7 @@ class Group:
         roller, heads = self.roller, passage.heads
         if not roller.last:  # while the loop runs
             return
-        found = [
-            roller.ops[j]
-            for j in range(heads[i], heads[i + 1])
-            if roller.is_used(j, heads[-1], self.given)
-        ]
+        found = list(roller.used(heads[i], heads[i + 1], heads[-1], self.given))
         if not found:
             return
         at = {op: j for j, op in enumerate(segment)}
