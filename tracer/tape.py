@@ -17,6 +17,7 @@ number: variables are referred to by object and numbered only when they are prin
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
@@ -375,7 +376,16 @@ def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     if issubclass(kind, Op):
         return leaf(tree)
     if kind is tuple or kind is list:
-        return kind([substitute(branch, leaf) for branch in tree])
+        return kind(
+            [
+                leaf(x)
+                if issubclass(type(x), Op)
+                else x
+                if issubclass(type(x), ATOMS)
+                else substitute(x, leaf)
+                for x in tree
+            ]
+        )
     if kind is dict:
         return valued(tree, [substitute(branch, leaf) for branch in tree.values()]) if tree else {}
     if kind is slice:
@@ -385,13 +395,13 @@ def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     return tree
 
 
+ATOMS = (float, int, str, type(None))
+_value = operator.attrgetter("value")
+
+
 def primal(tree: Any) -> Any:
     """A nested argument with the traced values in the place of ops."""
     return substitute(tree, _value)
-
-
-def _value(op: Op) -> Any:
-    return op.value
 
 
 # ---------------------------------------------------------------------------------------------- printing

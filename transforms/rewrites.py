@@ -19,7 +19,7 @@ from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.tape import Op, Tape, ops_in, substitute
+from ..tracer.tape import Op, Tape, substitute
 from .algebra import SPANS, TERMS, Algebra, Pile, Sum, rule, unlifted
 from .equal import axes_of, dropped, is_factor, is_real, key_of, ones_at, plain, sum_key
 from .kernels import static
@@ -194,7 +194,7 @@ def negate(a: Algebra, op: Op) -> Sum | None:
 def spread(a: Algebra, op: Op) -> Sum | None:
     """A broadcast is left to the operation that needs it."""
     d, shape, *rest = op.args
-    if op.kwargs or any(True for _ in ops_in((shape, rest))) or not is_factor(d):
+    if op.kwargs or not static((shape, rest)) or not is_factor(d):
         return None
     s = a.sum(d)
     if s.is_number:
@@ -317,7 +317,7 @@ MATMULS = (operator.matmul, np.matmul, np.dot)
 def place(a: Algebra, op: Op) -> Sum | None:
     """What fills the whole array needs no zeros around it."""
     d, index, shape, _ = op.args
-    if not isinstance(d, Op) or not is_real(d.value) or any(True for _ in ops_in(shape)):
+    if not isinstance(d, Op) or not is_real(d.value) or not static(shape):
         return None
     if np.size(d.value) == np.size(op.value) and covers(index):
         s = a.sum(d)
@@ -365,7 +365,7 @@ PLAIN_AXES = ((), (None,))
 def transpose(a: Algebra, op: Op) -> Sum | None:
     """The transpose of a transpose is the matrix, and a number has none."""
     x = op.args[0]
-    if op.kwargs or not isinstance(x, Op) or any(True for _ in ops_in(op.args[1:])):
+    if op.kwargs or not isinstance(x, Op) or not static(op.args[1:]):
         return None
     s = a.sum(x)
     if s.is_number:
@@ -383,7 +383,7 @@ def transpose(a: Algebra, op: Op) -> Sum | None:
 def reshape(a: Algebra, op: Op) -> Sum | None:
     x = op.args[0]
     shape = np.shape(op.value)
-    if op.kwargs or len(op.args) != 2 or not is_factor(x) or any(True for _ in ops_in(op.args[1])):
+    if op.kwargs or len(op.args) != 2 or not is_factor(x) or not static(op.args[1]):
         return None
     s = a.sum(x)
     if s.is_number:

@@ -23,7 +23,7 @@ from ..rules.zeros import product
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
 from .equal import EXACT, key_of, same_type
-from .kernels import hashable
+from .kernels import hashable, static
 
 NUMBERS = (int, float)
 
@@ -107,7 +107,7 @@ IDENTITIES: dict[Any, Identity] = {}
 
 def identity(op: Op, args: tuple[Any, ...]) -> tuple[Any] | None:
     """What an op with these operands comes down to, or None."""
-    if is_one_of(type(op.value), NUMBERS) and not any(True for _ in ops_in(args)):
+    if is_one_of(type(op.value), NUMBERS) and static(args):
         return (op.value,)
     rule = IDENTITIES.get(op.fn) if hashable(op.fn) else None
     return rule(op, args) if rule is not None and args else None
