@@ -164,7 +164,7 @@ def same_type(x: Any, op: Op) -> bool:
 
 SUMS = frozenset((np.sum, np.add.reduce, np.ndarray.sum))
 # What gives the same to the bit, and what does where all is finite (see `rescue`).
-EXACT = {
+EXACT: dict[Any, Any] = {
     np.multiply: operator.mul, np.add: operator.add, np.subtract: operator.sub, np.negative: operator.neg,
     np.divide: operator.truediv, np.matmul: operator.matmul,
 }  # fmt: skip

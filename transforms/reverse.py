@@ -451,9 +451,9 @@ class Recorded(Machine):
         for x in expansion.tape.ops:
             if x.kind == "call":
                 args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
-                key = key_of(x.fn, args, kwargs, EXACT) if repeats else None
-                if key in done:
-                    known[x] = done[key]
+                same = key_of(x.fn, args, kwargs, EXACT) if repeats else None
+                if same in done:
+                    known[x] = done[same]
                     continue
                 if x.fn is element and not isinstance(args[0], Op):
                     known[x] = args[0][args[1]]
@@ -466,8 +466,8 @@ class Recorded(Machine):
                     known[x] = value
                     continue
                 known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
-                if key is not None:
-                    done[key] = known[x]
+                if same is not None:
+                    done[same] = known[x]
         for i, form, d in zip(
             expansion.wanted, expansion.forms, expansion.tape.result, strict=True
         ):
