@@ -700,9 +700,9 @@ class Group:
         if type(op) is FloatOp:
             a, b = op.args
             x, y = step.spots
-            if (at.get(a, -1) if isinstance(a, Op) else -1) != x.local or x.local < 0:
+            if x.local < 0 or not issubclass(type(a), Op) or at.get(a, -1) != x.local:
                 self.fill(x, a, at, r, k)
-            if (at.get(b, -1) if isinstance(b, Op) else -1) != y.local or y.local < 0:
+            if y.local < 0 or not issubclass(type(b), Op) or at.get(b, -1) != y.local:
                 self.fill(y, b, at, r, k)
             return
         if op.kind == "call" and kind_of(op.value) != step.kind:
