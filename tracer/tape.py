@@ -17,6 +17,7 @@ number: variables are referred to by object and numbered only when they are prin
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 import re
 import sys
@@ -199,7 +200,8 @@ class Signature:
     @classmethod
     def of(cls, fn: Any, *kinds: type) -> Signature:
         """The one signature of a function and operand kinds."""
-        return cls.known.setdefault((fn, kinds), cls(fn, kinds))
+        found = cls.known.get((fn, kinds))
+        return found or cls.known.setdefault((fn, kinds), cls(fn, kinds))
 
     @classmethod
     def renew(cls, changes: int) -> None:
@@ -231,6 +233,13 @@ class FloatOp(Op):
         self.site = site
         self.home = tape.home
         self.signature = signature
+
+    def operands(self) -> list[Op]:
+        a, b = self.args
+        found = [a] if issubclass(type(a), Op) else []
+        if issubclass(type(b), Op):
+            found.append(b)
+        return found
 
 
 class KeywordOp(Op):
@@ -614,7 +623,16 @@ def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     if issubclass(kind, Op):
         return leaf(tree)
     if kind is tuple or kind is list:
-        return kind([substitute(branch, leaf) for branch in tree])
+        return kind(
+            [
+                leaf(x)
+                if issubclass(type(x), Op)
+                else x
+                if issubclass(type(x), ATOMS)
+                else substitute(x, leaf)
+                for x in tree
+            ]
+        )
     if kind is dict:
         return valued(tree, [substitute(branch, leaf) for branch in tree.values()]) if tree else {}
     if kind is slice:
@@ -624,13 +642,13 @@ def substitute(tree: Any, leaf: Callable[[Op], Any]) -> Any:
     return tree
 
 
+ATOMS = (float, int, str, type(None))
+_value = operator.attrgetter("value")
+
+
 def primal(tree: Any) -> Any:
     """A nested argument with the traced values in the place of ops."""
     return substitute(tree, _value)
-
-
-def _value(op: Op) -> Any:
-    return op.value
 
 
 # ---------------------------------------------------------------------------------------------- printing

@@ -15,6 +15,7 @@ at the operands of an op, so all of it is linear in the length of the tape.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections import Counter, defaultdict
@@ -37,11 +38,11 @@ from ..tracer.tape import (
     primal,
     substitute,
 )
-from .equal import ARITHMETIC, float_key, is_factor, is_real, key_of, plain, signatures
+from .equal import ARITHMETIC, LARGEST, is_factor, is_real, key_of, pair_key, plain
 from .kernels import hashable, is_array, is_fresh
 from .rescue import rescued, swallowed
 from .reverse import OWN
-from .simplify import pruned
+from .simplify import Rewriting, pruned
 
 TERMS = 4  # a sum of more cores is computed: each of them keeps an array alive
 SPANS = 16  # so many pieces of an array are remembered
@@ -82,29 +83,22 @@ class Pile(Op):
         self.rows = [row]
 
 
-class Algebra:
-    """One pass over a tape; ``out`` is the tape that it makes.
+class Algebra(Rewriting):
+    """The rewriting that goes by the rules for sums as well.
 
     A ``part`` of a program leaves it to the whole to look at ``risky``, and its results are not for the user.
     """
 
     def __init__(self, tape: Tape, keep: Collection[Op], part: bool = False) -> None:
-        self.tape = tape
+        super().__init__(tape, keep)
         self.part = part
-        self.out = Tape(tape.name, tape.site)
-        self.fixed = set(keep)
         self.sums: dict[Op, Sum] = {}
-        self.made: dict[
-            Op, Any
-        ] = {}  # what has the value of an op of the old tape: an op or a number
-        self.known: dict[Hashable, Op] = {}
+        self.pairs: dict[Op, tuple[float, Op | None]] = {}  # of Python's numbers: a sum of one core
         self.multiples: dict[Op, tuple[float, Op]] = {}  # by a number, of which op
         self.risky: set[Op] = set()  # computed plainly where the rules ask for more
         self.load: Counter[Op] = Counter()  # by how many ops a core will be needed
-        self.lost = swallowed(tape.ops, self.fixed)
-        self.spans: dict[
-            Op, list[tuple[int, int]]
-        ] = {}  # the parts of vectors of zeros that are written
+        # The parts of vectors of zeros that are written.
+        self.spans: dict[Op, list[tuple[int, int]]] = {}
         self.products: dict[Hashable, Op] = {}  # A.T @ B, by A, B and the axis that is summed over
         self.given: set[Op] = set()  # arrays that are part of the result
         self.site = NOWHERE
@@ -113,26 +107,23 @@ class Algebra:
             self.uses[x] += 1
         for op in tape.ops:
             if op not in self.fixed:
-                for x in op.operands():
+                for x in op.args if type(op) is FloatOp else op.operands():
                     self.uses[x] += 1
-        self.pairs: dict[Op, tuple[float, Op | None]] = {}  # of Python's numbers: a sum of one core
+
+    @functools.cached_property
+    def lost(self) -> set[Op]:
+        """What goes into something that could turn NaN or infinity into a number."""
+        return swallowed(self.tape.ops, self.fixed)
 
     def run(self) -> Tape:
         with np.errstate(all="ignore"):
-            for op in self.tape.ops:
-                if op.kind != "call" or op in self.fixed:
-                    self.out.ops.append(op)
-                    key = None
-                    if type(op) is FloatOp:
-                        key = float_key(op.fn, *op.args)
-                    elif op.kind == "call":
-                        key = key_of(op.fn, op.args, op.kwargs)
-                    if key is not None:
-                        self.known.setdefault(key, op)
-                else:
-                    self.step(op)
-            self.finish()
-        return self.out
+            return super().run()
+
+    def remember(self, op: Op) -> None:
+        if type(op) is FloatOp:
+            self.known.setdefault(pair_key(op.fn, *op.args), op)
+        else:
+            super().remember(op)
 
     def number_step(self, op: Op) -> bool:
         """The rules for arithmetic between Python's numbers, of which there may be very many, in short."""
@@ -192,30 +183,31 @@ class Algebra:
 
     def pair(self, x: Any) -> tuple[float, Op | None] | None:
         """A Python number as a number and a core."""
-        if not isinstance(x, Op):
-            return (float(x), None) if is_factor(x) and math.isfinite(x) else None
+        if type(x) is float:
+            return (x, None) if -LARGEST < x < LARGEST else None
+        if not issubclass(type(x), Op):
+            return (float(x), None) if is_factor(x) else None
         found = self.pairs.get(x)
         if found is not None:
             return found
         if type(x.value) is not float or x in self.sums:
             return None
         new = self.made.get(x, x)
-        return (1.0, new) if isinstance(new, Op) else None
+        return (1.0, new) if issubclass(type(new), Op) else (new, None)
 
     def float_scaled(self, x: Op | None, c: float) -> Any:
         return c if x is None else x if c == 1 else self.float_op(operator.mul, x, c)
 
     def float_op(self, fn: Any, x: Any, y: Any) -> Op:
         """`apply` for arithmetic between Python's numbers."""
-        key = float_key(fn, x, y)
+        key = pair_key(fn, x, y)
         found = self.known.get(key)
         if found is None:
-            a, b = x.value if isinstance(x, Op) else x, y.value if isinstance(y, Op) else y
-            kinds = fn, Op if a is not x else float, Op if b is not y else float
-            signature = signatures.get(kinds)
-            if signature is None:
-                signature = signatures[kinds] = Signature.of(fn, *kinds[1:])
-            found = self.known[key] = FloatOp(fn, (x, y), fn(a, b), self.site, self.out, signature)
+            a, b = plain(x), plain(y)
+            kinds = Op if a is not x else float, Op if b is not y else float
+            found = self.known[key] = FloatOp(
+                fn, (x, y), fn(a, b), self.site, self.out, Signature.of(fn, *kinds)
+            )
             self.out.ops.append(found)
         return found
 
@@ -271,7 +263,10 @@ class Algebra:
             args = tuple([self.alike(new, old) for new, old in zip(args, op.args, strict=True)])
             self.made[op] = append(self.out, op.fn, args, kwargs, op.value, op.site)
         else:
-            self.made[op] = self.apply(op.fn, *args, **kwargs)
+            self.made[op] = self.literal(op, args, kwargs)
+
+    def computed_by(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return op.fn(*primal(args), **primal(kwargs))
 
     def alike(self, new: Any, old: Any) -> Any:
         """An operand of a loop, of the kind that it had: its results are of kinds that follow from it."""
@@ -354,6 +349,8 @@ class Algebra:
         if pair is not None:
             return Sum({pair[1]: pair[0]}, ())
         new = self.made.get(x, x)
+        if not isinstance(new, Op):
+            return Sum({None: float(new)}, np.shape(x.value))
         if new.fn is operator.neg and is_array(new.args[0]) and is_real(new.args[0].value):
             return Sum({new.args[0]: -1.0}, np.shape(x.value))
         return Sum({new: 1.0}, np.shape(x.value))

@@ -165,8 +165,9 @@ class Assembly(Text):
         are skipped. A guard that fails executes the statement ``miss``.
         """
         kept = set(live)
-        nested = nested_ops(ops, kept, self.bound)
-        last = last_uses(ops, kept, nested)
+        operands = [op.args if type(op) is FloatOp else op.operands() for op in ops]
+        nested = nested_ops(ops, operands, kept, self.bound)
+        last = last_uses(ops, operands, kept, nested)
         pad = "    " * indent
         names, spare, bound = self.names, self.spare, self.bound
         lines: list[str] = []
@@ -184,8 +185,8 @@ class Assembly(Text):
             if symbol is not None:
                 # Most ops of long tapes are such: written without ado.
                 a, b = op.args
-                left = names[a] if isinstance(a, Op) else self.operand(a)
-                right = names[b] if isinstance(b, Op) else self.operand(b)
+                left = names[a] if issubclass(type(a), Op) else self.operand(a)
+                right = names[b] if issubclass(type(b), Op) else self.operand(b)
                 if op in nested:
                     names[op] = f"({left} {symbol} {right})"
                     continue
@@ -205,6 +206,10 @@ class Assembly(Text):
                     self.checked.append(op)
                 if op in dying:
                     spare.append(name)
+                continue
+            if op in nested:
+                text = self.call(op)
+                names[op] = text if op.fn in MATH else f"({text})"
                 continue
             self.statement(op, dying, pad, lines)
             if not is_steady(op):
@@ -447,44 +452,52 @@ WRITES: dict[Any, Callable[..., None]] = {
 }
 
 
-def nested_ops(ops: Sequence[Op], live: Collection[Op], bound: Collection[Op]) -> dict[Op, int]:
-    """The arithmetic on plain floats that gets no statement of its own, and the last place where it stands.
+def nested_ops(
+    ops: Sequence[Op],
+    operands: Sequence[Iterable[Any]],
+    live: Collection[Op],
+    bound: Collection[Op],
+) -> dict[Op, int]:
+    """The operations on plain floats that get no statement of their own, and the last place where each stands.
 
     It stands inside the statement of its only user: CPython writes the result of an operation into the object of an
-    operand that has no name. Measured, that is a sixth to a third of the time of a long program. Something that is
+    operand that has no name. Measured, that is a sixth to a third of the time of a long program. Arithmetic that is
     needed a second time much later is computed again then, if its operands are still there: keeping it costs more.
     """
     uses: dict[Op, int] = {}
     first: dict[Op, int] = {}
     last: dict[Op, int] = {}
-    for i, op in enumerate(ops):
-        for x in op.args if type(op) is FloatOp else op.operands():
+    for i, given in enumerate(operands):
+        for x in given:
             if x in uses:
                 uses[x] += 1
-            elif isinstance(x, Op):
+            elif issubclass(type(x), Op):
                 uses[x] = 1
                 first[x] = i
             last[x] = i
     nested: dict[Op, int] = {}
     depth: dict[Op, int] = {}
     for i, op in enumerate(ops):
-        if (
-            type(op) is not FloatOp
-            or op not in uses
-            or uses[op] > 2
-            or op.fn not in NESTS
-            or op in live
-        ):
+        count = uses.get(op, 0)
+        if not 0 < count <= 2 or op in live:
             continue
         near, far = first[op], last[op]
-        if near - i > NEAR or type(ops[near]) is not FloatOp or type(ops[far]) is not FloatOp:
+        if near - i > NEAR:
             continue
-        a, b = op.args
-        deep = 1 + max(depth.get(a, 0), depth.get(b, 0))
+        if type(op) is FloatOp and op.fn in NESTS:
+            if type(ops[near]) is not FloatOp and (count > 1 or not is_inner(ops[near])):
+                continue
+        elif count > 1 or not is_inner(op) or not takes_inner(ops[near], op):
+            continue
+        deep = 1 + max([depth.get(x, 0) for x in op.args])
         if deep > DEEP:
             continue
-        if uses[op] == 2:
-            if far - near <= NEAR:
+        if count == 2:
+            if (
+                far - near <= NEAR
+                or type(ops[near]) is not FloatOp
+                or type(ops[far]) is not FloatOp
+            ):
                 continue
             for x in op.args:
                 there = x in bound or x in live or (last[x] >= far and x not in nested)
@@ -499,34 +512,49 @@ def nested_ops(ops: Sequence[Op], live: Collection[Op], bound: Collection[Op]) -
     return nested
 
 
+def is_inner(op: Op) -> bool:
+    """Whether an operation gives a float, or a decision, from plain numbers, and does nothing else."""
+    if op.kind != "call" or op.kwargs or not is_one_of(type(op.value), (float, bool)):
+        return False
+    if not all(is_one_of(type(x.value if isinstance(x, Op) else x), (float, int)) for x in op.args):
+        return False
+    fn = op.fn if hashable(op.fn) else None
+    if fn in COMPARES:
+        return True
+    return type(op.value) is float and (
+        fn is operator.neg or (fn in MATH and fn not in KERNELS and is_steady(op))
+    )
+
+
+def takes_inner(user: Op, op: Op) -> bool:
+    """Whether the statement of a user mentions an operand once, and where it may be a longer expression."""
+    if type(op.value) is bool:
+        return user.kind == "guard"
+    return type(user) is FloatOp or is_inner(user)
+
+
+COMPARES = frozenset((operator.lt, operator.le, operator.gt, operator.ge))
+MATH = frozenset(fn for fn in vars(math).values() if callable(fn))
 NESTS = frozenset((operator.add, operator.sub, operator.mul, operator.truediv))
 NEAR, DEEP = 20, 6  # statements between an operation and its user, operations inside one another
 
 
 def last_uses(
-    ops: Sequence[Op], live: set[Op], nested: dict[Op, int] | None = None
+    ops: Sequence[Op], operands: Sequence[Iterable[Any]], live: set[Op], nested: dict[Op, int]
 ) -> dict[int, list[Op]]:
     """For each place among ``ops``, the variables that are needed there for the last time."""
-    nested = nested or {}
     last: dict[Op, int] = {}
     for i, op in enumerate(ops):
-        if type(op) is FloatOp:
-            at = nested.get(op)
-            if at is None:
-                last[op] = at = i
-            a, b = op.args
-            if isinstance(a, Op) and last.get(a, -1) < at:
-                last[a] = at
-            if isinstance(b, Op) and last.get(b, -1) < at:
-                last[b] = at
-            continue
-        if op.kind == "call":
-            last[op] = i
-        elif op.kind == "effect":
-            live.update(op.operands())
-        for x in op.operands():
-            if last.get(x, -1) < i:
-                last[x] = i
+        at = nested.get(op)
+        if at is None:
+            at = i
+            if op.kind == "call":
+                last[op] = i
+            elif op.kind == "effect":
+                live.update(operands[i])
+        for x in operands[i]:
+            if issubclass(type(x), Op) and last.get(x, -1) < at:
+                last[x] = at
     dying: dict[int, list[Op]] = {}
     for op, i in last.items():
         if op not in live and op not in nested:

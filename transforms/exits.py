@@ -29,6 +29,8 @@ def reused(tape: Tape, exits: Mapping[Op, list[tuple[Op, Op]]], stay: Collection
 
     An array that must be there after the loop could not be written into in it, which would cost more.
     """
+    if not exits:
+        return tape
     present = set(tape.ops)
     taken: list[tuple[Op, Op, Op]] = []
     for made in tape.ops:

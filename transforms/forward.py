@@ -140,9 +140,8 @@ class Pusher:
         """Record the pushforward of arithmetic on plain floats."""
         known = [op, *op.args, *[t for t in given if t is not None]]
         for fn, args in recipe.steps:
-            known.append(
-                self.recorder.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site)
-            )
+            operands = tuple([known[i] if i >= 0 else x for i, x in args])
+            known.append(self.recorder.arithmetic(fn, operands, op.site))
         place, number = recipe.result
         return known[place] if place >= 0 else number
 

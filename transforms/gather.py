@@ -21,7 +21,7 @@ import numpy as np
 
 from ..tracer.arrays import append_saved
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.tape import Op, Site, Tape, element, primal
+from ..tracer.tape import FloatOp, Op, Site, Tape, element, primal
 from .columns import Column, add_columns, fill_column, join_columns, make_column, take_column
 from .loops import LoopFunction
 from .patterns import alike
@@ -36,7 +36,7 @@ def gathered(tape: Tape, stay: Sequence[Op] = ()) -> Tape:
     known: dict[Any, Any] = {}
     changed = False
     for op in tape.ops:
-        if op.kind == "call" and any(is_one_of(type(x), (tuple, list)) for x in op.args):
+        if type(op) is not FloatOp and op.kind == "call" and has_row(op.args):
             tuples = op.fn is make_column or type(op.fn) is LoopFunction
             args = tuple([row(x, tuples, op, out, known) for x in op.args])
             if any(x is not y for x, y in zip(args, op.args, strict=True)):
@@ -47,6 +47,13 @@ def gathered(tape: Tape, stay: Sequence[Op] = ()) -> Tape:
         return tape
     tape.ops = out
     return pruned(tape, keep_guards=True, stay=stay)
+
+
+def has_row(args: tuple[Any, ...]) -> bool:
+    for x in args:
+        if is_one_of(type(x), (tuple, list)):
+            return True
+    return False
 
 
 def row(tree: Any, tuples: bool, op: Op, out: list[Op], known: dict[Any, Any]) -> Any:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
+import weakref
 from collections.abc import Callable, Collection
 from types import BuiltinFunctionType
 from typing import Any
@@ -26,7 +27,7 @@ from ..rules.linear import variable
 from ..rules.registry import lookup
 from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX
-from ..tracer.tape import Op, element, ops_in
+from ..tracer.tape import ATOMS, Op, element, ops_in
 
 Assembly = Any  # the assemble.Assembly that a kernel is written to
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -43,7 +44,9 @@ def value_of(x: Any) -> Any:
 
 
 def hashable(fn: Any) -> bool:
-    return getattr(type(fn), "__hash__", None) is not None
+    """Whether a callable can be looked up; a weak reference would ask what it refers to, which may be gone."""
+    kind = type(fn)
+    return getattr(kind, "__hash__", None) is not None and not issubclass(kind, weakref.ref)
 
 
 def shared_layout(x: Any, y: Any) -> bool:
@@ -197,7 +200,7 @@ def kernel(*fns: Any) -> Callable[[Kernel], Kernel]:
 
 def static(tree: Any) -> bool:
     """Does an argument hold no variable?"""
-    return not any(True for _ in ops_in(tree))
+    return issubclass(type(tree), ATOMS) or not any(True for _ in ops_in(tree))
 
 
 def given(op: Op, *names: str) -> dict[str, Any] | None:

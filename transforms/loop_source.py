@@ -22,7 +22,7 @@ import numpy as np
 
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX, Text, Writer
-from ..tracer.tape import Op, Tape, element, ops_in, primal
+from ..tracer.tape import FloatOp, Op, Tape, element, ops_in, primal
 from . import asking
 from .assemble import WRITES, Assembly, Storage
 from .columns import Column
@@ -46,6 +46,8 @@ def asked_results(ops: Iterable[Op]) -> dict[Op, set[int]]:
     """By loop, the numbers of the results that the others among some operations ask for."""
     asked: dict[Op, set[int]] = {}
     for op in ops:
+        if type(op) is FloatOp:
+            continue
         if op.fn is element and type(op.args[0]) is Op and type(op.args[0].fn) is LoopFunction:
             asked.setdefault(op.args[0], set()).add(op.args[1])
         else:

@@ -220,7 +220,7 @@ def leaves_in(tree: Any, found: list[Any]) -> None:
             leaves_in(x, found)
     elif kind is slice:
         leaves_in((tree.start, tree.stop, tree.step), found)
-    elif isinstance(tree, tuple):
+    elif issubclass(kind, tuple):
         leaves_in(tuple(tree), found)
     else:
         found.append(tree)
@@ -233,7 +233,7 @@ def frame(op: Op) -> Any:
 
 def nesting(tree: Any) -> Any:
     kind = type(tree)
-    if kind is tuple or kind is list or isinstance(tree, tuple):
+    if kind is list or issubclass(kind, tuple):
         return kind, tuple([nesting(x) for x in tree])
     if kind is dict:
         return kind, tuple([(k, nesting(x)) for k, x in tree.items()])

@@ -63,14 +63,22 @@ from .cotangents import refuse_sealed, shaped
 from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
-from .kernels import SAFE, STEADY, is_fresh, is_plain_product, is_steady, is_straight, is_whole
+from .kernels import (
+    SAFE,
+    STEADY,
+    hashable,
+    is_fresh,
+    is_plain_product,
+    is_steady,
+    is_straight,
+    is_whole,
+)
 from .loop_source import asked_results
 from .loops import LoopFunction, Miss
 from .pairs import settled
 from .reverse import Recorded, decisions, sweep
 from .rewrites import optimised
 from .silence import QUIET, restore, silent, usual, watched
-from .simplify import simplified
 from .skeleton import copied, stub
 
 LAYOUT_OPS = ORDERED | {
@@ -478,7 +486,7 @@ class Builder:
         )
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
-        tape = gathered(optimised(simplified(tape, keep), keep, stay), stay)
+        tape = gathered(optimised(tape, keep, stay), stay)
         tape = reused(tape, done.tape.exits, stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)
@@ -491,12 +499,20 @@ class Builder:
         outcome = self.outcome
         ops = list(ops)
         self.straight = straight_places(ops)
+        pure: set[Any] = set()
         for op in ops:
-            for x in constants_in((op.args, op.kwargs)):
+            if type(op) is FloatOp:
+                continue  # arithmetic on numbers
+            for x in constants_in(op.args):
                 self.constant_of(x, op.site)
+            if op.kwargs:
+                for x in constants_in(op.kwargs):
+                    self.constant_of(x, op.site)
             if op.kind == "call":
-                self.constant_of(op.fn, op.site) if not is_pure(op.fn) else None
-            if isinstance(op, Input) and op is not drawn:
+                fn = op.fn if hashable(op.fn) else None
+                if fn is None or fn not in pure:
+                    self.constant_of(op.fn, op.site) if not is_pure(op.fn) else pure.add(fn)
+            elif isinstance(op, Input) and op is not drawn:
                 if op.place is None:
                     raise Unfit(f"nobody knows where {op.name} comes from")
                 self.wanted.setdefault(op.place, []).append(op)
@@ -790,7 +806,7 @@ class Builder:
         return self.reads.layout or any(
             op.fn in LAYOUT_OPS or "order" in op.kwargs
             for op in self.done.tape.ops
-            if hashable(op.fn)
+            if type(op) is not FloatOp and hashable(op.fn)
         )
 
     def roots(self) -> dict[Place, str]:
@@ -858,9 +874,10 @@ class Builder:
         known = len(checked)
         emitted = self.assembly.emit(ops, live, self.miss, indent)
         left = iter(checked[known:])
+        miss = self.miss
         for line in emitted:
             lines.append(line)
-            if line.endswith(self.miss):
+            if line.endswith(miss):
                 op = next(left)
                 program.reasons[len(lines)] = decision(op)
                 program.guards[len(lines)] = decided(op)
@@ -1131,26 +1148,25 @@ def decided(op: Op) -> Guard:
 
 def constants_in(tree: Any) -> Iterable[Any]:
     """The constants in a nested argument."""
-    if isinstance(tree, (tuple, list)):
-        for x in tree:
-            yield from constants_in(x)
-    elif isinstance(tree, dict):
-        yield from constants_in(list(tree.values()))
-    elif not isinstance(tree, (Op, External, slice)):
-        yield tree
-
-
-def hashable(fn: Any) -> bool:
-    try:
-        hash(fn)
-    except TypeError:
-        return False
-    return True
+    todo = [tree]
+    while todo:
+        tree = todo.pop()
+        kind = type(tree)
+        if issubclass(kind, Op):
+            continue
+        if issubclass(kind, (tuple, list)):
+            todo += tree
+        elif issubclass(kind, dict):
+            todo += tree.values()
+        elif not issubclass(kind, (External, slice)):
+            yield tree
 
 
 def may_end(op: Op) -> bool:
     """Whether an operation of the forward run may raise, warn or give another type: it stays, needed or not."""
-    if op.kind != "call" or (type(op) is FloatOp and op.fn in SAFE):
+    if type(op) is FloatOp:
+        return op.fn not in SAFE
+    if op.kind != "call":
         return False
     if op.fn is element and type(primal(op.args[0])) is Column:
         return False
@@ -1169,11 +1185,14 @@ MOVES = frozenset(
 
 def may_warn(op: Op) -> bool:
     """Whether NumPy might warn about an operation, or it changes whether it does."""
-    if op.fn in CHANGES if hashable(op.fn) else False:
+    if type(op) is FloatOp:
+        return False
+    known = hashable(op.fn)
+    if known and op.fn in CHANGES:
         return True
     if op.kind != "call" or op.fn is silent:
         return False
-    if hashable(op.fn) and op.fn in MOVES:
+    if known and op.fn in MOVES:
         return casts(op)
     values = op.value if isinstance(op.value, tuple) else (op.value,)
     return any(isinstance(x, (np.ndarray, np.generic)) for x in values)

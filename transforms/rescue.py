@@ -104,7 +104,7 @@ def witnesses(
                 divisor = x.args[1] if x.fn in QUOTIENTS else None
                 queue += [y for y in x.operands() if y is not divisor and y.kind == "call"]
             elif x in whole:
-                queue += [x.args[0], x.args[2]]
+                queue += [y for y in (x.args[0], x.args[2]) if isinstance(y, Op)]
         return len(left) < before
 
     for op in sorted(results, key=lambda op: np.size(op.value)):

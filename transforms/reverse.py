@@ -42,6 +42,7 @@ from ..tracer.tape import (
 )
 from . import asking
 from .columns import Column, add_columns
+from .equal import EXACT, key_of, plain
 from .expand import (
     Expansion,
     counted,
@@ -53,6 +54,7 @@ from .expand import (
     rounds,
 )
 from .gather import column_of
+from .kernels import static
 
 
 def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]:
@@ -366,6 +368,7 @@ class Recorded(Machine):
         self.momentary = ""  # the name of a function whose expansion holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
+        self.done: dict[Any, Op] = {}  # arithmetic on plain floats, by what is done
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
@@ -383,28 +386,38 @@ class Recorded(Machine):
         """Record the pullback of arithmetic on plain floats."""
         known = [dz, op, *op.args]
         for fn, args in recipe.steps:
-            known.append(self.arithmetic(fn, [known[i] if i >= 0 else x for i, x in args], op.site))
+            given = tuple([known[i] if i >= 0 else x for i, x in args])
+            known.append(self.arithmetic(fn, given, op.site))
         for i, (j, number) in recipe.results:
             leaf, d = op.args[i], known[j] if j >= 0 else number
             have = self.cotangents.get(leaf)
             self.cotangents[leaf] = (
-                d if have is None else self.arithmetic(operator.add, [have, d], self.site)
+                d if have is None else self.arithmetic(operator.add, (have, d), self.site)
             )
 
-    def arithmetic(self, fn: Any, args: list[Any], site: Site) -> Any:
-        """The op, or the number, that arithmetic on plain floats gives."""
-        plain = [x.value if isinstance(x, Op) else x for x in args]
-        value = fn(*plain)
-        if type(value) is float and len(args) == 2:
-            kinds = [Op if isinstance(x, Op) else type(x) for x in args]
-            if Op not in kinds:
+    def arithmetic(self, fn: Any, args: tuple[Any, ...], site: Site) -> Any:
+        """The op, or the number, that arithmetic on plain floats gives; none is done twice."""
+        key = (fn, *args) if all(args) else None  # 0.0 and -0.0 are equal
+        found = self.done.get(key)
+        if found is not None:
+            return found
+        if len(args) == 2:
+            x, y = args
+            a, b = plain(x), plain(y)
+            value = fn(a, b)
+            kinds = type(x) if a is x else Op, type(y) if b is y else Op
+            if type(value) is type(a) is type(b) is float and Op in kinds:
+                found = FloatOp(fn, args, value, site, self.tape, Signature.of(fn, *kinds))
+                self.tape.ops.append(found)
+        else:
+            value = fn(*map(plain, args))
+        if found is None:
+            if is_one_of(type(value), (int, float)) and static(args):
                 return value
-            if all(type(x) is float for x in plain):
-                signature = Signature.of(fn, *kinds)
-                new: Op = FloatOp(fn, tuple(args), value, site, self.tape, signature)
-                self.tape.ops.append(new)
-                return new
-        return append(self.tape, fn, tuple(args), {}, value, site)
+            found = append(self.tape, fn, args, {}, value, site)
+        if key is not None:
+            self.done[key] = found
+        return found
 
     def column(self, op: Op, dz: Parts) -> Any:
         found = column_of(self.filled(op, dz), op.value, self.tape, self.site)
@@ -440,6 +453,8 @@ class Recorded(Machine):
             self.looked.update(dict.fromkeys(looked_at_by(expansion, leaves)))
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]
         known: dict[Op, Any] = dict(zip(inputs, (dz, op, *leaves), strict=True))
+        repeats = len({*map(id, leaves)}) < len(leaves)  # then the same may be done for two leaves
+        done: dict[Any, Op] = {}
 
         def now(x: Op) -> Any:
             return known[x]
@@ -447,6 +462,10 @@ class Recorded(Machine):
         for x in expansion.tape.ops:
             if x.kind == "call":
                 args, kwargs = substitute(x.args, now), substitute(x.kwargs, now)
+                same = key_of(x.fn, args, kwargs, EXACT) if repeats else None
+                if same in done:
+                    known[x] = done[same]
+                    continue
                 if x.fn is element and not isinstance(args[0], Op):
                     known[x] = args[0][args[1]]
                     continue
@@ -454,7 +473,12 @@ class Recorded(Machine):
                     value = x.fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
                     raise refusal(op, error) from error
+                if is_one_of(type(value), (int, float)) and static((args, kwargs)):
+                    known[x] = value
+                    continue
                 known[x] = append_saved(self.tape, x.fn, args, kwargs, value, op.site)
+                if same is not None:
+                    done[same] = known[x]
         for i, form, d in zip(
             expansion.wanted, expansion.forms, expansion.tape.result, strict=True
         ):

@@ -19,7 +19,7 @@ from ..rules.mutation import scatter, scatter_add, setitem
 from ..rules.operators import finite_power
 from ..rules.zeros import product, quotient
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.tape import Op, Tape, ops_in, substitute
+from ..tracer.tape import Op, Tape, substitute
 from .algebra import SPANS, TERMS, Algebra, Pile, Sum, rule, unlifted
 from .equal import axes_of, dropped, is_factor, is_real, key_of, ones_at, plain, sum_key
 from .kernels import static
@@ -194,7 +194,7 @@ def negate(a: Algebra, op: Op) -> Sum | None:
 def spread(a: Algebra, op: Op) -> Sum | None:
     """A broadcast is left to the operation that needs it."""
     d, shape, *rest = op.args
-    if op.kwargs or any(True for _ in ops_in((shape, rest))) or not is_factor(d):
+    if op.kwargs or not static((shape, rest)) or not is_factor(d):
         return None
     s = a.sum(d)
     if s.is_number:
@@ -269,7 +269,7 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
         return 1.0, core
     shape = core.value.shape
     for keep in (True, False):
-        known = a.known.get((np.sum, id(core), axes, keep))
+        known = a.known.get((np.sum, core, axes, keep))
         if known is not None:
             return 1.0, a.reshaped(known, ones_at(shape, axes)) if np.ndim(known.value) else known
     if core.fn is operator.mul:
@@ -278,9 +278,10 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
             if isinstance(p, Op) and isinstance(q, Op) and np.shape(q.value) == shape:
                 if not np.ndim(p.value) or all(p.value.shape[i] == 1 for i in axes):
                     return times(a, p, summed(a, q, axes))
-        found = a.products.get((*map(id, core.args), axes)) or a.products.get(
-            (*map(id, core.args[::-1]), axes)
-        )
+        x, y = core.args
+        found = None
+        if isinstance(x, Op) and isinstance(y, Op):
+            found = a.products.get((x, y, axes)) or a.products.get((y, x, axes))
         if (
             found is not None
         ):  # the product of two matrices has the sums of products on its diagonal
@@ -298,7 +299,7 @@ def known_sum(a: Algebra, core: Op, axes: tuple[int, ...]) -> tuple[float, Op | 
 
 def summed(a: Algebra, x: Op, axes: tuple[int, ...]) -> Op:
     """The sum of ``x`` over axes, with ones in their place."""
-    known = a.known.get((np.sum, id(x), axes, True))
+    known = a.known.get((np.sum, x, axes, True))
     if known is None:
         known = a.apply(np.add.reduce, x, axis=axes)
         if np.ndim(known.value):
@@ -316,7 +317,7 @@ MATMULS = (operator.matmul, np.matmul, np.dot)
 def place(a: Algebra, op: Op) -> Sum | None:
     """What fills the whole array needs no zeros around it."""
     d, index, shape, _ = op.args
-    if not isinstance(d, Op) or not is_real(d.value) or any(True for _ in ops_in(shape)):
+    if not isinstance(d, Op) or not is_real(d.value) or not static(shape):
         return None
     if np.size(d.value) == np.size(op.value) and covers(index):
         s = a.sum(d)
@@ -364,7 +365,7 @@ PLAIN_AXES = ((), (None,))
 def transpose(a: Algebra, op: Op) -> Sum | None:
     """The transpose of a transpose is the matrix, and a number has none."""
     x = op.args[0]
-    if op.kwargs or not isinstance(x, Op) or any(True for _ in ops_in(op.args[1:])):
+    if op.kwargs or not isinstance(x, Op) or not static(op.args[1:]):
         return None
     s = a.sum(x)
     if s.is_number:
@@ -382,7 +383,7 @@ def transpose(a: Algebra, op: Op) -> Sum | None:
 def reshape(a: Algebra, op: Op) -> Sum | None:
     x = op.args[0]
     shape = np.shape(op.value)
-    if op.kwargs or len(op.args) != 2 or not is_factor(x) or any(True for _ in ops_in(op.args[1])):
+    if op.kwargs or len(op.args) != 2 or not is_factor(x) or not static(op.args[1]):
         return None
     s = a.sum(x)
     if s.is_number:
@@ -424,7 +425,7 @@ def matmul(a: Algebra, op: Op) -> Sum | None:
     small = np.ndim(p.value) in (1, 2) and np.ndim(q.value) in (1, 2)
     core = a.apply(np.dot if small else op.fn, p, q)
     if is_swap(p) and np.ndim(p.value) == np.ndim(q.value):
-        a.products[id(p.args[0]), id(q), (np.ndim(q.value) - 2,)] = core
+        a.products[p.args[0], q, (np.ndim(q.value) - 2,)] = core
     return Sum({core: c * k}, shape)
 
 
@@ -455,7 +456,7 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
         return None
     if np.size(d.value) == np.size(op.value) and covers(index):
         (c, p), (k, q) = a.full(x), a.full(d)
-        q = a.reshaped(q, shape)
+        q = a.reshaped(q, shape) if isinstance(q, Op) else a.typed(q, shape, op.value)
         return Sum({p: c, q: k} if p is not q else {p: c + k}, shape)
     (c, p), (k, q) = a.full(x), a.full(d)
     if c != k:

@@ -16,6 +16,7 @@ are, guards included. A loop is left as it is where in doubt.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -111,7 +112,6 @@ class Roller:
         self.index: dict[Op, int] = {}
         self.last: list[int] = []
         self.handed: dict[int, list[int]] = {}  # an op -> the ops that carry it to a next iteration
-        self.active: set[Op] = set()
 
     def roll(self) -> None:
         groups: dict[Loop, list[Passage]] = {}
@@ -140,7 +140,7 @@ class Roller:
         used: list[int] = []
         for k in range(len(heads) - 1):
             given = passage.states[-1][0]
-            if any(self.is_used(i, heads[-1], given) for i in range(heads[k], heads[k + 1])):
+            if any(True for _ in self.used(heads[k], heads[k + 1], heads[-1], given)):
                 used.append(k)
         start, end = last = passage.start, len(heads) - 1
         gap = next(
@@ -188,7 +188,7 @@ class Roller:
         for j, op in enumerate(ops):
             if type(op) is FloatOp:
                 for x in op.args:
-                    if isinstance(x, Op):
+                    if issubclass(type(x), Op):
                         last[index[x]] = j
             else:
                 for x in op.operands():
@@ -199,14 +199,22 @@ class Roller:
                         self.handed.setdefault(i, []).append(j)
         for x in self.keep:
             last[index[x]] = len(ops)
-        inputs: list[Op] = [x for x in ops if isinstance(x, Input) and is_smooth(x.value)]
-        self.active = dependents(ops, inputs)[1]
 
-    def is_used(self, i: int, head: int, given: int) -> bool:
-        """Whether an op is used after an iteration's head, other than by being carried into that iteration."""
-        if self.last[i] >= head:
-            return self.ops[i].kind != "input"
-        return any(j >= head + given for j in self.handed.get(i, ()))
+    @functools.cached_property
+    def active(self) -> set[Op]:
+        """The ops through which derivatives may flow."""
+        inputs: list[Op] = [x for x in self.ops if isinstance(x, Input) and is_smooth(x.value)]
+        return dependents(self.ops, inputs)[1]
+
+    def used(self, start: int, stop: int, head: int, given: int) -> Iterator[Op]:
+        """The ops that are used after an iteration's head, other than by being carried into that iteration."""
+        ops, last, handed = self.ops, self.last, self.handed
+        for i in range(start, stop):
+            if last[i] >= head:
+                if ops[i].kind != "input":
+                    yield ops[i]
+            elif i in handed and any(j >= head + given for j in handed[i]):
+                yield ops[i]
 
     def segment(self, start: int, stop: int) -> list[Op]:
         """The ops from ``start`` to ``stop`` as they are now, without inputs."""
@@ -278,7 +286,10 @@ class Roller:
             return known.get(op, op)
 
         ops: list[Op] = []
-        for op in self.final():
+        for op in self.final() if self.spans else self.ops:
+            if type(op) is FloatOp and known.keys().isdisjoint(op.args):
+                ops.append(op)
+                continue
             if op.fn is drawn:
                 continue
             if isinstance(op.fn, Carry) and op not in self.keep:
@@ -445,11 +456,7 @@ class Group:
         roller, heads = self.roller, passage.heads
         if not roller.last:  # while the loop runs
             return
-        found = [
-            roller.ops[j]
-            for j in range(heads[i], heads[i + 1])
-            if roller.is_used(j, heads[-1], self.given)
-        ]
+        found = list(roller.used(heads[i], heads[i + 1], heads[-1], self.given))
         if not found:
             return
         at = {op: j for j, op in enumerate(segment)}
@@ -693,9 +700,9 @@ class Group:
         if type(op) is FloatOp:
             a, b = op.args
             x, y = step.spots
-            if (at.get(a, -1) if isinstance(a, Op) else -1) != x.local or x.local < 0:
+            if x.local < 0 or not issubclass(type(a), Op) or at.get(a, -1) != x.local:
                 self.fill(x, a, at, r, k)
-            if (at.get(b, -1) if isinstance(b, Op) else -1) != y.local or y.local < 0:
+            if y.local < 0 or not issubclass(type(b), Op) or at.get(b, -1) != y.local:
                 self.fill(y, b, at, r, k)
             return
         if op.kind == "call" and kind_of(op.value) != step.kind:

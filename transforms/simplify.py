@@ -1,191 +1,164 @@
 """Simplify and prune: a tape that computes the same with less.
 
-``simplified`` applies algebra that is free in a reverse sweep only (x*1, x+0, --x, common subexpressions): it must
-not be applied to the ops of a forward run. ``pruned`` drops what nobody needs; effects and guards stay.
+Words
+-----
+rewriting   one pass over a tape. Each op that is not fixed is handed to the rules of its function, and what they say
+            stands for it from then on: an op, a number, or, in the algebra of reverse sweeps, a sum (see ``algebra``).
+fixed       the ops of a forward run: they stay as they are, and are used where the same is to be computed again.
+identity    a rule that changes no bit, beside the signs of zeros: x*1, x+0, --x, arithmetic on constants.
+
+``simplified`` goes by the identities alone, and computes nothing twice. What is free in a reverse sweep only must not
+be done to the ops of a forward run. ``pruned`` drops what nobody needs; effects and guards stay.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 
-from ..rules import registry
-from ..rules.broadcasting import cast, expand
-from ..rules.mutation import scatter, scatter_add
 from ..rules.zeros import product
-from ..tracer.kinds import attribute, is_one_of, isinstance
-from ..tracer.tape import Op, Tape, append, element, ops_in, substitute
+from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
+from .equal import EXACT, key_of, same_type
+from .kernels import hashable, static
 
 NUMBERS = (int, float)
-# What may be computed once for all that need it, beside elementwise functions: see `is_shared`.
-SHARED = frozenset(
-    (
-        *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow),
-        *(operator.gt, operator.lt, operator.ge, operator.le, operator.eq, operator.ne),
-        *(operator.and_, operator.or_, operator.invert, operator.getitem, element, np.sum),
-        *(operator.matmul, np.matmul, np.dot, np.array, np.eye, np.full, np.arange, np.where),
-        *(np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims, np.tril, np.triu),
-        *(cast, expand, scatter, scatter_add, float, int, np.float64, max, min),
-    )
-)
 
 
-# What undoes itself when it is done twice, with the same options.
-INVOLUTIONS = (np.conjugate, np.swapaxes, operator.neg, np.negative)
+class Rewriting:
+    """One pass over a tape; ``out`` is the tape that it makes."""
+
+    def __init__(self, tape: Tape, keep: Iterable[Op]) -> None:
+        self.tape = tape
+        self.out = tape.like()
+        self.fixed = set(keep)
+        self.made: dict[Op, Any] = {}  # what has the value of an op of the old tape
+        self.known: dict[Hashable, Op] = {}
+
+    def run(self) -> Tape:
+        fixed, started = self.fixed, False
+        for op in self.tape.ops:
+            if op.kind == "call" and op not in fixed:
+                started = True
+                self.step(op)
+                continue
+            if started and op.args:
+                op.args = substitute(op.args, self.value)
+            self.out.ops.append(op)
+            if op.kind == "call":
+                self.remember(op)
+        self.finish()
+        return self.out
+
+    def remember(self, op: Op) -> None:
+        """Note what a fixed op computes."""
+        key = key_of(op.fn, op.args, op.kwargs)
+        if key is not None:
+            self.known.setdefault(key, op)
+
+    def value(self, op: Op) -> Any:
+        """What has the value of an op of the old tape."""
+        return self.made.get(op, op)
+
+    def step(self, op: Op) -> None:
+        """Find what stands for an op."""
+        args, kwargs = substitute(op.args, self.value), substitute(op.kwargs, self.value)
+        self.made[op] = self.literal(op, args, kwargs)
+
+    def literal(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What an op comes down to by the identities, or one that computes the same, or itself."""
+        found = identity(op, args) if not kwargs else None
+        if found is not None:
+            return found[0]
+        key = key_of(op.fn, args, kwargs, EXACT)
+        known = self.known.get(key) if key is not None else None
+        if known is not None and same_type(known, op):
+            return known
+        if not kwargs and all(map(operator.is_, args, op.args)):
+            new = op
+            self.out.ops.append(op)
+        else:
+            new = append(self.out, op.fn, args, kwargs, self.computed_by(op, args, kwargs), op.site)
+            if self.out.outline is not None:
+                self.out.outline.replace(op, new)
+        if key is not None:
+            self.known[key] = new
+        return new
+
+    def computed_by(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The value of an op with other operands: the same to the bit."""
+        return op.value
+
+    def finish(self) -> None:
+        self.out.result = substitute(self.tape.result, self.value)
 
 
 def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
-    """The tape with algebra applied to every op that is not in ``keep`` (the ops of the forward run)."""
-    fixed = set(keep)
-    out = tape.like()
-    better: dict[Op, Any] = {}
-    seen: dict[Hashable, Op] = {}
-
-    def now(op: Op) -> Any:
-        return better.get(op, op)
-
-    for op in tape.ops:
-        if op.kind == "input":
-            out.ops.append(op)
-            continue
-        args = substitute(op.args, now)
-        if op in fixed or op.kind != "call":
-            if any(a is not b for a, b in zip(args, op.args, strict=True)):
-                op.args = args
-            out.ops.append(op)
-            key = share_key(op.fn, args)
-            if key is not None:
-                seen.setdefault(key, op)
-            continue
-        value = algebra(op.fn, args, op) if not op.kwargs else None
-        if value is not None:
-            better[op] = value[0]
-            continue
-        key = share_key(op.fn, args) if not op.kwargs else None
-        if key is not None and key in seen:
-            better[op] = seen[key]
-            continue
-        changed = any(a is not b for a, b in zip(args, op.args, strict=True))
-        kwargs = substitute(op.kwargs, now) if op.kwargs else {}
-        if changed or op.kwargs:
-            new = append(out, op.fn, args, kwargs, op.value, op.site)
-            better[op] = new
-            if out.outline is not None:
-                out.outline.replace(op, new)
-        else:
-            out.ops.append(op)
-            new = op
-        if key is not None:
-            seen[key] = new
-    out.result = substitute(tape.result, now)
-    return out
+    """The tape with the identities applied to every op that is not in ``keep`` (the ops of the forward run)."""
+    return Rewriting(tape, keep).run()
 
 
-def is_shared(fn: Any) -> bool:
-    """Whether two calls of a function may be one.
+# --------------------------------------------------------------------------------------------- the identities
 
-    It is in the list, or its rule says that it is elementwise, or it finds out something for the rules.
-    """
-    if fn in SHARED:
-        return True
-    rule = registry.rules.get(fn)
-    if rule is None:
-        return False
-    if rule.kind == registry.NONDIFF and str(attribute(fn, "__module__", "")).startswith(RULES):
-        return True
-    return rule.partials is not None or isinstance(fn, np.ufunc)
+Identity = Callable[[Op, Any], tuple[Any] | None]
+IDENTITIES: dict[Any, Identity] = {}
 
 
-RULES = f"{registry.__package__}."
-
-
-def share_key(fn: Any, args: Any) -> Hashable | None:
-    """A key by which two equal computations are recognised."""
-    try:
-        if not is_shared(fn):
-            return None
-        key = fn, part_key(args)
-        hash(key)
-    except TypeError:
-        return None
-    return key
-
-
-def part_key(x: Any) -> Hashable:
-    """A key for an argument: -0.0 is told from 0.0, and a slice, which has no hash before CPython 3.12, gets one."""
-    if isinstance(x, Op):
-        return id(x)
-    if type(x) is slice:
-        return slice, part_key((x.start, x.stop, x.step))
-    if type(x) is tuple or type(x) is list:
-        return type(x), tuple([part_key(y) for y in x])
-    return type(x), repr(x) if type(x) is float else x
-
-
-def algebra(fn: Any, args: Any, op: Op) -> tuple[Any] | None:
-    """What an op in a reverse sweep comes down to, or None."""
-    if is_one_of(type(op.value), NUMBERS) and not any(True for _ in ops_in(args)):
+def identity(op: Op, args: tuple[Any, ...]) -> tuple[Any] | None:
+    """What an op with these operands comes down to, or None."""
+    if is_one_of(type(op.value), NUMBERS) and static(args):
         return (op.value,)
-    if fn is np.conjugate and len(args) == 1 and isinstance(args[0], Op):
-        if not np.iscomplexobj(args[0].value) and same_type(args[0], op):
-            return (args[0],)
-    if any(fn is x for x in INVOLUTIONS) and args and isinstance(args[0], Op):
-        before = args[0]
-        if before.fn is fn and before.args[1:] == args[1:] and isinstance(before.args[0], Op):
-            return (before.args[0],) if not before.kwargs else None
-    if len(args) != 2:
+    rule = IDENTITIES.get(op.fn) if hashable(op.fn) else None
+    return rule(op, args) if rule is not None and args else None
+
+
+def neutral(*fns: Any, number: int, left: bool) -> None:
+    """Enter functions that change nothing if their second operand, or on the ``left`` their first, is a number."""
+
+    def rule(op: Op, args: Any) -> tuple[Any] | None:
+        if len(args) == 2:
+            x, y = args
+            if is_one_of(type(y), NUMBERS) and y == number and same_type(x, op):
+                return (x,)
+            if left and is_one_of(type(x), NUMBERS) and x == number and same_type(y, op):
+                return (y,)
         return None
-    x, y = args
-    if (
-        is_one_of(type(x), NUMBERS)
-        and is_one_of(type(y), NUMBERS)
-        and is_one_of(type(op.value), NUMBERS)
-    ):
-        return (op.value,)
-    if fn is operator.mul or fn is np.multiply or fn is product:
-        if is_one_of(type(y), NUMBERS) and y == 1 and same_type(x, op):
-            return (x,)
-        if is_one_of(type(x), NUMBERS) and x == 1 and same_type(y, op):
-            return (y,)
-    if (
-        (fn is operator.truediv or fn is operator.pow)
-        and is_one_of(type(y), NUMBERS)
-        and y == 1
-        and same_type(x, op)
-    ):
-        return (x,)
-    if fn is operator.add or fn is np.add:
-        if is_one_of(type(y), NUMBERS) and y == 0 and same_type(x, op):
-            return (x,)
-        if is_one_of(type(x), NUMBERS) and x == 0 and same_type(y, op):
-            return (y,)
-    if fn is operator.sub and is_one_of(type(y), NUMBERS) and y == 0 and same_type(x, op):
-        return (x,)
-    return None
+
+    IDENTITIES.update(dict.fromkeys(fns, rule))
 
 
-def same_type(x: Any, op: Op) -> bool:
-    """Whether a variable may stand for an op: type, dtype and shape are the same."""
-    value = x.value if isinstance(x, Op) else x
-    if type(value) is not type(op.value):
-        return False
-    return not isinstance(value, np.ndarray) or (
-        value.dtype == op.value.dtype and value.shape == op.value.shape
-    )
+neutral(operator.mul, np.multiply, product, number=1, left=True)
+neutral(operator.truediv, operator.pow, number=1, left=False)
+neutral(operator.add, np.add, number=0, left=True)
+neutral(operator.sub, number=0, left=False)
+
+
+def undone(op: Op, args: Any) -> tuple[Any] | None:
+    """What undoes itself when it is done twice, with the same options."""
+    before = args[0]
+    if not isinstance(before, Op):
+        return None
+    if op.fn is np.conjugate and not np.iscomplexobj(before.value) and same_type(before, op):
+        return (before,) if len(args) == 1 else None
+    same = before.fn is op.fn and before.args[1:] == args[1:] and not before.kwargs
+    return (before.args[0],) if same and isinstance(before.args[0], Op) else None
+
+
+IDENTITIES.update(dict.fromkeys((np.conjugate, np.swapaxes, operator.neg, np.negative), undone))
 
 
 def pruned(tape: Tape, keep_guards: bool = False, stay: Collection[Op] = ()) -> Tape:
     """The tape without the calls that neither its result nor an effect or guard needs."""
-    needed = {*ops_in(tape.result), *stay}
+    needed: set[Any] = {*ops_in(tape.result), *stay}
     kept: list[Op] = []
     for op in reversed(tape.ops):
         stays = op.kind == "input" or op.kind == "effect" or (op.kind == "guard" and keep_guards)
         if stays or op in needed:
             kept.append(op)
-            needed.update(op.operands())
+            needed.update(op.args if type(op) is FloatOp else op.operands())
     out = tape.like()
     out.ops = kept[::-1]
     out.result = tape.result

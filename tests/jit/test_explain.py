@@ -93,7 +93,7 @@ def test_a_guard_is_told_with_its_line_in_the_source():
         if words.startswith("global times"):
             assert "'times'" in statement
         if words.startswith("the decision"):
-            assert re.fullmatch(r" +if not t\d+: raise Miss\d*", statement)
+            assert re.fullmatch(r" +if not \(x > 1\): raise Miss\d*", statement)
 
 
 def test_a_length_is_the_one_that_was_guarded():

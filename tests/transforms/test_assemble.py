@@ -301,8 +301,7 @@ def test_guards_stand_where_the_decision_is_made():
     tape = trace(lambda x: math.log(x) if x > 1.0 else x * 2.0, 3.0)
     assert source_of(tape, "f", {}).splitlines() == [
         "def f(x):",
-        "    t1 = x > 1.0",
-        "    if not t1: return None",
+        "    if not (x > 1.0): return None",
         "    t1 = log(x)",
         "    return t1",
     ]
