@@ -870,7 +870,7 @@ def arithmetic(x, y):
         lambda: x**y,
         lambda: divmod(x, y),
         lambda: round(x),
-        lambda: int(y),
+        lambda: int(y) if not 2**52 <= abs(y) < math.inf else None,  # refused (see conventions)
         lambda: math.sqrt(x),
         lambda: math.exp(y),
         lambda: math.fmod(x, y),
