@@ -15,7 +15,9 @@ import wengert
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md"]
-PAGES += [f"docs/{name}.md" for name in ("conventions", "asking", "errors", "tapes-as-objects")]
+PAGES += [
+    f"docs/{name}.md" for name in ("asking", "conventions", "errors", "jit", "tapes-as-objects")
+]
 DOCTESTS = """
 import doctest, importlib, pkgutil, sys, wengert
 failed = 0
@@ -35,7 +37,7 @@ sys.exit(failed > 0)
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples(page, tmp_path, monkeypatch):
-    """Each block of Python runs after those before it; a comment `# prints` says what it shows."""
+    """Each block of Python runs after those before it, on README alone; `# prints` says what it shows."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
@@ -44,6 +46,8 @@ def test_examples(page, tmp_path, monkeypatch):
         file = tmp_path / f"block{number}.py"
         file.write_text(block)
         shown = io.StringIO()
+        if page == "README.md":
+            names = {"__name__": "__main__"}
         with contextlib.redirect_stdout(shown), wengert.jit(True):
             exec(compile(block, str(file), "exec"), names)
         expected = re.findall(r"# prints (.*)", block)

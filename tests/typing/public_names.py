@@ -1,6 +1,7 @@
 """A program with every public name, which type checkers are run on; see ``test_typing.py``."""
 
 import math
+import os
 from collections.abc import Callable
 from typing import assert_type
 
@@ -12,6 +13,8 @@ from wengert import (
     CotangentError,
     EscapeError,
     GradientError,
+    GuardError,
+    NonFiniteError,
     NoRuleError,
     NumericRuleWarning,
     Op,
@@ -20,6 +23,7 @@ from wengert import (
     Tape,
     TraceError,
     WengertError,
+    bytecode,
     check_grads,
     checkpoint,
     clear_cache,
@@ -30,6 +34,7 @@ from wengert import (
     grad,
     hessian,
     hvp,
+    interpret,
     jacfwd,
     jacobian,
     jacrev,
@@ -39,15 +44,19 @@ from wengert import (
     mutates,
     nondiff,
     numeric_rule,
+    profile,
     pullback,
     query,
     reverse,
     rrule,
+    save,
     settings,
+    stages,
     stop_gradient,
     trace,
     value_and_grad,
     vjp,
+    why,
 )
 
 Floats = NDArray[np.float64]
@@ -184,6 +193,20 @@ swept: Tape = reverse(recorded)
 pushed: Tape = forward(recorded, wrt="a")
 ops: list[Op] = list(recorded)
 site: Site = recorded.site
+reasons: str = why(f, 1.0, 2.0)
+listing: str = str(bytecode(f)) + str(stages(f, 1.0, 2.0))
+costs: str = str(profile(f, 1.0, 2.0))
+save(grad(f), os.devnull, 1.0, 2.0)
+
+
+def perform(
+    fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], site: Site
+) -> object:
+    return fn(*args, **kwargs)
+
+
+assert interpret(f, 1.0, 2.0, call=perform) == f(1.0, 2.0)
+assert_type(grad(f, debug=True)(1.0, 2.0), float)
 told: str = explain(grad(f), 1.0, 2.0)
 check_grads(f, (1.0, 2.0))
 clear_cache()
@@ -193,6 +216,8 @@ errors: list[type[WengertError]] = [
     CotangentError,
     EscapeError,
     GradientError,
+    GuardError,
+    NonFiniteError,
     NoRuleError,
     TangentError,
     TraceError,
