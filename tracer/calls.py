@@ -648,7 +648,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     code = code_of(fn)
     if code.co_flags & ASYNC:
         raise TraceError(
-            f"{code.co_filename}:{code.co_firstlineno}: {fn.__name__} is an async function, which cannot be "
+            f"{Site.of_code(code).place}: {fn.__name__} is an async function, which cannot be "
             "differentiated; call the synchronous part of it"
         )
     if rewrite.is_twin(code):
@@ -657,7 +657,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         with untraced():  # it may use a class whose special methods make a detour at the moment
             twin_code = rewrite.instrument(code, meaning.hooks)
     except rewrite.UnsupportedCode as error:
-        raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
+        raise TraceError(f"{Site.of_code(code).place}: {error}") from None
     place = function_place(tracer, fn, owner)
     if tracer.reads is not None and id(fn.__globals__) not in tracer.scopes:
         meaning.hooks.note_missing(tracer.reads, fn.__globals__, rewrite.global_names(twin_code))

@@ -167,7 +167,7 @@ def instrumented(code: CodeType) -> CodeType:
     try:
         return rewrite.instrument(known(code, code.co_filename), meaning.hooks, executed=True)
     except rewrite.UnsupportedCode as error:
-        raise TraceError(f"{code.co_filename}:{code.co_firstlineno}: {error}") from None
+        raise TraceError(f"{Site.of_code(code).place}: {error}") from None
 
 
 def fits(source: Any, code: CodeType, closure: Any) -> bool:

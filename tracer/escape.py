@@ -216,7 +216,7 @@ class Watch:
         if code is not None:
             raise EscapeError(
                 f"{blame(self.site)}: {getattr(self.fn, '__name__', self.fn)} called the Python "
-                f"function {code.co_name} ({code.co_filename}:{code.co_firstlineno}), which could not be traced, with "
+                f"function {code.co_name} ({Site.of_code(code).place}), which could not be traced, with "
                 "a traced value. Call it directly, or write the loop in Python."
             )
 

@@ -130,7 +130,7 @@ def place_of(function: Any) -> str:
     """The name of a rule and where it stands."""
     code = getattr(attribute(function, "__func__", function), "__code__", None)
     name = attribute(function, "__name__", type(function).__name__)
-    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+    return name if code is None else f"{name} ({Site.of_code(code).place})"
 
 
 def recorded(

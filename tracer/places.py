@@ -31,7 +31,7 @@ def blame(site: Site) -> str:
 
 
 def in_words(site: Site) -> str:
-    return f"{site.filename}:{site.lineno}, in {site.function}"
+    return f"{site.place}, in {site.function}"
 
 
 def called_from(site: Site) -> Site | None:

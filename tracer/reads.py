@@ -186,7 +186,7 @@ class Reads:
 
     def problem(self, why: str, site: Site | None = None) -> None:
         """Note that the run cannot stand for other calls."""
-        place = f"{site.filename}:{site.lineno}: " if site is not None and site.filename else ""
+        place = f"{site.place}: " if site is not None and site.filename else ""
         if len(self.problems) < 8:
             self.problems.append(place + why)
 

@@ -800,7 +800,7 @@ class Rewriter:
     def refuse(self, what: str) -> NoReturn:
         site = self.site()
         raise UnsupportedCode(
-            f"{self.code.co_qualname} ({site.filename}:{site.lineno}) is asynchronous code "
+            f"{self.code.co_qualname} ({site.place}) is asynchronous code "
             f"({what}), which Wengert cannot follow: move the computation into an ordinary function"
         )
 

@@ -22,6 +22,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -44,6 +45,16 @@ class Site(NamedTuple):
         if cell is not None:
             return f"{cell}, line {self.lineno}"
         return f"{os.path.basename(self.filename)}:{self.lineno}"
+
+    @classmethod
+    def of_code(cls, code: CodeType) -> Site:
+        """Where a function begins."""
+        return Site(code.co_filename, code.co_firstlineno, code.co_name)
+
+    @property
+    def place(self) -> str:
+        """The file with its whole name, and the line; in a notebook the cell, as IPython calls it."""
+        return f"{self.filename}:{self.lineno}" if cell_of(self.filename) is None else str(self)
 
     @property
     def plain(self) -> Site:

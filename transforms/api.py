@@ -168,9 +168,7 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         return seeds_of(done.result, dy)
     except CotangentError as error:
         tape = done.tape
-        raise CotangentError(
-            f"pullback of {tape.name} ({tape.site.filename}:{tape.site.lineno}): {error}"
-        ) from None
+        raise CotangentError(f"pullback of {tape.name} ({tape.site.place}): {error}") from None
 
 
 def has_pairs(tape: Tape) -> bool:

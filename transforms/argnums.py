@@ -18,6 +18,7 @@ from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.run import Run, parameter_names
 from ..tracer.structure import Branch, Tree
+from ..tracer.tape import Site
 from ..tracer.tracebacks import fold
 
 Argnums = int | str | Collection[int | str]
@@ -29,7 +30,7 @@ def name_of(f: Any) -> str:
     """A function as errors show it, with the place where it stands."""
     code = attribute(f, "__code__")
     name = attribute(f, "__name__", type(f).__name__)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+    return f"{name} ({Site.of_code(code).place})" if code is not None else name
 
 
 def checked_argnums(argnums: Argnums) -> Checked:

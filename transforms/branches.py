@@ -348,7 +348,7 @@ class Tree:
         """Leave the program where no path knows a decision."""
         lines, pad = self.program.lines, "    " * indent
         lines += [f"{pad}else:", f"{pad}    try:", f"{pad}        {lead.builder.miss}"]
-        place = f"{asked.site.filename}:{asked.site.lineno}, in {asked.site.function}"
+        place = f"{asked.site.place}, in {asked.site.function}"
         held = ", ".join(map(repr, values))
         self.program.reasons[len(lines)] = f"another decision at {place} (it was {held})"
         self.program.guards[len(lines)] = decided(asked)._replace(held=held)

@@ -126,7 +126,7 @@ def refuse_sealed(
                     else f"would leave out {what}; {x.advice}"
                 )
                 raise TraceError(
-                    f"{tape.name} ({tape.site.filename}:{tape.site.lineno}): the derivative {way} {x.name}, {why}"
+                    f"{tape.name} ({tape.site.place}): the derivative {way} {x.name}, {why}"
                 )
 
 

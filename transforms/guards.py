@@ -37,6 +37,7 @@ from ..tracer.places import is_library
 from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, print_mode, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
+from ..tracer.tape import Site
 from .slots import CODE, DTYPE
 from .stamps import stamp
 
@@ -682,7 +683,7 @@ def seen(check: str | None, value: Any) -> str:
         return f"the class {attribute(value, '__name__')}"
     if isinstance(value, types.FunctionType):
         code = value.__code__
-        return f"the function {value.__name__} ({code.co_filename}:{code.co_firstlineno})"
+        return f"the function {value.__name__} ({Site.of_code(code).place})"
     native = not type(value).__flags__ & HEAP_TYPE  # and runs no code of the user's
     name = attribute(value, "__name__") if native else None
     if callable(value) and isinstance(name, str):

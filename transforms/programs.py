@@ -1131,7 +1131,7 @@ def strictly(ops: Iterable[Op]) -> Any:
 
 def decision(op: Op) -> str:
     """In words, what it means that a program was left at this op."""
-    place = f"{op.site.filename}:{op.site.lineno}, in {op.site.function}"
+    place = f"{op.site.place}, in {op.site.function}"
     if op.kind == "guard":
         return f"another decision at {place} (it was {op.value!r})"
     return f"a value of another type or shape at {place}"
@@ -1139,7 +1139,7 @@ def decision(op: Op) -> str:
 
 def decided(op: Op) -> Guard:
     """What is made sure of at this op."""
-    place = f"in {op.site.function} ({op.site.filename}:{op.site.lineno})"
+    place = f"in {op.site.function} ({op.site.place})"
     if op.kind == "guard":
         return Guard(f"the decision {place}", repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn

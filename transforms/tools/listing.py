@@ -285,7 +285,7 @@ class Listing:
     def known(self, op: Op, line: Line) -> str:
         """The other ways that kept programs know of a decision."""
         site = op.site
-        name = f"the decision in {site.function} ({site.filename}:{site.lineno})"
+        name = f"the decision in {site.function} ({site.place})"
         others = {*self.tape.ways.get(name, ())} - {repr(x.value) for x in line.ops}
         return f" (kept programs know {' and '.join(sorted(others))})" if others else ""
 

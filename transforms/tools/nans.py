@@ -33,7 +33,7 @@ def message(
 
 def named(f: Any) -> str:
     name, site = describe(f)
-    return f"{name} ({site.filename}:{site.lineno})" if site.filename else name
+    return f"{name} ({site.place})" if site.filename else name
 
 
 def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -> Run:
@@ -75,7 +75,7 @@ class CheckedPullback(Pullback):
         operands: Iterator[Any] = (primal(x) for x in op.args)
         return NonFiniteError(
             message(
-                f"{tape.name} ({tape.site.filename}:{tape.site.lineno})",
+                f"{tape.name} ({tape.site.place})",
                 in_words(op.site),
                 f"the derivative of {fn_name(op.fn)} gives {summary(d)}",
                 fn_name(op.fn),

@@ -27,7 +27,7 @@ from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.run import describe, run
 from ...tracer.structure import leaves
-from ...tracer.tape import Op, Site
+from ...tracer.tape import Op, Site, cell_of
 from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..gradients import Gradient
@@ -113,7 +113,7 @@ class Profile:
         for cost in self.lines:
             files.setdefault(cost.site.filename, {})[cost.site.lineno] = cost
         for filename, costs in files.items():
-            yield "", os.path.basename(filename), None
+            yield "", cell_of(filename) or os.path.basename(filename), None
             for first, last in ranges(filename, costs):
                 for number in range(first, last + 1):
                     text = linecache.getline(filename, number).rstrip()
