@@ -141,7 +141,8 @@ def sum_key(fn: Any, args: Any, kwargs: Any) -> Any:
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    return tuple(sorted(a % ndim for a in (axis if isinstance(axis, tuple) else (axis,))))
+    # an array without axes may be given axis 0 or -1
+    return tuple(sorted(a % max(ndim, 1) for a in (axis if isinstance(axis, tuple) else (axis,))))
 
 
 def dropped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
