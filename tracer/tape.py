@@ -415,7 +415,11 @@ class Tape:
         print(self.format(depth, flat, values))
 
     def __getitem__(self, index: Any) -> Any:
-        """The op of a line, counted from 0 (or by its name: ``tape["%7"]``), or a list of those of a slice."""
+        """The op of a line, counted from 0, or a list of those of a slice.
+
+        Or by the name that it is printed under, ``tape["%7"]`` or ``tape["y"]``: in a loop that of the last pass, and
+        ``tape["y[0]"]`` that of the first.
+        """
         if type(index) is str:
             return meaning.tools.editing.op_named(self, index)
         return self.ops[index]

@@ -72,11 +72,24 @@ def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> in
         return names.index(key)  # type: ignore[arg-type]
     given = f"{count} positional argument" + ("s were" if count != 1 else " was") + " given"
     by_name = f", and by name {', '.join(named)}" if named else ""
+    if key in names or key in by_name_alone(f):
+        raise TraceError(
+            f"argnums is {key!r}, but {given} to {name_of(f)}{by_name}\n"
+            f"a derivative is taken by what the call gives, not by a default: add {key}=..."
+        )
     known = f"; its parameters are {', '.join(names)}" if names and rest is None else ""
     raise TraceError(
         f"argnums is {key!r}, but {given} to {name_of(f)}{by_name}{known}\n"
         "argnums counts from 0, or names a parameter: argnums=0, argnums=(0, 1), argnums='x'"
     )
+
+
+def by_name_alone(f: Any) -> list[str]:
+    """The parameters of a Python function that are given by name alone."""
+    code = attribute(f, "__code__")
+    if code is None:
+        return []
+    return list(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
 
 
 def options_text(argnums: Checked = 0, **options: Any) -> str:

@@ -25,7 +25,7 @@ from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
-from ...tracer.tape import External, Input, Op, Tape, fn_name, type_name
+from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from .. import asking
 from ..columns import (
     Column,
@@ -295,8 +295,9 @@ class Page(Writer):
 
     def outside(self) -> None:
         """Inputs from outside are constants of the page, with the values that they had."""
+        used = {x for op in self.tape.ops for x in op.operands()} | {*ops_in(self.tape.result)}
         for op in self.tape.inputs:
-            if op not in self.names:
+            if op not in self.names and op in used:
                 text = constant(op.value)
                 if text is None:
                     raise Unwritable(
