@@ -469,4 +469,4 @@ def test_what_was_typed_wrong_is_told_in_one_line(wengert, arrays):
         assert status == 2 and out == ""
         assert err == "wengert: cannot write no/such/x.svg: no such folder\n"
     status, out, err = wengert("trace", "program.py:both", "2.0", "--values")
-    assert err == "wengert: there is no option '--values' here; see --help\n"
+    assert err == "wengert: there is no option --values here; see --help\n"

@@ -33,6 +33,7 @@ from ..tracer.kinds import (
     isinstance,
 )
 from ..tracer.reads import static
+from ..tracer.run import unwrapped
 from ..tracer.tracebacks import entrance
 from .branches import joined
 from .budget import Budget
@@ -301,7 +302,7 @@ def source_of(f: Any) -> str:
         return source_of(owner.f)
     if isinstance(f, functools.partial):
         return source_of(f.func)
-    inner = attribute(f, "__func__", f)
+    inner = unwrapped(attribute(f, "__func__", f))
     code = attribute(inner, "__code__") or attribute(static(type(f), "__call__"), "__code__")
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "no source"
 

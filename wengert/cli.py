@@ -408,7 +408,7 @@ def load_call(target: str, texts: tuple[str, ...]) -> Call:
 def load_argument(text: str) -> Any:
     """A Python literal or the array in a .npy file; nothing is ever evaluated."""
     if text.startswith("--") and text[2:3].isalpha():
-        raise click.ClickException(f"there is no option {shortened(text)} here; see --help")
+        raise click.ClickException(f"there is no option {text} here; see --help")
     if text.endswith(".npy"):
         return load_array(text)
     try:

@@ -138,8 +138,8 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
         return Cause(
             "cancelled",
             f"{name} puts two influences of it together that cancel",
-            "this is a minimum, a maximum or a saddle; if it is so everywhere, the function does not depend on it: check "
-            "the signs, or divide by what it is normalised with only once",
+            "this is a minimum, a maximum or a saddle; if it is so everywhere, the function does not depend on it: "
+            "check the signs, or divide by what it is normalised with only once",
         )
     if name in KINKS:
         return kink(name)

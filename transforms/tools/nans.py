@@ -12,7 +12,7 @@ from typing import Any
 
 from ...tracer.errors import Refusal
 from ...tracer.places import blame, in_words
-from ...tracer.run import Run, describe, run
+from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
 from .values import is_finite, summary
@@ -31,14 +31,9 @@ def message(
     return f"{place}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
 
 
-def named(f: Any) -> str:
-    name, site = describe(f)
-    return f"{name} ({site.filename}:{site.lineno})" if site.filename else name
-
-
 def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -> Run:
     """A run of ``f`` that raises at the user's line where a number that is not finite is born."""
-    title = named(f)
+    title = in_full(f)
 
     def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
         value = go(*given, **named)
