@@ -233,10 +233,14 @@ tables: dict[str, dict[int, tuple[types.CodeType, dict[str, Any], Program]]] = {
 
 
 def key_of(f: Any) -> Hashable:
-    """What stands for a callable in the cache: its code, so that a fresh lambda finds what an earlier one left."""
+    """What stands for a callable in the cache: its code, so that a fresh lambda finds what an earlier one left.
+
+    All that one decorator has made has the same code, and is told apart by what stands inside.
+    """
     kind = type(f)
     if kind is types.FunctionType:
-        return (f.__code__, id(f.__globals__))
+        inner = unwrapped(f)
+        return (f.__code__, None if inner is f else key_of(inner), id(f.__globals__))
     if kind is types.MethodType:
         owner = f.__self__
         if isinstance(owner, Intrinsic):

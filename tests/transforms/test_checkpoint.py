@@ -14,6 +14,7 @@ import pytest
 
 from helpers import assert_close, assert_same
 from wengert import (
+    NonFiniteError,
     TraceError,
     checkpoint,
     clear_cache,
