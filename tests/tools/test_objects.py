@@ -355,7 +355,7 @@ def test_cotangents_of_all_that_is_computed():
     assert at[sine] == 2.0
     assert at[y] == math.sin(0.3) + 0.3
     lines = repr(at).splitlines()
-    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2.0  # test_objects.py:")
+    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2  # test_objects.py:")
 
 
 def test_cotangents_by_differences():

@@ -100,7 +100,10 @@ class Page(Writer):
             self.constants.append(f"{name} = {text}")
             return name
         if self.strict:
-            raise Unwritable(f"{described(value)} cannot be written down in a file")
+            raise Unwritable(
+                f"{described(value)} cannot be written down in a file, which takes numbers, arrays, texts, and lists, "
+                "tuples and dicts of them"
+            )
         name = self.fresh(hint)
         self.constants.append(f"# {name} is {described(value)}")
         return name
@@ -363,7 +366,7 @@ def described(value: Any) -> str:
     if callable(value) and attribute(value, "__name__"):
         return fn_name(value)
     text = repr(value)
-    return f"a {type(value).__name__}" if " at 0x" in text else text
+    return f"a {type(value).__name__}" if " at 0x" in text or "<%" in text else text  # an op in it
 
 
 def kind_of(parameter: Parameter) -> str:
