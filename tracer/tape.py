@@ -476,10 +476,10 @@ class Tape:
         >>> from wengert import trace
         >>> tape = trace(lambda x, y: x * y + x, 2.0, 3.0)
         >>> tape.cotangents()  # doctest: +ELLIPSIS
-        %1 = input x :: float   d = 4.0
-        %2 = input y :: float   d = 2.0
-        %3 = mul(%1, %2) :: float   d = 1.0  # ...
-        %4 = add(%3, %1) :: float   d = 1.0  # ...
+        %1 = input x :: float   d = 4
+        %2 = input y :: float   d = 2
+        %3 = mul(%1, %2) :: float   d = 1  # ...
+        %4 = add(%3, %1) :: float   d = 1  # ...
         """
         return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
 
