@@ -1,6 +1,7 @@
 """A program with every public name, which type checkers are run on; see ``test_typing.py``."""
 
 import math
+import os
 from collections.abc import Callable
 from typing import assert_type
 
@@ -12,6 +13,8 @@ from wengert import (
     CotangentError,
     EscapeError,
     GradientError,
+    GuardError,
+    NonFiniteError,
     NoRuleError,
     NumericRuleWarning,
     Op,
@@ -20,6 +23,7 @@ from wengert import (
     Tape,
     TraceError,
     WengertError,
+    bytecode,
     check_grads,
     checkpoint,
     clear_cache,
@@ -30,6 +34,7 @@ from wengert import (
     grad,
     hessian,
     hvp,
+    interpret,
     jacfwd,
     jacobian,
     jacrev,
@@ -39,15 +44,19 @@ from wengert import (
     mutates,
     nondiff,
     numeric_rule,
+    profile,
     pullback,
     query,
     reverse,
     rrule,
+    save,
     settings,
+    stages,
     stop_gradient,
     trace,
     value_and_grad,
     vjp,
+    why,
 )
 
 Floats = NDArray[np.float64]
@@ -185,6 +194,18 @@ pushed: Tape = forward(recorded, wrt="a")
 ops: list[Op] = list(recorded)
 site: Site = recorded.site
 told: str = explain(grad(f), 1.0, 2.0)
+reasons: str = why(f, 1.0, 2.0)
+shown: list[str] = [str(x) for x in (bytecode(f), profile(f, 1.0, 2.0), stages(f, 1.0, 2.0))]
+save(grad(f), os.devnull, 1.0, 2.0)
+
+
+def step(
+    fn: Callable[..., float], args: tuple[float, ...], kwargs: dict[str, float], site: Site
+) -> float:
+    return fn(*args, **kwargs)
+
+
+again: float = interpret(f, 1.0, 2.0, call=step)
 check_grads(f, (1.0, 2.0))
 clear_cache()
 settings.programs = 64
@@ -193,6 +214,8 @@ errors: list[type[WengertError]] = [
     CotangentError,
     EscapeError,
     GradientError,
+    GuardError,
+    NonFiniteError,
     NoRuleError,
     TangentError,
     TraceError,
