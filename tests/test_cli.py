@@ -456,3 +456,17 @@ def test_each_command_shows_examples(wengert, command):
     assert (status, err) == (0, "")
     assert f"wengert {command} " in out.split("Examples:")[1]
     assert f"{command} " in wengert("--help")[1]
+
+
+def test_what_was_typed_wrong_is_told_in_one_line(wengert, arrays):
+    with open("program.py", "a") as file:
+        file.write("\ndef both(x):\n    print('once')\n    return [x, 2 * x]\n")
+    status, out, err = wengert("hessian", "program.py:both", "2.0")
+    assert status == 2 and out.splitlines() == ["once"]
+    assert err.startswith("wengert: program.py:both returns a list") and err.count("\n") == 1
+    for command in ("save", "draw"):
+        status, out, err = wengert(command, "program.py:both", "2.0", "--output", "no/such/x.svg")
+        assert status == 2 and out == ""
+        assert err == "wengert: cannot write no/such/x.svg: no such folder\n"
+    status, out, err = wengert("trace", "program.py:both", "2.0", "--values")
+    assert err == "wengert: there is no option --values here; see --help\n"

@@ -94,7 +94,7 @@ CASES = {
         lambda: grad(lambda x, k=1.0: x, "k")(1.0),
         TraceError,
         "argnums is 'k', but 1 positional argument was given",
-        "parameters are x, k",
+        "add k=",
     ),
     "no pair": (lambda: grad(total, has_aux=True)(V), TraceError, "(value, aux)", "leave has_aux"),
     "no tuple": (lambda: jvp(total, V, V), TangentError, "must be a tuple", "jvp(f, (x,), (v,))"),

@@ -331,16 +331,22 @@ def must_be_callable(f: Any) -> None:
 
 
 def describe(f: Any) -> tuple[str, Site]:
-    """The name and the place of a callable."""
+    """The name and the place of a callable; of one that stands around another, that of the inner one."""
     must_be_callable(f)
     while isinstance(attribute(f, "__self__"), Intrinsic):
         f = f.__self__.f
-    inner = attribute(f, "__func__", f)
+    inner = unwrapped(attribute(f, "__func__", f))
     code = attribute(inner, "__code__")
     name = attribute(f, "__name__", type(f).__name__)
     if code is None:
         return name, NOWHERE
     return name, Site(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def in_full(f: Any) -> str:
+    """A callable as errors show it, with the place where it stands."""
+    name, site = describe(f)
+    return f"{name} ({site.place})" if site.filename else name
 
 
 def argument_names(f: Any, count: int) -> list[str]:

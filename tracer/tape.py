@@ -426,7 +426,11 @@ class Tape:
         print(self.format(depth, flat, values))
 
     def __getitem__(self, index: Any) -> Any:
-        """The op of a line, counted from 0 (or by its name: ``tape["%7"]``), or a list of those of a slice."""
+        """The op of a line, counted from 0, or a list of those of a slice.
+
+        Or by the name that it is printed under, ``tape["%7"]`` or ``tape["y"]``: in a loop that of the last pass, and
+        ``tape["y[0]"]`` that of the first.
+        """
         if type(index) is str:
             return meaning.tools.editing.op_named(self, index)
         return self.ops[index]
@@ -483,10 +487,10 @@ class Tape:
         >>> from wengert import trace
         >>> tape = trace(lambda x, y: x * y + x, 2.0, 3.0)
         >>> tape.cotangents()  # doctest: +ELLIPSIS
-        %1 = input x :: float   d = 4.0
-        %2 = input y :: float   d = 2.0
-        %3 = mul(%1, %2) :: float   d = 1.0  # ...
-        %4 = add(%3, %1) :: float   d = 1.0  # ...
+        %1 = input x :: float   d = 4
+        %2 = input y :: float   d = 2
+        %3 = mul(%1, %2) :: float   d = 1  # ...
+        %4 = add(%3, %1) :: float   d = 1  # ...
         """
         return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
 

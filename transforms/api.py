@@ -76,7 +76,7 @@ from . import lowering
 from .cache import entries, known_decisions
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .pickling import Table, flattened, restored
-from .reverse import Mirror, Numeric, Recorded, decisions, sweep
+from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
 from .simplify import pruned, simplified
 
 meaning.tools.package = f"{__package__}.tools"
@@ -270,6 +270,7 @@ def reverse(
         \"\"\"gradient of <lambda> (...), traced for m: float, x: float, b: float.\"\"\"
         return m
     """
+    must_be_derivable(tape, "reverse")
     if form not in FORMS:
         raise TraceError(f"form is one of {', '.join(map(repr, FORMS))}, not {form!r}")
     out = Tape(f"gradient of {tape.name}", tape.site)

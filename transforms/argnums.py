@@ -16,21 +16,13 @@ from typing import Any, TypeVar
 
 from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
-from ..tracer.run import Run, parameter_names
+from ..tracer.run import Run, in_full, parameter_names
 from ..tracer.structure import Branch, Tree
-from ..tracer.tape import Site
 from ..tracer.tracebacks import fold
 
 Argnums = int | str | Collection[int | str]
 Checked = int | str | tuple[int | str, ...]
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def name_of(f: Any) -> str:
-    """A function as errors show it, with the place where it stands."""
-    code = attribute(f, "__code__")
-    name = attribute(f, "__name__", type(f).__name__)
-    return f"{name} ({Site.of_code(code).place})" if code is not None else name
 
 
 def checked_argnums(argnums: Argnums) -> Checked:
@@ -73,11 +65,24 @@ def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> in
         return names.index(key)  # type: ignore[arg-type]
     given = f"{count} positional argument" + ("s were" if count != 1 else " was") + " given"
     by_name = f", and by name {', '.join(named)}" if named else ""
+    if key in names or key in by_name_alone(f):
+        raise TraceError(
+            f"argnums is {key!r}, but {given} to {in_full(f)}{by_name}\n"
+            f"a derivative is taken by what the call gives, not by a default: add {key}=..."
+        )
     known = f"; its parameters are {', '.join(names)}" if names and rest is None else ""
     raise TraceError(
-        f"argnums is {key!r}, but {given} to {name_of(f)}{by_name}{known}\n"
+        f"argnums is {key!r}, but {given} to {in_full(f)}{by_name}{known}\n"
         "argnums counts from 0, or names a parameter: argnums=0, argnums=(0, 1), argnums='x'"
     )
+
+
+def by_name_alone(f: Any) -> list[str]:
+    """The parameters of a Python function that are given by name alone."""
+    code = attribute(f, "__code__")
+    if code is None:
+        return []
+    return list(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
 
 
 def options_text(argnums: Checked = 0, **options: Any) -> str:
@@ -93,7 +98,7 @@ def main_tree(f: Any, tree: Tree) -> Tree:
     """The tree of the value that is differentiated, in the result ``(value, aux)`` of ``f``."""
     if not isinstance(tree, Branch) or tree.kind is not tuple or len(tree.parts) != 2:
         raise TraceError(
-            f"{name_of(f)} must return the pair (value, aux) with has_aux=True, and it did not\n"
+            f"{in_full(f)} must return the pair (value, aux) with has_aux=True, and it did not\n"
             "return the value first and everything else in one object behind it, or leave has_aux out"
         )
     return tree.parts[0]  # type: ignore[no-any-return]

@@ -33,6 +33,7 @@ from ..tracer.kinds import (
     isinstance,
 )
 from ..tracer.reads import static
+from ..tracer.run import unwrapped
 from ..tracer.tape import Site
 from ..tracer.tracebacks import entrance
 from .branches import joined
@@ -233,10 +234,14 @@ tables: dict[str, dict[int, tuple[types.CodeType, dict[str, Any], Program]]] = {
 
 
 def key_of(f: Any) -> Hashable:
-    """What stands for a callable in the cache: its code, so that a fresh lambda finds what an earlier one left."""
+    """What stands for a callable in the cache: its code, so that a fresh lambda finds what an earlier one left.
+
+    All that one decorator has made has the same code, and is told apart by what stands inside.
+    """
     kind = type(f)
     if kind is types.FunctionType:
-        return (f.__code__, id(f.__globals__))
+        inner = unwrapped(f)
+        return (f.__code__, None if inner is f else key_of(inner), id(f.__globals__))
     if kind is types.MethodType:
         owner = f.__self__
         if isinstance(owner, Intrinsic):
@@ -302,7 +307,7 @@ def source_of(f: Any) -> str:
         return source_of(owner.f)
     if isinstance(f, functools.partial):
         return source_of(f.func)
-    inner = attribute(f, "__func__", f)
+    inner = unwrapped(attribute(f, "__func__", f))
     code = attribute(inner, "__code__") or attribute(static(type(f), "__call__"), "__code__")
     return f"{Site.of_code(code).place}" if code is not None else "no source"
 

@@ -22,10 +22,9 @@ import numpy as np
 from ..tracer import frames
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.run import argument_names
+from ..tracer.run import argument_names, in_full
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.tracebacks import entrance
-from .argnums import name_of
 from .differences import derivative
 from .pullbacks import pullback
 from .tangents import jvp
@@ -103,7 +102,7 @@ class Check:
     ) -> None:
         self.exact = exact
         self.programs: dict[Any, Any] = {}  # of functions, in 40 digits
-        self.name = name_of(f)
+        self.name = in_full(f)
         self.args = args
         self.modes = modes
         self.rtol = rtol

@@ -41,7 +41,7 @@ from ..tracer.tape import (
 from ..tracer.tracebacks import entrance
 from . import asking
 from .pushforward import Pushforward, pushforward_of
-from .reverse import Recorded, decisions, dependents, looked_at_by, zero
+from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
 from .simplify import pruned, simplified
 
 
@@ -263,6 +263,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
         t10 = t9 + db
         return t10
     """
+    must_be_derivable(tape, "forward")
     out = Tape(f"tangent of {tape.name}", tape.site)
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:

@@ -165,8 +165,8 @@ class Debugged(Gradient):
             return self.inside(args, kwargs)
         from .tools.nans import CheckedPullback, checked_run
 
-        done = checked_run(self.f, args, kwargs, primitives=self.primitives)
-        return self.answer(done.value, CheckedPullback(done), args, kwargs)
+        done, callers = checked_run(self.f, args, kwargs, primitives=self.primitives)
+        return self.answer(done.value, CheckedPullback(done, callers), args, kwargs)
 
     def __reduce__(self) -> Any:
         make = value_and_grad if self.with_value else grad

@@ -26,7 +26,7 @@ from ..tracer.errors import TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.record import box_of
-from ..tracer.run import Run
+from ..tracer.run import Run, in_full
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, primal
@@ -37,7 +37,6 @@ from .argnums import (
     checked_argnums,
     chosen,
     leave_aux,
-    name_of,
     options_text,
     refusing,
 )
@@ -138,7 +137,7 @@ class Blocks:
             )
         if into and out and not self.what.holomorphic:
             raise TraceError(
-                f"the Jacobian of {name_of(self.what.f)} takes complex numbers to complex numbers; "
+                f"the Jacobian of {in_full(self.what.f)} takes complex numbers to complex numbers; "
                 "say holomorphic=True if the function is, or differentiate real and imaginary part"
             )
 

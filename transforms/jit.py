@@ -16,9 +16,9 @@ from ..tracer.errors import TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
-from ..tracer.run import Run
+from ..tracer.run import Run, in_full
 from ..tracer.session import Tracer
-from .argnums import name_of, refusing
+from .argnums import refusing
 from .cache import Entry, switched
 from .tangents import Transform, Whole
 from .typed import F
@@ -100,7 +100,7 @@ def jit(enabled: Any = True) -> Any:
         )
     if any(is_kind(enabled) for is_kind in LATER):
         raise TraceError(
-            f"{name_of(enabled)} is a generator or an async function, whose values do not exist yet when it returns\n"
+            f"{in_full(enabled)} is a generator or an async function, whose values do not exist yet when it returns\n"
             "put jit on the function that computes a value"
         )
     return Valued(Same(enabled)).bound()

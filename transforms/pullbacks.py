@@ -123,10 +123,12 @@ def debugged(
     """Answer a call by a run in which, and in whose sweep, a NaN or an infinity is an error."""
     from .tools.nans import CheckedPullback, checked_run
 
-    done = checked_run(f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True)
+    done, callers = checked_run(
+        f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True
+    )
     if has_aux:
         leave_aux(f, done)
-    value, back = done.value, CheckedPullback(done.close())
+    value, back = done.value, CheckedPullback(done.close(), callers)
     return (value[0], back, value[1]) if has_aux else (value, back)
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.kinds import attribute, is_one_of, isinstance
+from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.protocols import plain_of
+from ..tracer.run import describe, in_full
 from ..tracer.structure import Leaf, Sealed, Tree
 from ..tracer.tape import type_name
-from .argnums import name_of, shortened
+from .argnums import shortened
 
 PAGE = "docs/errors.md"
 
@@ -40,8 +41,8 @@ def an(noun: str) -> str:
 
 def where(f: Any) -> str:
     """A line with the text of the line on which a function begins, or nothing."""
-    code = attribute(f, "__code__")
-    text = linecache.getline(code.co_filename, code.co_firstlineno).strip() if code else ""
+    _, site = describe(f)
+    text = linecache.getline(site.filename, site.lineno).strip() if site.filename else ""
     return f"    {text}\n" if text else ""
 
 
@@ -81,7 +82,7 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
         what = an(kind.__name__)
         cure = "return one number of it, and the rest behind it: grad(f, has_aux=True)"
     return (
-        f"{name_of(f)} must return a real number to have a gradient, but its value is {what}\n{where(f)}{cure}\n"
+        f"{in_full(f)} must return a real number to have a gradient, but its value is {what}\n{where(f)}{cure}\n"
         f"(for a value of any kind: value, back = pullback(f, x), and give back a cotangent; {PAGE}#{page})"
     )
 
@@ -108,7 +109,7 @@ def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:
     elif isinstance(plain, (np.generic, bool)):
         cure = "convert it with float(x)"
     return (
-        f"argument {key} of {name_of(f)} is {what} without a derivative\n{where(f)}"
+        f"argument {key} of {in_full(f)} is {what} without a derivative\n{where(f)}"
         f"{cure}, or choose other arguments with argnums ({PAGE}#{page})"
     )
 

@@ -20,7 +20,7 @@ from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
 from ..rules.zeros import cotangent_dtype
 from ..tracer.arrays import append_saved
-from ..tracer.errors import NoRuleError
+from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Mirrored
 from ..tracer.places import blame
@@ -96,6 +96,19 @@ def dependents(ops: Iterable[Op], wrt: Iterable[Op]) -> tuple[list[Op], set[Op]]
 
 
 NESTED = (tuple, list, dict, slice)
+
+
+def must_be_derivable(tape: Any, transform: str) -> None:
+    """Raises TraceError for what is no tape, and for one of pairs, whose pullbacks are opaque."""
+    if not isinstance(tape, Tape):
+        raise TraceError(
+            f"{transform} takes a tape, not a {type(tape).__name__}\ntrace the function first: {transform}(trace(f, x))"
+        )
+    if any(getattr(op.fn, "unpacked", False) for op in tape.ops):
+        raise TraceError(
+            f"{tape.name} is a tape of pairs, whose pullbacks cannot be looked into\n"
+            'differentiate that of reverse(tape) or reverse(tape, form="naive")'
+        )
 
 
 def sweep(

@@ -88,8 +88,7 @@ def demo(epochs: int, seed: int, picture: str) -> None:
         raise click.ClickException(
             f"the demo needs {error.name}, which is not installed: pip install 'wengert[demo]'"
         ) from error
-    if not Path(picture).absolute().parent.is_dir():
-        raise click.ClickException(f"cannot write {picture}: no such folder")
+    in_a_folder(picture)
     program.run(epochs=epochs, seed=seed, picture=Path(picture))
 
 
@@ -218,7 +217,14 @@ def hessian(call: Call, wrt: str | None) -> None:
     """Print the second derivatives of a function that returns a number."""
     keys = call.keys(wrt)
     argnums = tuple(key for _, key in keys)
-    found = wengert.hessian(call.function, argnums=argnums)(*call.args, **call.kwargs)
+
+    @functools.wraps(call.function)
+    def twice(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value = call.function(*args, **kwargs)
+        return value, value
+
+    found, value = wengert.hessian(twice, argnums, has_aux=True)(*call.args, **call.kwargs)
+    must_be_real(call, value)
     for (name, _), row in zip(keys, found, strict=True):
         for (other, _), block in zip(keys, row, strict=True):
             show_named(f"d2/d{name}d{other}", block)
@@ -286,6 +292,7 @@ def why(call: Call) -> None:
 )
 def draw(call: Call, reverse: bool, output: str) -> None:
     """Draw the tape of one call (with the package graphviz, and the program of that name)."""
+    in_a_folder(output)
     try:
         pictures.write(recorded(call, reverse), Path(output))
     except pictures.CannotDraw as error:
@@ -308,6 +315,7 @@ def draw(call: Call, reverse: bool, output: str) -> None:
 @WRT
 def save(call: Call, output: str, value: bool, wrt: str | None) -> None:
     """Write the gradient as a Python file that needs no Wengert."""
+    in_a_folder(output)
     make = wengert.value_and_grad if value else wengert.grad
     slope = make(call.function, argnums=call.keys(wrt)[0][1])
     tool("save")(slope, output, *call.args, **call.kwargs)
@@ -399,6 +407,8 @@ def load_call(target: str, texts: tuple[str, ...]) -> Call:
 
 def load_argument(text: str) -> Any:
     """A Python literal or the array in a .npy file; nothing is ever evaluated."""
+    if text.startswith("--") and text[2:3].isalpha():
+        raise click.ClickException(f"there is no option {text} here; see --help")
     if text.endswith(".npy"):
         return load_array(text)
     try:
@@ -526,6 +536,12 @@ def must_be_real(call: Call, value: Any) -> None:
             f"{call.target} returns {describe(value)}: only a real number has a gradient"
             + ("; see wengert jacobian" if isinstance(value, (np.ndarray, tuple, list)) else "")
         )
+
+
+def in_a_folder(filename: str) -> None:
+    """Raises, where a file that will be written has no folder."""
+    if not Path(filename).absolute().parent.is_dir():
+        raise click.ClickException(f"cannot write {filename}: no such folder")
 
 
 def moves(value: Any) -> bool:

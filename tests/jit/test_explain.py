@@ -1,6 +1,7 @@
 """What `explain` tells of programs, guards, hits and misses, and of a call that is not made."""
 
 import copy
+import functools
 import math
 import pickle
 import random
@@ -525,3 +526,26 @@ def test_it_keeps_nothing_alive():
     del v
     gc.collect()
     assert alive() is None and found
+
+
+def test_functions_of_one_decorator_have_programs_of_their_own():
+    def decorated(f):
+        @functools.wraps(f)
+        def around(x):
+            return f(x)
+
+        return around
+
+    def first(x):
+        return x * x
+
+    def second(x):
+        return x * x * x
+
+    one, two = grad(decorated(first)), grad(decorated(second))
+    for _ in range(4):
+        assert (one(2.0), two(2.0)) == (4.0, 12.0)
+    for slope, name in ((one, "first"), (two, "second")):
+        title, counts = str(explain(slope, 2.0)).splitlines()[:2]
+        assert title.startswith(f"grad({name})  # ")
+        assert counts.startswith("  1 program, ")

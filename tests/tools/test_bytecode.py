@@ -139,3 +139,10 @@ def test_tools_are_imported_where_they_are_asked_for():
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
     assert set(wengert.ON_DEMAND) <= set(wengert.__all__)
+
+
+def test_what_is_no_python_function_is_refused_by_its_own_name():
+    with pytest.raises(TraceError, match="and 'len' is none"):
+        bytecode(len)
+    with pytest.raises(TraceError, match="and 3 is none"):
+        bytecode(3)

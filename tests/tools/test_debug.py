@@ -125,3 +125,16 @@ def test_pickled():
     f = pickle.loads(pickle.dumps(grad(at_zero, debug=True)))
     with pytest.raises(NonFiniteError):
         f(0.0)
+
+
+def test_a_derivative_in_a_library_is_told_with_the_line_that_called_it():
+    def f(x):
+        return np.linalg.norm(x, 100)  # of 1e-320, the slope of the root is larger than any float
+
+    line = f.__code__.co_firstlineno + 1
+    for run in (
+        lambda x: grad(f, debug=True)(x),
+        lambda x: pullback(f, x, debug=True)[1](1.0),
+    ):
+        with pytest.raises(NonFiniteError, match=rf"in norm \(called from .*:{line}, in f\)"):
+            run(np.array([10**-3.2, 0.0]))

@@ -1,6 +1,7 @@
 """Tapes as files: they run where there is no Wengert, and give what the engine gives."""
 
 import ast
+import dataclasses
 import math
 import operator
 import pickle
@@ -489,3 +490,12 @@ def test_helpers_keep_their_own_variables():
 
 def _finite(x):
     return x * 2
+
+
+def test_objects_that_are_returned_are_told_by_their_class(tmp_path):
+    @dataclasses.dataclass
+    class Body:
+        x: float
+
+    with pytest.raises(TraceError, match="^a Body cannot be written down in a file, which takes"):
+        save(grad(lambda body: body.x * body.x), tmp_path / "slope.py", Body(2.0))

@@ -355,7 +355,7 @@ def test_cotangents_of_all_that_is_computed():
     assert at[sine] == 2.0
     assert at[y] == math.sin(0.3) + 0.3
     lines = repr(at).splitlines()
-    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2.0  # test_objects.py:")
+    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2  # test_objects.py:")
 
 
 def test_cotangents_by_differences():
@@ -452,3 +452,43 @@ def test_what_a_solver_in_c_has_found():
     tape = trace(root, 2.0)
     assert tape(3.0) == root(3.0)
     assert tape.cotangents(3.0)[tape[0]] == pytest.approx(1 / (3 * 3.0 ** (2 / 3)), rel=1e-9)
+
+
+def test_ops_are_found_by_the_names_they_are_printed_under():
+    def f(x):
+        for _ in range(6):
+            y = math.sin(x)
+            x = y * 2.0
+        z = x * 3.0
+        return math.exp(z) + 1.0
+
+    tape = trace(f, 0.5)
+    text = str(tape)
+    assert "  %6 = exp(z)" in text and "  z = mul(x.2, 3.0)" in text  # which are not their numbers
+    assert tape["%6"].fn is math.exp and tape["z"] is tape["%6"].args[0]
+    assert tape["x"] is tape[0] and tape["x.2"] is tape["z"].args[0]
+    assert tape["y[0]"] is tape[1] and tape["y[0]"].args[0] is tape["x"]
+    assert tape["y"] is tape["x.2"].args[0]  # of the last pass
+    with pytest.raises(KeyError, match="no variable '%5'"):  # a number that no line has
+        tape["%5"]
+    tape.options = {"flat": True}
+    assert "%6 = sin(%5)" in str(tape) and tape["%6"].fn is math.sin
+
+
+def test_what_is_no_tape_or_a_tape_of_pairs_is_refused():
+    def f(x):
+        return math.sin(x)
+
+    for transform in (reverse, forward):
+        with pytest.raises(TraceError, match=rf"{transform.__name__}\(trace\(f, x\)\)"):
+            transform(f)
+        with pytest.raises(TraceError, match="gradient of f is a tape of pairs"):
+            transform(reverse(trace(f, 0.5), form="pairs"))
+
+
+def test_a_file_has_no_constants_that_nothing_uses():
+    def f(x, *, k=2.0):
+        return x * k
+
+    source = trace(f, 3.0, k=2.5).source()
+    assert "2.0" not in source

@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from wengert import reverse, trace
@@ -119,13 +118,6 @@ def test_the_picture_for_a_notebook(monkeypatch):
 def test_dot_draws_it():
     pytest.importorskip("graphviz")
     assert "<svg" in reverse(trace(f, 1.0, 2.0))._repr_svg_()
-
-
-def test_values_in_short():
-    assert listings.shortly(1.5) == "1.5"
-    assert listings.shortly(np.float32(1.5)) == "1.5"
-    assert listings.shortly(np.arange(3.0)) == "[0.0, 1.0, 2.0]"
-    assert listings.shortly(np.arange(10.0)) == "float64[10] from 0 to 9"
 
 
 def test_a_long_tape_is_shown_in_part():

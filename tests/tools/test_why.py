@@ -484,3 +484,13 @@ def test_refusals():
     with pytest.raises(TraceError, match="argnums is 2"):
         grad(lambda x: x, argnums=2)(1.0)
     assert "argnums is 2" in why(lambda x: x, 1.0, argnums=2)
+
+
+def test_powers_at_zero_and_far_below():
+    def cause(f, x):
+        (finding,) = why(f, x).findings
+        return finding.kind, finding.cause
+
+    assert cause(lambda x: x**0.5, 0.0) == ("zero", "kink")
+    assert cause(lambda x: x**3, 0.0) == ("zero", "stationary")
+    assert cause(lambda x: 2.0**x, -2000.0) == ("zero", "underflow")

@@ -413,3 +413,14 @@ def test_a_function_that_cannot_be_traced_raises_at_its_first_call(programs):
 
     with pytest.raises(wengert.WengertError):
         lost(1.0)
+
+
+def test_a_parameter_at_its_default_is_asked_for():
+    def f(a, b=1.0, *, k=2.0):
+        return a * b * k
+
+    for name in ("b", "k"):
+        with pytest.raises(TraceError, match=f"add {name}=") as caught:
+            grad(f, name)(2.0)
+        assert "counts from 0" not in str(caught.value)
+        assert grad(f, name)(2.0, **{name: 3.0}) in (4.0, 2.0)

@@ -14,6 +14,7 @@ import pytest
 
 from helpers import assert_close, assert_same
 from wengert import (
+    NonFiniteError,
     TraceError,
     checkpoint,
     clear_cache,
@@ -618,3 +619,18 @@ def test_what_is_asked_for_after_a_decision_is_asked_for_after_it():
         with jit(on):
             assert [value_and_grad(f)(x)[0] for x in points] == wanted
         assert asked == plain
+
+
+def test_a_checkpointed_function_is_told_by_its_own_place():
+    @checkpoint
+    def layer(x):
+        return np.arccos(x)
+
+    line = layer.__wrapped__.__code__.co_firstlineno
+    place = f"test_checkpoint.py:{line}"
+    assert str(trace(layer, 0.5)).splitlines()[0] == f"tape of layer  # {place}"
+    assert str(explain(grad(layer), 0.5)).splitlines()[0].endswith(place)
+    with pytest.raises(TraceError, match=place):
+        grad(layer, 5)(0.5)
+    with pytest.raises(NonFiniteError, match=rf"in layer \(.*{place}\)"):
+        grad(layer, debug=True)(1.0)

@@ -208,6 +208,18 @@ def perform(
 assert interpret(f, 1.0, 2.0, call=perform) == f(1.0, 2.0)
 assert_type(grad(f, debug=True)(1.0, 2.0), float)
 told: str = explain(grad(f), 1.0, 2.0)
+reasons: str = why(f, 1.0, 2.0)
+shown: list[str] = [str(x) for x in (bytecode(f), profile(f, 1.0, 2.0), stages(f, 1.0, 2.0))]
+save(grad(f), os.devnull, 1.0, 2.0)
+
+
+def step(
+    fn: Callable[..., float], args: tuple[float, ...], kwargs: dict[str, float], site: Site
+) -> float:
+    return fn(*args, **kwargs)
+
+
+again: float = interpret(f, 1.0, 2.0, call=step)
 check_grads(f, (1.0, 2.0))
 clear_cache()
 settings.programs = 64

@@ -151,14 +151,14 @@ def bytecode(f: Any) -> Bytecode:
     return Bytecode(original(code))
 
 
-def code_of(f: Any) -> CodeType:
-    f = unwrapped(f)
+def code_of(given: Any) -> CodeType:
+    f = unwrapped(given)
     if type(f) is MethodType:
         f = f.__func__
     if type(f) is not FunctionType and not isinstance(f, type):
         f = attribute(type(f), "__call__", f)
     if type(f) is not FunctionType:
         raise TraceError(
-            f"bytecode takes a Python function or method, not {getattr(f, '__name__', f)!r}, which has none"
+            f"bytecode takes a Python function or method, and {attribute(given, '__name__', given)!r} is none"
         )
     return f.__code__

@@ -138,14 +138,11 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
         return Cause(
             "cancelled",
             f"{name} puts two influences of it together that cancel",
-            "the function does not depend on it: check the signs, or divide by what it is normalised with only once",
+            "this is a minimum, a maximum or a saddle; if it is so everywhere, the function does not depend on it: "
+            "check the signs, or divide by what it is normalised with only once",
         )
     if name in KINKS:
-        return Cause(
-            "kink",
-            f"{name} has no derivative at this value (a kink, or an infinite slope): by convention it is zero",
-            "start elsewhere, or add a small constant: np.sqrt(x + 1e-12)",
-        )
+        return kink(name)
     if name in SATURATING or (name in DIVIDING and not all(map(finite, primal(op.args)))):
         return Cause(
             "saturation",
@@ -154,11 +151,22 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             "scipy.special.log_expit)",
         )
     if name in POWERS:
-        return stationary(name)
+        base, *exponents = primal(op.args)[:2]
+        if not some(lambda x: x == 0, [base]):
+            return UNDERFLOW
+        return kink(name) if some(lambda x: x < 1, exponents) else stationary(name)
     return Cause(
         "flat",
         f"the derivative of {name} is zero at these values",
         "start elsewhere, or look at whether the function should depend on it here",
+    )
+
+
+def kink(name: str) -> Cause:
+    return Cause(
+        "kink",
+        f"{name} has no derivative at this value (a kink, or an infinite slope): by convention it is zero",
+        "start elsewhere, or add a small constant: np.sqrt(x + 1e-12)",
     )
 
 

@@ -35,6 +35,7 @@ from ...tracer.tape import (
     primal,
     substitute,
 )
+from .listing import named_ops
 from .playing import computed, must_hold
 from .primitives import Predicate, chosen
 from .signature import moved
@@ -256,10 +257,11 @@ def names_of(tape: Tape) -> Numbering:
 
 
 def op_named(tape: Tape, name: str) -> Op:
-    """The op that the tape prints under a name."""
-    for op, known in names_of(tape).items():
-        if known == name:
-            return op
+    """The op that the tape prints under a name: of a line in a loop that of the last pass, ``%5[0]`` of the first."""
+    numbers = {known: op for op, known in names_of(tape).items()}
+    names = numbers if tape.options.get("flat") else named_ops(tape, numbers)
+    if name in names:
+        return names[name]
     raise KeyError(
         f"this tape of {tape.name} has no variable {name!r}; print(tape) shows those it has"
     )

@@ -600,6 +600,18 @@ def rows(
     return [(line, listing.shown.get(i)) for i, line in enumerate(listing.lines)]
 
 
+def named_ops(tape: Tape, numbers: dict[str, Op]) -> dict[str, Op]:
+    """Ops by their names in the listing, and by their ``numbers`` on the plain list where both count alike."""
+    listing = Listing(tape, folded(tape), False)
+    found = dict(numbers) if listing.count == len(numbers) else {}
+    for line, name in listing.names.items():
+        if isinstance(line, Line):
+            found[name] = line.ops[-1]
+    for op in numbers.values():
+        found[listing.refer(listing.references.reference(op, listing.block, 0))] = op
+    return found
+
+
 def listed(tape: Tape, depth: int | None, values: bool) -> Listing:
     """The listing with its lines, as deep as they can be read where no ``depth`` is given."""
     listing = Listing(tape, folded(tape), values)

@@ -7,10 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from ...tracer.kinds import isinstance
-from ...tracer.tape import Op, Tape, type_name
+from ...tracer.tape import Op, Tape
 from .listing import rows
 
 FORWARD, REVERSE = "#1f5fa8", "#b03a2e"  # the two colours, of pictures as well
@@ -19,18 +16,6 @@ LONGEST = 500  # lines of a listing that a notebook shows by itself
 PIECES = re.compile(
     r"(?P<dim> +:: .*| +# .*)|(?P<variable>%\d+|(?<![\w.])[^\W\d][\w.]*(?= =))|(?P<call>[\w.]+(?=\())"
 )
-
-
-def shortly(value: Any) -> str:
-    """A value in a few characters: an array by its type, and its least and greatest element."""
-    if isinstance(value, np.ndarray) and value.size > 6:
-        text = type_name(value)
-        if value.dtype.kind in "fiu":
-            text += f" from {value.min():.6g} to {value.max():.6g}"
-        return text
-    if isinstance(value, np.ndarray):
-        return str(value.tolist())
-    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def is_reverse(tape: Tape, op: Op) -> bool:

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...tracer.errors import Refusal
 from ...tracer.places import blame, in_words
-from ...tracer.run import Run, describe, run
+from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
+from .callers import Callers
 from .values import is_finite, summary
 from .walk import Walk
 
@@ -31,16 +32,16 @@ def message(
     return f"{place}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
 
 
-def named(f: Any) -> str:
-    name, site = describe(f)
-    return f"{name} ({site.place})" if site.filename else name
+def checked_run(
+    f: Callable[..., Any], args: Any, kwargs: Any, **options: Any
+) -> tuple[Run, Callers]:
+    """A run of ``f`` that raises at the user's line where a number that is not finite is born; and all such lines."""
+    title = in_full(f)
 
-
-def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -> Run:
-    """A run of ``f`` that raises at the user's line where a number that is not finite is born."""
-    title = named(f)
+    callers = Callers()
 
     def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
+        callers.note(site)
         value = go(*given, **named)
         if not is_finite(value) and is_finite((*given, *named.values())):
             raise NonFiniteError(
@@ -56,11 +57,17 @@ def checked_run(f: Callable[..., Any], args: Any, kwargs: Any, **options: Any) -
             )
         return value
 
-    return run(f, args, kwargs, perform=perform, folds=False, **options)
+    done = run(f, args, kwargs, perform=perform, folds=False, **options)
+    callers.close(done.tape)
+    return done, callers
 
 
 class CheckedPullback(Pullback):
     """A pullback that raises where a cotangent that is not finite is born."""
+
+    def __init__(self, done: Run, callers: Callers) -> None:
+        super().__init__(done)
+        self.callers = callers
 
     def swept(self, ops: list[Op], wrt: list[Op], seeds: list[tuple[Op, Any]]) -> list[Any]:
         walk = Walk(ops, wrt, seeds)
@@ -71,12 +78,14 @@ class CheckedPullback(Pullback):
         return walk.found(wrt)
 
     def born(self, op: Op, operand: Op, dz: Any, d: Any) -> NonFiniteError:
-        tape = self.done.tape
+        tape, line = self.done.tape, self.callers.of(op)
         operands: Iterator[Any] = (primal(x) for x in op.args)
         return NonFiniteError(
             message(
                 f"{tape.name} ({tape.site.place})",
-                in_words(op.site),
+                f"{in_words(op.site)} (called from {in_words(line)})"
+                if line != op.site
+                else in_words(op.site),
                 f"the derivative of {fn_name(op.fn)} gives {summary(d)}",
                 fn_name(op.fn),
                 [*[("", x) for x in operands], ("with the cotangent", dz)],

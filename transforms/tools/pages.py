@@ -25,7 +25,7 @@ from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
-from ...tracer.tape import External, Input, Op, Tape, fn_name, type_name
+from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from .. import asking
 from ..columns import (
     Column,
@@ -100,7 +100,10 @@ class Page(Writer):
             self.constants.append(f"{name} = {text}")
             return name
         if self.strict:
-            raise Unwritable(f"{described(value)} cannot be written down in a file")
+            raise Unwritable(
+                f"{described(value)} cannot be written down in a file, which takes numbers, arrays, texts, and lists, "
+                "tuples and dicts of them"
+            )
         name = self.fresh(hint)
         self.constants.append(f"# {name} is {described(value)}")
         return name
@@ -295,8 +298,9 @@ class Page(Writer):
 
     def outside(self) -> None:
         """Inputs from outside are constants of the page, with the values that they had."""
+        used = {x for op in self.tape.ops for x in op.operands()} | {*ops_in(self.tape.result)}
         for op in self.tape.inputs:
-            if op not in self.names:
+            if op not in self.names and op in used:
                 text = constant(op.value)
                 if text is None:
                     raise Unwritable(
@@ -362,7 +366,7 @@ def described(value: Any) -> str:
     if callable(value) and attribute(value, "__name__"):
         return fn_name(value)
     text = repr(value)
-    return f"a {type(value).__name__}" if " at 0x" in text else text
+    return f"a {type(value).__name__}" if " at 0x" in text or "<%" in text else text  # an op in it
 
 
 def kind_of(parameter: Parameter) -> str:

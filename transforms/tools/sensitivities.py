@@ -12,7 +12,7 @@ from ...tracer.structure import is_differentiable
 from ...tracer.tape import Input, Op, Tape, format_op, ops_in, substitute, type_name
 from ..reverse import Numeric, Parts, sweep
 from .editing import like, names_of
-from .listings import shortly
+from .listing import summary
 from .playing import values
 from .signature import bound
 
@@ -49,7 +49,7 @@ class Cotangents(dict[Op, Any]):
         lines = []
         for op, d in self.items():
             line, mark, site = format_op(op, names).partition("  # ")
-            lines.append(f"{line}   d = {shortly(d)}{mark}{site}")
+            lines.append(f"{line}   d = {summary(d)}{mark}{site}")
         return "\n".join(lines)
 
 
