@@ -193,19 +193,6 @@ swept: Tape = reverse(recorded)
 pushed: Tape = forward(recorded, wrt="a")
 ops: list[Op] = list(recorded)
 site: Site = recorded.site
-reasons: str = why(f, 1.0, 2.0)
-listing: str = str(bytecode(f)) + str(stages(f, 1.0, 2.0))
-costs: str = str(profile(f, 1.0, 2.0))
-save(grad(f), os.devnull, 1.0, 2.0)
-
-
-def perform(
-    fn: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], site: Site
-) -> object:
-    return fn(*args, **kwargs)
-
-
-assert interpret(f, 1.0, 2.0, call=perform) == f(1.0, 2.0)
 assert_type(grad(f, debug=True)(1.0, 2.0), float)
 told: str = explain(grad(f), 1.0, 2.0)
 reasons: str = why(f, 1.0, 2.0)
