@@ -163,10 +163,14 @@ def record(
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
+        exact = None
         if type(error) is TypeError and (len(args) == 1 or not watched):
-            complain(fn, args, primal(operands), primal(options))
-        raise
-    return finish(tracer, site, fn, fixed(operands), options, value, arrays)
+            exact = complaint(fn, args, primal(operands), primal(options))
+        if exact is None:
+            raise
+    else:
+        return finish(tracer, site, fn, fixed(operands), options, value, arrays)
+    raise exact  # out here: the first error is nothing that the program has been handling
 
 
 # What may be written to later, by methods of its own; and what holds the same.
@@ -197,16 +201,21 @@ def performed(
     return go(*args, **kwargs) if perform is None else perform(fn, tuple(args), kwargs, site, go)
 
 
-def complain(fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any) -> None:
-    """Let a function that takes no container say of which class the one is that it was given, where that is no list."""
+def complaint(
+    fn: Any, args: tuple[Any, ...], values: tuple[Any, ...], options: Any
+) -> TypeError | None:
+    """What a function that takes no container says of the class of the one that it was given, where that is no list."""
     other = [
         isinstance(x, NESTED) and type(x) is not type(y) for x, y in zip(args, values, strict=True)
     ]
     if any(other):
-        fn(
-            *[namesake(type(x)) if o else y for o, x, y in zip(other, args, values, strict=True)],
-            **options,
-        )
+        given = [namesake(type(x)) if o else y for o, x, y in zip(other, args, values, strict=True)]
+        try:
+            fn(*given, **options)
+        except TypeError as error:
+            error.__context__ = None
+            return error
+    return None
 
 
 def namesake(kind: type) -> Any:

@@ -1,6 +1,7 @@
 """C code that cannot compare or add a traced number names its class as in plain Python."""
 
 import bisect
+import collections
 import functools
 import heapq
 import operator
@@ -71,3 +72,28 @@ def test_names(f, on):
         with jit(on), pytest.raises(TypeError) as caught:
             pullback(f, 0.5)
         assert str(caught.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("make", [collections.OrderedDict, collections.Counter])
+def test_one_error_alone(make):
+    """The class of a container is found by trying again; that leaves no second error behind."""
+
+    def f(a):
+        return make(p=0, q=a) * a
+
+    with pytest.raises(TypeError) as expected:
+        f(0.5)
+    with pytest.raises(TypeError) as caught:
+        pullback(f, 0.5)
+    assert str(caught.value) == str(expected.value)
+    assert caught.value.__context__ is None is expected.value.__context__
+
+    def handling(a):
+        try:
+            raise KeyError("k")
+        except KeyError:
+            return f(a)
+
+    with pytest.raises(TypeError) as caught:
+        pullback(handling, 0.5)
+    assert type(caught.value.__context__) is KeyError
