@@ -367,7 +367,7 @@ class Slope:
             value = meter.run(f, args, kwargs)
             if self.dy is NOTHING:  # at the call itself: what is an int there has none
                 self.dy = self.cotangent(value)
-                self.entangled |= is_coarse(value)
+            self.entangled |= is_coarse(value)
             result[:] = pairing(self.dy, value), meter.path
             return value
 
