@@ -563,10 +563,10 @@ class Tape:
         return meaning.tools.pictures.svg_of(self)
 
     def _repr_html_(self) -> str:
-        return meaning.tools.listings.html_of(self)
+        return meaning.tools.colours.html_of(self)
 
     def __rich__(self) -> Any:
-        return meaning.tools.listings.text_of(self)
+        return meaning.tools.colours.text_of(self)
 
 
 def home_of(tape: Tape | None) -> Home:

@@ -504,9 +504,9 @@ def listing(tape: wengert.Tape) -> str:
     """The tape, in colours where a terminal and the package ``rich`` are there."""
     if not sys.stdout.isatty():
         return str(tape)
-    from wengert.transforms.tools import listings
+    from wengert.transforms.tools import colours
 
-    return listings.shown(tape, terminal=True)
+    return colours.shown(tape, terminal=True)
 
 
 def show_named(name: str, value: Any) -> None:

@@ -301,14 +301,16 @@ def test_decisions_tell_what_kept_programs_know():
 def test_places_in_a_notebook_are_those_that_ipython_tells(monkeypatch):
     shell = types.SimpleNamespace(
         compile=types.SimpleNamespace(
-            format_code_name=lambda name: ("Cell", "In[2]") if name == "/tmp/cell.py" else None
+            format_code_name=lambda name: (
+                ("Cell", "In[2]") if name == "/somewhere/cell.py" else None
+            )
         )
     )
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    assert str(Site("/tmp/cell.py", 5, "f")) == "Cell In[2], line 5"
-    assert str(Site("/tmp/other.py", 5, "f")) == "other.py:5"
+    assert str(Site("/somewhere/cell.py", 5, "f")) == "Cell In[2], line 5"
+    assert str(Site("/somewhere/other.py", 5, "f")) == "other.py:5"
     scope = {}
-    exec(compile("def f(x):\n    return x * 2\n", "/tmp/cell.py", "exec"), scope)
+    exec(compile("def f(x):\n    return x * 2\n", "/somewhere/cell.py", "exec"), scope)
     assert "# Cell In[2], line 2" in str(trace(scope["f"], 1.0))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from wengert import reverse, trace
 from wengert.tracer.errors import TraceError
-from wengert.transforms.tools import listings, pictures
+from wengert.transforms.tools import colours, pictures
 
-FORWARD, REVERSE = listings.FORWARD, listings.REVERSE
+FORWARD, REVERSE = colours.FORWARD, colours.REVERSE
 
 
 def f(x, y):
@@ -39,10 +39,10 @@ def test_text_of_the_users_is_escaped():
 def test_the_terminal():
     pytest.importorskip("rich")
     tape = reverse(trace(f, 1.0, 2.0))
-    shown = listings.shown(tape, terminal=True)
+    shown = colours.shown(tape, terminal=True)
     assert re.sub("\x1b\\[[0-9;]*m", "", shown) == str(tape)
     assert "\x1b[" in shown
-    assert listings.shown(tape, terminal=False) == str(tape)
+    assert colours.shown(tape, terminal=False) == str(tape)
     assert tape.__rich__().plain == str(tape)
 
 
@@ -50,7 +50,7 @@ def test_the_terminal_without_rich(monkeypatch):
     for name in ("rich", "rich.console", "rich.text"):
         monkeypatch.setitem(sys.modules, name, None)
     tape = trace(f, 1.0, 2.0)
-    assert listings.shown(tape, terminal=True) == str(tape)
+    assert colours.shown(tape, terminal=True) == str(tape)
 
 
 def test_the_graph():

@@ -9,8 +9,8 @@ from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.tape import Input, Op, Tape, fn_name, ops_in, show
 from ..loops import LoopFunction
+from .colours import FORWARD, REVERSE, is_reverse
 from .editing import names_of
-from .listings import FORWARD, REVERSE, is_reverse
 
 LIGHT = {FORWARD: "#e3eefb", REVERSE: "#fbe6e3"}
 LONGEST = 400  # ops of a tape that a notebook draws by itself
