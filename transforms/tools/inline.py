@@ -54,9 +54,8 @@ def public_name(value: Any) -> tuple[str, str] | None:
     elif not isinstance(module, str):
         others = [x for x in sys.modules if top_of(x) in FREE]
         found = [*PLACES, *sorted(others, key=lambda path: ("._" in path, path))]
-    for (
-        path
-    ) in found:  # what a module makes up when it is asked is not asked for: it may be deprecated
+    # What a module makes up when it is asked is not asked for: it may be deprecated.
+    for path in found:
         if (attribute(sys.modules.get(path), "__dict__") or {}).get(name) is value:
             return path, name
     return None
