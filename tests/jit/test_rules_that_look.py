@@ -24,7 +24,8 @@ def test_which_triangle():
         assert d == pytest.approx(numeric_grad(lambda a: system(a, lower), A), abs=1e-7)
         used = np.tril(d, -1) if lower else np.triu(d, 1)
         assert np.all(used[np.nonzero(used)]) and np.any(used)
-    if isinstance(linalg.cho_factor(A)[1], np.ndarray):  # in SciPy 1.18; a bool before, on which its rule decides
+    # An array in SciPy 1.18; a bool before, on which its rule decides.
+    if isinstance(linalg.cho_factor(A)[1], np.ndarray):
         told = str(explain(slope, A, True))
         assert "would answer" in told, told
 
