@@ -371,11 +371,12 @@ class Dispatcher(Caller, Intrinsic):
 
     def detach(self) -> None:
         """Let the function ask the cache."""
-        self.flush()
-        self.function.__code__ = ASK
-        self.program = None
-        if self.named and next(iter(self.named)).dropped:
-            self.forget_dropped()
+        with lock:
+            self.flush()
+            self.function.__code__ = ASK
+            self.program = None
+            if self.named and next(iter(self.named)).dropped:
+                self.forget_dropped()
 
     def scope(self, program: Program) -> dict[str, Any]:
         return self.function.__globals__

@@ -21,6 +21,7 @@ from helpers import assert_close, assert_same, numeric_grad
 from wengert import grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
 from wengert.transforms import branches
+from wengert.transforms.cache import lock
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 explained = pytest.mark.skipif(not hasattr(wengert, "explain"), reason="no explain yet")
@@ -837,6 +838,24 @@ def test_one_gradient_function_in_many_threads(traces):
     finally:
         sys.setswitchinterval(before)
     assert not wrong
+
+
+def test_programs_are_taken_off_a_function_by_one_thread_at_a_time():
+    """Both the function's code and the names that it runs with change then."""
+
+    def f(x):
+        return x * x
+
+    step = grad(f)
+    state = step.__self__
+    [step(2.0) for _ in range(5)]
+    with lock:
+        other = threading.Thread(target=state.detach)
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+    other.join()
+    assert step(3.0) == 6.0
 
 
 def test_a_big_program_is_right():
