@@ -1,0 +1,287 @@
+"""Regions: one structure of ops for all the ways that a function was seen to go.
+
+Words
+-----
+op         a value that a pass computes, or something that it does to a memory.
+block      ops in order, and what comes then: a decision, with a block for each outcome that was seen, or an end.
+region     a tree of blocks with parameters: the body of a loop, the ways of a scope, a function.
+scope      an op with a region of its own whose ways meet again behind it: a call, or a decision and where it joins.
+results    what goes on from a loop, a scope or an invocation: one list of ops for each state that it was left in.
+state      what survives a pass apart from the numbers: types, structure, bools, None and strings by value.
+memory     a list, dict or object that the run itself has made: loads and stores are ops.
+reference  an operand that means a memory: the ops that have named it, of which each pass leaves those that still can
+           be meant.
+end        of a block: its kind, the state, and the operands that survive (see `End`).
+
+An operand is an op, a `Reference`, or a constant. A constant that is meant by identity stands in a `Constant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, NamedTuple
+
+INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
+LIST, DICT, OBJECT = "list", "dict", "object"  # births: of items; of keys and values in turn; of attributes
+REPEAT = "repeat"  # ``items * count``
+LOAD, STORE = "load", "store"  # (memory, key); (memory, key, value)
+APPEND, POP, LENGTH = "append", "pop", "length"  # (memory, value); (memory,), the last one; (memory,)
+ITEM = "item"  # what a loop over integers is given
+LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
+BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
+MEMORIES = (list, dict)  # and classes of the user's
+EXHAUSTED = "exhausted"  # what a loop over integers decides at each head: whether there is another one
+
+
+class Op:
+    """An op of a region.
+
+    ``fn`` is a function or one of the words above, ``args`` the operands, ``key`` what stands for the instruction,
+    ``type`` the class of the value (of a memory its own class). ``exits`` has a block for each class of exception
+    that the op was seen to raise. ``home`` is the region that it belongs to, and ``now`` its value in the pass that
+    goes on, as the recorder has boxed it.
+    """
+
+    __slots__ = ("args", "exits", "fn", "home", "key", "now", "type")
+
+    def __init__(self, key: Any, fn: Any, args: tuple[Any, ...], kind: type, home: Any) -> None:
+        self.key = key
+        self.fn = fn
+        self.args = args
+        self.type = kind
+        self.home = home
+        self.exits: dict[type, Block] = {}
+        self.now: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{self.fn if type(self.fn) is str else self.fn.__name__} at {id(self):x}>"
+
+
+class Constant:
+    """A constant operand that is meant by identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Reference:
+    """Which memory is meant: the ops that named the object when it was used."""
+
+    __slots__ = ("ops",)
+
+    def __init__(self, ops: list[Op]) -> None:
+        self.ops = ops
+
+    def narrowed(self, now: Reference) -> bool:
+        """Leave those that can be meant by another pass as well; False if none is left."""
+        ops = [x for x in self.ops if any(x is y for y in now.ops)]
+        if ops and len(ops) < len(self.ops):
+            self.ops = ops
+        return bool(ops)
+
+
+class End(NamedTuple):
+    """How a pass ends: ``kind`` is "next" (of a loop), "leave" (of a loop), "return" or "raise"."""
+
+    kind: str
+    state: Any
+    outs: list[Any]
+
+
+class Block:
+    """Ops, and then a decision on ``subject`` with a block for each outcome, or an end; neither while it grows.
+
+    The subject is an op whose value is True or False, `EXHAUSTED`, or a loop, scope or invocation, whose outcomes are
+    the states that it was left in.
+    """
+
+    __slots__ = ("cases", "end", "number", "ops", "subject")
+    count = 0
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self.subject: Any = None
+        self.cases: dict[Any, Block] = {}
+        self.end: End | None = None
+        Block.count += 1
+        self.number = Block.count
+
+    def next(self) -> Iterator[Block]:
+        """The blocks that may follow."""
+        for op in self.ops:
+            yield from op.exits.values()
+        yield from self.cases.values()
+
+    def tree(self) -> Iterator[Block]:
+        """This block and all that follow, of this region alone."""
+        todo = [self]
+        while todo:
+            block = todo.pop()
+            yield block
+            todo += block.next()
+
+    def ends(self) -> Iterator[End]:
+        """How the passes through this region end."""
+        for block in self.tree():
+            if block.end is not None:
+                yield block.end
+
+
+class Region:
+    """A tree of blocks with parameters."""
+
+    __slots__ = ("parameters", "root")
+
+    def __init__(self) -> None:
+        self.parameters: list[Op] = []
+        self.root = Block()
+
+
+class Loop(Op):
+    """A loop: a body for each state of the carried variables. Its operands are what the first body is given.
+
+    ``counted`` says that it goes through integers: the last operand is the ``range``, each head decides on
+    `EXHAUSTED`, and the first op of a turn is its `ITEM`.
+    """
+
+    __slots__ = ("bodies", "counted", "results")
+
+    def __init__(self, key: Any, args: tuple[Any, ...], home: Any, counted: bool) -> None:
+        super().__init__(key, LOOP, args, object, home)
+        self.counted = counted
+        self.bodies: dict[Any, Region] = {}
+        self.results: dict[Any, list[Op]] = {}
+
+    @property
+    def starts(self) -> tuple[Any, ...]:
+        """The operands that the first body is given."""
+        return self.args[:-1] if self.counted else self.args
+
+
+class Scope(Op):
+    """A call or a decision whose ways meet again; ``name`` says what it stands for. Ops inside may use those outside."""
+
+    __slots__ = ("name", "region", "results")
+
+    def __init__(self, key: Any, home: Any, name: Any) -> None:
+        super().__init__(key, SCOPE, (), object, home)
+        self.name = name
+        self.region = Region()
+        self.results: dict[Any, list[Op]] = {}
+
+
+class Function(Region):
+    """The region of a function that calls itself, shared by all its calls: it uses nothing from outside."""
+
+    __slots__ = ("code", "running")
+
+    def __init__(self, code: CodeType) -> None:
+        super().__init__()
+        self.code = code
+        self.running = 0  # calls that go on
+
+
+class Invoke(Op):
+    """A call of a function that has a region of its own."""
+
+    __slots__ = ("function", "results")
+
+    def __init__(self, key: Any, args: tuple[Any, ...], home: Any, function: Function) -> None:
+        super().__init__(key, INVOKE, args, object, home)
+        self.function = function
+        self.results: dict[Any, list[Op]] = {}
+
+
+class Folded:
+    """All that is known of a function's runs: its region, the inputs, and the functions that call themselves.
+
+    The blocks of the region end in "return" with the state of the result.
+    """
+
+    def __init__(self) -> None:
+        self.region = Region()  # its parameters are the inputs
+        self.functions: dict[Any, Function] = {}
+
+    def regions(self) -> Iterator[Region]:
+        """Every region, outer ones first."""
+        todo: list[Region] = [self.region, *self.functions.values()]
+        while todo:
+            region = todo.pop(0)
+            yield region
+            for block in region.root.tree():
+                for op in block.ops:
+                    todo += inner(op)
+
+    def blocks(self) -> Iterator[Block]:
+        for region in self.regions():
+            yield from region.root.tree()
+
+    def ops(self) -> Iterator[Op]:
+        """Every op: parameters, those of blocks, and results."""
+        for region in self.regions():
+            yield from region.parameters
+        for block in self.blocks():
+            for op in block.ops:
+                yield op
+                yield from results_of(op)
+
+
+def inner(op: Op) -> list[Region]:
+    """The regions that an op has of its own."""
+    if type(op) is Loop:
+        return [*op.bodies.values()]
+    return [op.region] if type(op) is Scope else []
+
+
+def results_of(op: Op) -> list[Op]:
+    """The ops that go on from a loop, a scope or an invocation."""
+    found = op.results if isinstance(op, (Loop, Scope, Invoke)) else {}
+    return [x for row in found.values() for x in row]
+
+
+def is_memory(kind: type) -> bool:
+    """Whether an op with this type names a memory."""
+    return kind in MEMORIES or bool(kind.__flags__ & 1 << 9)  # a class of the user's
+
+
+def shown(folded: Folded) -> str:
+    """The region as text, for people."""
+    return "\n".join(Printer().region(folded.region, "", "region"))
+
+
+class Printer:
+    def __init__(self) -> None:
+        self.names: dict[Op, str] = {}
+
+    def name(self, x: Any) -> str:
+        if isinstance(x, Reference):
+            return "|".join(map(self.name, x.ops))
+        if isinstance(x, Op):
+            return self.names.setdefault(x, f"%{len(self.names) + 1}")
+        value = x.value if isinstance(x, Constant) else x
+        return str(getattr(value, "__name__", None) or repr(value))
+
+    def region(self, region: Region, pad: str, title: str) -> Iterator[str]:
+        yield f"{pad}{title}({', '.join(map(self.name, region.parameters))}):"
+        yield from self.block(region.root, pad + "    ")
+
+    def block(self, block: Block, pad: str) -> Iterator[str]:
+        for op in block.ops:
+            yield f"{pad}{self.name(op)} = {self.name(op.fn)}({', '.join(map(self.name, op.args))})"
+            if type(op) is Loop:
+                for region in op.bodies.values():
+                    yield from self.region(region, pad + "  ", "body")
+            elif type(op) is Scope:
+                yield from self.region(op.region, pad + "  ", "scope")
+            for kind, other in op.exits.items():
+                yield f"{pad}on {kind.__name__}:"
+                yield from self.block(other, pad + "    ")
+        for outcome, other in block.cases.items():
+            subject = block.subject if type(block.subject) is str else self.name(block.subject)
+            yield f"{pad}if {subject} is {outcome}:"
+            yield from self.block(other, pad + "    ")
+        if block.end is not None:
+            yield f"{pad}{block.end.kind} {', '.join(map(self.name, block.end.outs))}"
