@@ -23,15 +23,25 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
-LIST, DICT, OBJECT = "list", "dict", "object"  # births: of items; of keys and values in turn; of attributes
+LIST, DICT, OBJECT = (
+    "list",
+    "dict",
+    "object",
+)  # births: of items; of keys and values in turn; of attributes
 REPEAT = "repeat"  # ``items * count``
 LOAD, STORE = "load", "store"  # (memory, key); (memory, key, value)
-APPEND, POP, LENGTH = "append", "pop", "length"  # (memory, value); (memory,), the last one; (memory,)
+APPEND, POP, LENGTH = (
+    "append",
+    "pop",
+    "length",
+)  # (memory, value); (memory,), the last one; (memory,)
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
 BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
 MEMORIES = (list, dict)  # and classes of the user's
-EXHAUSTED = "exhausted"  # what a loop over integers decides at each head: whether there is another one
+EXHAUSTED = (
+    "exhausted"  # what a loop over integers decides at each head: whether there is another one
+)
 
 
 class Op:
@@ -162,7 +172,7 @@ class Loop(Op):
 
 
 class Scope(Op):
-    """A call or a decision whose ways meet again; ``name`` says what it stands for. Ops inside may use those outside."""
+    """A call, or a decision whose ways meet again; ``name`` is what it stands for. Ops inside may use those outside."""
 
     __slots__ = ("name", "region", "results")
 
@@ -204,6 +214,7 @@ class Folded:
     def __init__(self) -> None:
         self.region = Region()  # its parameters are the inputs
         self.functions: dict[Any, Function] = {}
+        self.constants: dict[int, Constant] = {}  # by the identity of what they mean
 
     def regions(self) -> Iterator[Region]:
         """Every region, outer ones first."""

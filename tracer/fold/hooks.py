@@ -1,0 +1,938 @@
+"""The hooks of folding: what the instrumented code calls in the place of its own operations (see ``rewrite``).
+
+They follow numbers of Python's own, text and the like by value, tuples, and the lists, dicts and objects that the run
+has made. Whatever else they meet they refuse, before anything is done outside: such a call is traced.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ...rules import registry
+from ..cycles import Loop
+from ..handlers import handlers
+from ..kinds import MISSING, flags_of, static
+from ..operators import INPLACE
+from ..reads import HEAP_TYPE
+from ..tape import Site
+from . import region
+from .recorder import Box, Recorder, Unfolded, active
+from .region import APPEND, DICT, EXHAUSTED, ITEM, LENGTH, LIST, LOAD, OBJECT, POP, REPEAT, STORE
+
+Hook = Callable[..., Any]
+folds = True
+
+NUMBERS = frozenset((int, float))
+ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
+SPECIAL = {
+    fn: (f"__{name}__", f"__r{name}__")
+    for fn, name in (
+        (operator.add, "add"), (operator.sub, "sub"), (operator.mul, "mul"), (operator.truediv, "truediv"),
+        (operator.pow, "pow"), (operator.matmul, "matmul"), (operator.mod, "mod"), (operator.floordiv, "floordiv"),
+    )
+}  # fmt: skip
+REFLECTED = {
+    operator.lt: "__gt__", operator.le: "__ge__", operator.gt: "__lt__", operator.ge: "__le__",
+}  # fmt: skip
+COMPARING = {
+    operator.lt: "__lt__", operator.le: "__le__", operator.gt: "__gt__", operator.ge: "__ge__",
+    operator.eq: "__eq__", operator.ne: "__ne__",
+}  # fmt: skip
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}
+IN_C = frozenset((abs, round, pow))  # primitives among the builtins
+
+
+def now() -> Recorder:
+    """The recording that goes on."""
+    recorder = active.recorder
+    if recorder is None:
+        raise Unfolded("it is called when the recording has ended")
+    return recorder
+
+
+def plain(x: Any) -> Any:
+    return x.value if type(x) is Box else x
+
+
+def refuse(what: str) -> Any:
+    raise Unfolded(what)
+
+
+def __getattr__(name: str) -> Any:
+    """The factory of a hook that is not followed: it refuses when it is called."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+    def factory(*_: Any) -> Hook:
+        return lambda *_args, **_kwargs: refuse(f"{name} is not followed")
+
+    return factory
+
+
+# Arithmetic
+
+
+def binary(site: Site, op: Any) -> Hook:
+    if op is operator.getitem:
+        return subscript(site)
+    fn = INPLACE.get(op, op)
+    key, call = object(), calling(site)
+
+    def hook(right: Any, left: Any) -> Any:
+        kind, other = type(left), type(right)
+        if (kind is Box or kind in NUMBERS) and (other is Box or other in NUMBERS):
+            if kind is not Box and other is not Box:
+                return fn(left, right)
+            recorder = now()
+            a, b = plain(left), plain(right)
+            try:
+                value = fn(a, b)
+            except Exception as error:
+                recorder.failed(key, fn, (left, right), error)
+                raise
+            i = recorder.i
+            if i < len(recorder.ops):
+                node = recorder.ops[i]
+                if node.key is key and type(value) is node.type:
+                    x, y = node.args
+                    if (x.now is left if kind is Box and isinstance(x, region.Op) else False) and (
+                        y.now is right if other is Box and isinstance(y, region.Op) else False
+                    ):
+                        recorder.i = i + 1
+                        box = node.now = Box(value, node, recorder.turn)
+                        return box
+            if type(value) not in NUMBERS:
+                raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
+            return recorder.value(key, fn, (left, right), value)
+        return other_binary(key, call, op, fn, left, right)
+
+    return hook
+
+
+def other_binary(key: Any, call: Hook, op: Any, fn: Any, left: Any, right: Any) -> Any:
+    recorder = now()
+    kind, other = type(left), type(right)
+    if kind is list and id(left) in recorder.memories:
+        if fn is operator.mul and op is fn and (other is int or other is Box):
+            return recorder.born(key, REPEAT, (left, right), left * plain(right))
+        return refuse("lists are joined")
+    if other is list and fn is operator.mul and (kind is int or kind is Box):
+        return recorder.born(key, REPEAT, (right, left), right * plain(left))
+    if kind in ATOMS and other in ATOMS:
+        return op(left, right)
+    if op is fn and fn in SPECIAL:
+        own, reflected = SPECIAL[fn]
+        for obj, name, x in ((left, own, right), (right, reflected, left)):
+            if is_object(recorder, obj):
+                method = recorder.outside.of_class(type(obj), name)
+                if type(method) is types.FunctionType:
+                    return answered(call(method, obj, x))
+                if method is not MISSING:
+                    break
+    return refuse(f"{fn.__name__} of {kind.__name__} and {other.__name__} is not followed")
+
+
+def answered(value: Any) -> Any:
+    """What a special method gives, which may be asked for nothing more."""
+    return refuse("a special method declines") if value is NotImplemented else value
+
+
+def is_object(recorder: Recorder, x: Any) -> bool:
+    """Whether something is an object of a class of the user's that the run has made."""
+    return id(x) in recorder.memories and type(x) is not list and type(x) is not dict
+
+
+def unary(site: Site, op: Any) -> Hook:
+    key, call, asked = object(), calling(site), truth(site)
+
+    def hook(x: Any) -> Any:
+        if op is operator.not_:
+            return not asked(x)
+        if type(x) is Box:
+            return now().value(key, op, (x,), op(x.value))
+        if type(x) in ATOMS:
+            return op(x)
+        recorder = now()
+        if op in UNARY and is_object(recorder, x):
+            method = recorder.outside.of_class(type(x), UNARY[op])
+            if type(method) is types.FunctionType:
+                return call(method, x)
+        return refuse(f"{op.__name__} of a {type(x).__name__} is not followed")
+
+    return hook
+
+
+def compare(site: Site, op: Any, decides: bool = False) -> Hook:
+    key, call, asked = object(), calling(site), truth(site)
+
+    def hook(right: Any, left: Any) -> Any:
+        kind, other = type(left), type(right)
+        if kind is Box or other is Box:
+            if (kind is Box or kind in NUMBERS) and (other is Box or other in NUMBERS):
+                return decided(now(), key, op, (left, right), op(plain(left), plain(right)))
+        elif kind in ATOMS and other in ATOMS and not (kind is tuple and other is tuple):
+            return op(left, right)
+        recorder = now()
+        for obj, name, x in (
+            (left, COMPARING[op], right),
+            (right, REFLECTED.get(op, COMPARING[op]), left),
+        ):
+            if is_object(recorder, obj):
+                method = recorder.outside.of_class(type(obj), name)
+                if type(method) is types.FunctionType:
+                    result = answered(call(method, obj, x))
+                    return asked(result) if decides else result
+        return refuse(f"{kind.__name__} and {other.__name__} are compared")
+
+    return hook
+
+
+def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
+    """A question whose answer is True or False: the way that is gone depends on it."""
+    if type(value) is not bool:
+        raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
+    result: bool = recorder.decide(recorder.add(key, fn, args, bool), value)
+    return result
+
+
+def truth(site: Site) -> Hook:
+    key = object()
+
+    def hook(x: Any) -> bool:
+        kind = type(x)
+        if kind is Box:
+            return decided(now(), key, operator.truth, (x,), bool(x.value))
+        if kind in ATOMS:
+            return bool(x)
+        recorder = now()
+        if id(x) in recorder.memories:
+            if kind is list or kind is dict:
+                count = recorder.value(key, LENGTH, (x,), len(x))
+                return decided(recorder, key, operator.truth, (count,), bool(x))
+            for name in ("__bool__", "__len__"):
+                if recorder.outside.of_class(kind, name) is not MISSING:
+                    return refuse(f"the truth of a {kind.__name__} is asked")
+            return True
+        return refuse(f"the truth of a {kind.__name__} is asked")
+
+    return hook
+
+
+def contains(site: Site, negate: bool) -> Hook:
+    key = object()
+
+    def hook(container: Any, item: Any) -> bool:
+        recorder = now()
+        kind = type(container)
+        if type(item) is not Box and type(item) not in ATOMS:
+            return refuse("it is asked whether a container holds a container")
+        if id(container) in recorder.memories and kind is dict:
+            found = plain(item) in container
+            return decided(recorder, key, operator.contains, (container, item), found) is not negate
+        if (kind is tuple and all(map(is_constant, container))) or kind is str:
+            if type(item) is Box:
+                found = item.value in container
+                given = (container, item)
+                return decided(recorder, key, operator.contains, given, found) is not negate
+            return (item in container) is not negate
+        return refuse(f"it is asked what a {kind.__name__} holds")
+
+    return hook
+
+
+def is_(site: Site, negate: bool) -> Hook:
+    def hook(right: Any, left: Any) -> bool:
+        recorder = now()
+        for x in (left, right):
+            if (
+                type(x) is Box
+                or type(x) in NUMBERS
+                or type(x) is tuple
+                or id(x) in recorder.memories
+            ):
+                return refuse("`is` compares what may be another object")
+        return (left is right) is not negate
+
+    return hook
+
+
+# Variables and attributes
+
+
+def load_global(site: Site, name: str, depth: int = 1) -> Hook:
+    noted: tuple[Any, Any] = (None, None)
+
+    def hook(value: Any) -> Any:
+        nonlocal noted
+        recorder = now()
+        if noted[0] is recorder and noted[1] is value:
+            return value
+        traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
+        if traced is value:
+            noted = (recorder, value)
+        return traced
+
+    return hook
+
+
+def global_attr(site: Site, name: str, attr: str) -> Hook:
+    load, get = load_global(site, name, depth=2), getattr(site, attr)
+    return lambda value: get(load(value))
+
+
+def global_append(site: Site, name: str) -> Hook:
+    return lambda value: refuse(f"{name}, a {type(value).__name__} from outside, is written to")
+
+
+def getattr(site: Site, name: str) -> Hook:
+    key, call = object(), calling(site)
+
+    def hook(obj: Any) -> Any:
+        recorder = now()
+        kind = type(obj)
+        if kind is types.ModuleType:
+            return recorder.outside.of_module(obj, name)
+        if id(obj) in recorder.memories:
+            if kind is list or kind is dict:
+                return builtins.getattr(obj, name)
+            return attribute(recorder, key, call, obj, name)
+        if kind is type and name not in ("__dict__", "__class__"):
+            if flags_of(obj) & HEAP_TYPE:
+                return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
+        if kind is str:
+            return builtins.getattr(obj, name)
+        return refuse(f"the attribute {name} of a {kind.__name__} is read")
+
+    return hook
+
+
+def attribute(recorder: Recorder, key: Any, call: Hook, obj: Any, name: str) -> Any:
+    """An attribute of an object that the run has made."""
+    kind: Any = type(obj)
+    check_access(recorder, kind, "__getattribute__")
+    found = recorder.outside.of_class(kind, name)
+    if type(found) is property:
+        if type(found.fget) is not types.FunctionType:
+            return refuse(f"{name} is a property in C")
+        return call(found.fget, obj)
+    own = obj.__dict__
+    if name in own and (found is MISSING or is_passive(found)):
+        x = own[name]
+        return loaded(recorder, key, obj, name, x)
+    if found is MISSING:
+        return refuse(f"a {kind.__name__} has no attribute {name}")
+    if type(found) is types.FunctionType:
+        return types.MethodType(found, obj)
+    return of_class(recorder, kind, found, name)
+
+
+def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
+    """What is found in a class, asked of the class."""
+    if type(found) is staticmethod or type(found) is classmethod:
+        inner = found.__func__
+        if type(inner) is not types.FunctionType:
+            return refuse(f"{name} is no Python function")
+        return inner if type(found) is staticmethod else types.MethodType(inner, cls)
+    if type(found) is types.FunctionType or is_constant(found):
+        return found
+    return refuse(f"{cls.__name__}.{name}, a {type(found).__name__}, is read")
+
+
+def is_constant(x: Any) -> bool:
+    return type(x) in ATOMS and (type(x) is not tuple or all(map(is_constant, x)))
+
+
+def is_passive(found: Any) -> bool:
+    """Whether what a class holds leaves an attribute to the object's own."""
+    return type(found) is types.FunctionType or is_constant(found)
+
+
+def check_access(recorder: Recorder, kind: type, name: str) -> None:
+    """Refuse classes whose objects have attributes in a way of their own."""
+    if recorder.outside.of_class(kind, name) is not static(object, name):
+        refuse(f"a {kind.__name__} has {name} of its own")
+    if static(kind, "__dict__") is MISSING or static(kind, "__slots__") is not MISSING:
+        refuse(f"a {kind.__name__} has slots")
+
+
+def setattr(site: Site, name: str) -> Hook:
+    key = object()
+
+    def hook(obj: Any, x: Any) -> None:
+        recorder = now()
+        if not is_object(recorder, obj):
+            refuse(f"an attribute of a {type(obj).__name__} is written")
+        check_access(recorder, type(obj), "__setattr__")
+        found = recorder.outside.of_class(type(obj), name)
+        if found is not MISSING and not is_passive(found):
+            refuse(f"{type(obj).__name__}.{name} is a descriptor")
+        stored(recorder, key, obj, name, x)
+        obj.__dict__[name] = x
+
+    return hook
+
+
+# Lists and dicts
+
+
+def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any:
+    """What was found in a memory."""
+    if id(x) in recorder.memories:
+        return recorder.born(key, LOAD, (memory, index), x)
+    if type(x) is Box or type(x) in NUMBERS:
+        return recorder.value(key, LOAD, (memory, index), plain(x))
+    return refuse(f"a {type(x).__name__} is read from a container")
+
+
+def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
+    must_be_held(recorder, x)
+    recorder.add(key, STORE, (memory, index, x), type(None))
+
+
+def must_be_held(recorder: Recorder, x: Any) -> None:
+    """Refuse what a memory may not hold."""
+    if type(x) is not Box and type(x) not in NUMBERS and id(x) not in recorder.memories:
+        refuse(f"a {type(x).__name__} is put into a container")
+
+
+def subscript(site: Site) -> Hook:
+    key, made, call = object(), object(), calling(site)
+
+    def hook(index: Any, container: Any) -> Any:
+        kind = type(container)
+        recorder = now()
+        if kind is list or kind is dict:
+            if id(container) not in recorder.memories:
+                return refuse(f"a {kind.__name__} from outside is read")
+            if type(index) is slice:
+                return copied(recorder, key, container, index)
+            if type(index) is not Box and type(index) not in ATOMS:
+                return refuse(f"a {type(index).__name__} is an index")
+            try:
+                x = container[plain(index)]
+            except (LookupError, TypeError) as error:
+                recorder.failed(key, LOAD, (container, index), error)
+                raise
+            return loaded(recorder, key, container, index, x)
+        if kind is tuple:
+            if type(index) is Box:
+                items = elements(recorder, made, container)
+                return loaded(recorder, key, items, index, items[index.value])
+            return container[index]
+        if kind is str and type(index) in ATOMS:
+            return container[index]
+        if is_object(recorder, container):
+            method = recorder.outside.of_class(kind, "__getitem__")
+            if type(method) is types.FunctionType:
+                return call(method, container, index)
+        return refuse(f"an item of a {kind.__name__} is read")
+
+    return hook
+
+
+def copied(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
+    if type(items) is not list or (part.start, part.stop, part.step) != (None, None, None):
+        return refuse("a slice of a list is taken")
+    return recorder.born(key, REPEAT, (items, 1), items[:])
+
+
+def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
+    """A list of what is in a tuple."""
+    made = list(items)
+    for x in made:
+        must_be_held(recorder, x)
+    made = recorder.born(key, LIST, made, made)
+    return made
+
+
+def setitem(site: Site) -> Hook:
+    key, call = object(), calling(site)
+
+    def hook(container: Any, index: Any, x: Any) -> None:
+        recorder = now()
+        if id(container) not in recorder.memories:
+            refuse(f"a {type(container).__name__} from outside is written to")
+        if type(container) is list or type(container) is dict:
+            if type(index) is not Box and type(index) not in ATOMS:
+                refuse(f"a {type(index).__name__} is an index")
+            must_be_held(recorder, x)
+            try:
+                container[plain(index)] = x
+            except (LookupError, TypeError) as error:
+                recorder.failed(key, STORE, (container, index, x), error)
+                raise
+            stored(recorder, key, container, index, x)
+            return
+        method = recorder.outside.of_class(type(container), "__setitem__")
+        if type(method) is not types.FunctionType:
+            refuse(f"an item of a {type(container).__name__} is written")
+        call(method, container, index, x)
+
+    return hook
+
+
+def born(site: Site) -> Hook:
+    key = object()
+
+    def hook(container: Any) -> Any:
+        recorder = now()
+        if type(container) is list:
+            items = container
+            for x in items:
+                must_be_held(recorder, x)
+            return recorder.born(key, LIST, items, container)
+        for k, x in container.items():
+            if type(k) is not Box and type(k) not in ATOMS:
+                refuse(f"a {type(k).__name__} is a key")
+            must_be_held(recorder, x)
+        pairs = [y for pair in container.items() for y in pair]
+        made = {plain(k): x for k, x in container.items()}
+        return recorder.born(key, DICT, pairs, made)
+
+    return hook
+
+
+def make_dict(site: Site) -> Hook:
+    give = born(site)
+
+    def hook(items: Any) -> Any:
+        keys = [plain(k) for k in items[::2]]
+        if any(type(k) not in ATOMS for k in keys) or len({*keys}) < len(keys):
+            return refuse("keys of a dict are not followed")
+        return give(dict(zip(keys, items[1::2], strict=True)))
+
+    return hook
+
+
+def extended(site: Site) -> Hook:
+    """``[*items]`` or a list of constants: it was made empty, and holds what it holds now."""
+    key = object()
+
+    def hook(items: Any) -> Any:
+        recorder = now()
+        for x in items:
+            must_be_held(recorder, x)
+            if id(x) in recorder.memories:
+                refuse("a list is extended by containers")
+        for x in items:
+            recorder.add(key, APPEND, (items, x), type(None))
+        return items
+
+    return hook
+
+
+def list_append(site: Site) -> Hook:
+    key = object()
+    return lambda x, items: append(now(), key, items, x)
+
+
+def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
+    if id(items) not in recorder.memories:
+        refuse("a list from outside is written to")
+    must_be_held(recorder, x)
+    recorder.add(key, APPEND, (items, x), type(None))
+    items.append(x)
+
+
+def put(site: Site) -> Hook:
+    store = setitem(site)
+    return lambda x, index, container: store(container, index, x)
+
+
+def unpack(site: Site) -> Hook:
+    key = object()
+
+    def hook(x: Any) -> Any:
+        if type(x) is tuple:
+            return x
+        recorder = now()
+        if type(x) is list and id(x) in recorder.memories:
+            count = recorder.value(key, LENGTH, (x,), len(x))
+            if not decided(recorder, key, operator.eq, (count, len(x)), True):
+                raise AssertionError
+            return tuple([loaded(recorder, (key, i), x, i, y) for i, y in enumerate([*x])])
+        return refuse(f"a {type(x).__name__} is taken apart")
+
+    return hook
+
+
+def spread(site: Site) -> Hook:
+    return lambda x: x if type(x) is tuple else refuse(f"a {type(x).__name__} is taken apart")
+
+
+# Iteration
+
+
+class Source:
+    """What may be iterated over once: a range, how an item is made of a number of it, and what is checked at the end."""
+
+    __slots__ = ("check", "give", "range")
+
+    def __init__(
+        self, range: Box, give: Callable[[Any], Any], check: Callable[[], None] | None = None
+    ) -> None:
+        self.range = range
+        self.give = give
+        self.check = check
+
+
+class Items:
+    """The iterator of a counted loop."""
+
+    __slots__ = ("key", "source", "steps")
+
+    def __init__(self, key: Any, source: Source) -> None:
+        self.key = key
+        self.source = source
+        self.steps = builtins.iter(source.range.value)
+
+    def __iter__(self) -> Items:
+        return self
+
+    def __next__(self) -> Any:
+        recorder = now()
+        try:
+            i = next(self.steps)
+        except StopIteration:
+            recorder.decide(EXHAUSTED, True)
+            if self.source.check is not None:
+                self.source.check()
+            raise
+        recorder.decide(EXHAUSTED, False)
+        return self.source.give(recorder.value(self.key, ITEM, (), i))
+
+
+def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
+    kind = type(x)
+    if kind is Source:
+        return x  # type: ignore[no-any-return]
+    if kind is Box and type(x.value) is range:
+        return Source(x, lambda i: i)
+    if kind is tuple:
+        x = elements(recorder, (key, "items"), x)
+    elif not (kind is list and id(x) in recorder.memories):
+        return refuse(f"it loops over a {kind.__name__}")  # type: ignore[no-any-return]
+    items: list[Any] = x
+    size = len(items)
+    count = recorder.value((key, "count"), LENGTH, (items,), size)
+    steps = recorder.value((key, "range"), range, (count,), range(size))
+
+    def give(i: Box) -> Any:
+        if i.value >= len(items):
+            refuse("a list grows shorter while it is looped over")
+        return loaded(now(), (key, "load"), items, i, items[i.value])
+
+    def check() -> None:
+        """The list must be as long as it was: Python asks at each step."""
+        now_there = now().value((key, "again"), LENGTH, (items,), len(items))
+        if not decided(now(), (key, "same"), operator.eq, (now_there, count), len(items) == size):
+            refuse("a list grows while it is looped over")
+
+    return Source(steps, give, check)
+
+
+def iter(site: Site) -> Hook:
+    key = object()
+
+    def hook(x: Any) -> Any:
+        recorder = now()
+        source = source_of(recorder, key, x)
+        recorder.iterable = source.range
+        return Items(key, source)
+
+    return hook
+
+
+# Loops, decisions, exceptions
+
+
+def loop(site: Site, loop: Loop) -> Hook:
+    key, count = object(), len(loop.carried)
+
+    def hook(*values: Any) -> Any:
+        out = now().head(loop, sys._getframe(1), values, key)[:count]
+        return out[0] if count == 1 else out
+
+    return hook
+
+
+def leave(site: Site, loops: Any, names: tuple[int, ...], exit: int) -> Hook:
+    def hook(*values: Any) -> Any:
+        out = now().leave(loops, sys._getframe(1), names, values, exit)
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return hook
+
+
+def fork(site: Site, of: Any) -> Hook:
+    key = object()
+    return lambda _: now().scope(key, of, sys._getframe(1))
+
+
+def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
+    def hook(*values: Any) -> Any:
+        out = now().join(forks, names, pushed, values if names or pushed else ())
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return hook
+
+
+def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> Hook:
+    def hook(error: BaseException, *values: Any) -> Any:
+        if not isinstance(error, Exception) or isinstance(error, (RecursionError, MemoryError)):
+            refuse(f"a {type(error).__name__} is caught")
+        recorder = now()
+        out = recorder.unwind(recorder.floor, error, values, sys._getframe(1), index)
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return hook
+
+
+def rebound(site: Site) -> Hook:
+    return lambda _: refuse("a variable that an inner function shares is written")
+
+
+# Calls
+
+
+def call(site: Site) -> Hook:
+    return calling(site)
+
+
+def call_ex(site: Site) -> Hook:
+    run = calling(site)
+
+    def hook(fn: Any, args: Any, kwargs: Any = None) -> Any:
+        if type(args) is not tuple or kwargs:
+            return refuse("arguments are spread from a container")
+        return run(fn, *args)
+
+    return hook
+
+
+def calling(site: Site) -> Hook:
+    key = object()
+
+    def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = now()
+        kind = type(fn)
+        if kind is types.MethodType:
+            fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
+        if kind is types.FunctionType:
+            return call_function(recorder, key, fn, args, kwargs)
+        if kind is type:
+            return construct(recorder, key, fn, args, kwargs)
+        if kind is types.BuiltinFunctionType and not kwargs:
+            return call_builtin(recorder, key, fn, args)
+        return refuse(f"a {kind.__name__} is called")
+
+    return hook
+
+
+def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    if fn in registry.rules or fn in handlers or registry.package_of(fn) in registry.awaited:
+        return refuse(f"{fn.__name__} has a rule")
+    code = fn.__code__
+    if code.co_flags & 0x2A0:  # generators and asynchronous functions
+        return refuse(f"{fn.__name__} is a generator")
+    if kwargs and code in recorder.codes:
+        return refuse(f"{fn.__name__} calls itself with keywords")
+    twin = recorder.twins.get(id(fn))
+    if twin is None or twin[0] is not fn:
+        twin = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, sys.modules[__name__])
+    return recorder.call(key, twin[1].__code__, lambda *given: twin[1](*given, **kwargs), args)
+
+
+def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    if kwargs and not flags_of(cls) & HEAP_TYPE:
+        return refuse(f"{cls.__name__} is given keywords")
+    if cls is float and len(args) == 1 and (type(args[0]) is Box or type(args[0]) in NUMBERS):
+        x = args[0]
+        if type(plain(x)) is float:
+            return x
+        return recorder.value(key, float, (x,), float(plain(x)))
+    if cls is int and len(args) == 1 and (type(args[0]) is Box or type(args[0]) in NUMBERS):
+        x = args[0]
+        if type(plain(x)) is int:
+            return x
+        return recorder.value(key, int, (x,), int(plain(x)))
+    if cls is bool and len(args) == 1 and type(args[0]) is Box:
+        return decided(recorder, key, operator.truth, args, bool(args[0].value))
+    if cls is range and all(type(plain(x)) is int for x in args):
+        return recorder.value(key, range, args, range(*map(plain, args)))
+    if cls is list or cls is tuple or cls is enumerate or cls is zip or cls is reversed:
+        return sequence(recorder, key, cls, args)
+    if issubclass(cls, Exception):
+        return exception(cls, args)
+    if flags_of(cls) & HEAP_TYPE:
+        return instance(recorder, key, cls, args, kwargs)
+    return refuse(f"{cls.__name__} is called")
+
+
+def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
+    """Lists and iterators made of others."""
+    if cls is list and not args:
+        return recorder.born(key, LIST, (), [])
+    if (cls is list or cls is tuple) and len(args) == 1:
+        (x,) = args
+        if type(x) is tuple:
+            return x if cls is tuple else elements(recorder, key, x)
+        if cls is list and type(x) is list and id(x) in recorder.memories:
+            return recorder.born(key, REPEAT, (x, 1), [*x])
+    if cls is enumerate and len(args) == 1:
+        source = source_of(recorder, (key, 0), args[0])
+        if source.range.value != range(len(source.range.value)):
+            return refuse("it counts something else than a list")
+        return Source(source.range, lambda i: (i, source.give(i)), source.check)
+    if cls is reversed and len(args) == 1:
+        x = args[0]
+        if type(x) is list and id(x) in recorder.memories:
+            source = source_of(recorder, (key, 0), x)
+            n = len(source.range.value)
+            last = recorder.value((key, 1), operator.sub, (count_of(recorder, key, x), 1), n - 1)
+            steps = recorder.value((key, 2), range, (last, -1, -1), range(n - 1, -1, -1))
+            return Source(steps, source.give, source.check)
+    if cls is zip and len(args) == 2:
+        a, b = [source_of(recorder, (key, i), x) for i, x in enumerate(args)]
+        if any(x.range.value != range(len(x.range.value)) for x in (a, b)):
+            return refuse("it zips something else than lists")
+        ranges = [x.range for x in (a, b)]
+        counts = [
+            recorder.value((key, "count", i), builtins.len, (x,), len(x.value))
+            for i, x in enumerate(ranges)
+        ]
+        n = min(plain(counts[0]), plain(counts[1]))
+        least = recorder.value((key, "least"), min, counts, n)
+        steps = recorder.value((key, "steps"), range, (least,), range(n))
+
+        def check() -> None:
+            for x in (a, b):
+                if x.check is not None:
+                    x.check()
+
+        return Source(steps, lambda i: (a.give(i), b.give(i)), check)
+    return refuse(f"{cls.__name__} is called")
+
+
+def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
+    return recorder.value((key, "count"), LENGTH, (items,), len(items))
+
+
+def exception(cls: Any, args: Any) -> Any:
+    """An exception, of a class that does nothing of its own when it is made."""
+    if static(cls, "__init__") is not Exception.__init__ and not cls.__module__ == "builtins":
+        return refuse(f"a {cls.__name__} is made")
+    if not all(map(is_constant, args)):
+        return refuse(f"a {cls.__name__} with values of the run is made")
+    return cls(*args)
+
+
+def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    """An object of a class of the user's."""
+    outside = recorder.outside
+    if outside.of_class(cls, "__new__") is not object.__new__:
+        return refuse(f"a {cls.__name__} is made in a way of its own")
+    if static(cls, "__del__") is not MISSING:
+        return refuse(f"a {cls.__name__} has __del__")
+    method = outside.of_class(cls, "__init__")
+    obj = object.__new__(cls)
+    recorder.born((key, "new"), OBJECT, (cls,), obj)
+    if type(method) is types.FunctionType:
+        if call_function(recorder, key, method, (obj, *args), kwargs) is not None:
+            return refuse("__init__ gives something")
+    elif method is not object.__init__ or args or kwargs:
+        return refuse(f"a {cls.__name__} is made in C")
+    return obj
+
+
+def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    owner = fn.__self__
+    if type(owner) is list and id(owner) in recorder.memories:
+        return method_of_list(recorder, key, owner, fn.__name__, args)
+    if not isinstance(owner, types.ModuleType):
+        return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
+    if fn is builtins.len and len(args) == 1:
+        (x,) = args
+        if id(x) in recorder.memories and type(x) in (list, dict):
+            return recorder.value(key, LENGTH, (x,), len(x))
+        if type(x) is tuple or type(x) is str:
+            return len(x)
+        if type(x) is Box and type(x.value) is range:
+            return recorder.value(key, len, (x,), len(x.value))
+    if (fn is builtins.max or fn is builtins.min) and len(args) > 1:
+        return extreme(recorder, key, operator.gt if fn is builtins.max else operator.lt, args)
+    if fn is builtins.isinstance and len(args) == 2:
+        return is_instance(recorder, *args)
+    if all(type(x) is Box or type(x) in NUMBERS for x in args) and is_primitive(fn):
+        if not any(type(x) is Box for x in args):
+            return fn(*args)
+        try:
+            value = fn(*map(plain, args))
+        except Exception as error:
+            recorder.failed(key, fn, args, error)
+            raise
+        if type(value) is bool:
+            return decided(recorder, key, fn, args, value)
+        if type(value) not in NUMBERS:
+            return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+        return recorder.value(key, fn, args, value)
+    return refuse(f"{fn.__name__} is called")
+
+
+def is_primitive(fn: Any) -> bool:
+    """Whether a function in C has a rule, or no derivative, and does nothing but compute."""
+    return fn in IN_C or (
+        fn.__module__ == "math" and vars(math).get(fn.__name__) is fn and fn in registry.rules
+    )
+
+
+def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
+    kinds = kinds if type(kinds) is tuple else (kinds,)
+    if not all(type(k) is type and static(type(k), "__instancecheck__") for k in kinds):
+        refuse("isinstance asks a class of its own kind")
+    return isinstance(plain(x), kinds)
+
+
+def extreme(recorder: Recorder, key: Any, better: Any, args: tuple[Any, ...]) -> Any:
+    """``max`` or ``min`` of numbers: decisions whose ways meet again."""
+    best = args[0]
+    for i, x in enumerate(args[1:]):
+        if any(type(plain(y)) not in NUMBERS for y in (best, x)):
+            return refuse("max or min of other things than numbers")
+        if type(best) is not Box and type(x) is not Box:
+            best = x if better(x, best) else best
+            continue
+        part = (key, i)
+        recorder.scope(part, better)
+        found = decided(recorder, part, better, (x, best), better(plain(x), plain(best)))
+        best = recorder.closed([x if found else best])[0]
+    return best
+
+
+def method_of_list(
+    recorder: Recorder, key: Any, items: list[Any], name: str, args: tuple[Any, ...]
+) -> Any:
+    if name == "append" and len(args) == 1:
+        return append(recorder, key, items, args[0])
+    if name == "copy" and not args:
+        return recorder.born(key, REPEAT, (items, 1), items[:])
+    if name == "pop" and not args:
+        if not items:
+            try:
+                items.pop()
+            except IndexError as error:
+                recorder.failed(key, POP, (items,), error)
+                raise
+        x = items[-1]
+        if type(x) is not Box and type(x) not in NUMBERS:
+            return refuse(f"a {type(x).__name__} is taken from a list")
+        box = recorder.value(key, POP, (items,), plain(x))
+        items.pop()
+        return box
+    return refuse(f"{name} of a list is called")

@@ -1,0 +1,134 @@
+"""What a folded function reads from outside: it is noted as for any program (see `tracer.reads`), and must not change.
+
+Words
+-----
+constant   a number or text from outside: it stands in the program as it is, under a guard on its value.
+changed    what was read is not what earlier runs have read: what is known of the function holds no more.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .. import rewrite
+from ..hooks import global_place, note_missing
+from ..kinds import MISSING, flags_of, keyword_defaults, static
+from ..reads import HEAP_TYPE, Place, Reads
+from .recorder import Unfolded
+
+ATOMS = frozenset((int, float, bool, str, type(None)))
+THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+
+
+class Changed(Unfolded):
+    """The world has changed since earlier runs."""
+
+
+class Outside:
+    """The reads of all runs of a function."""
+
+    def __init__(self) -> None:
+        self.reads = Reads()
+
+    def note(self, parent: Place, step: str, key: Any, value: Any) -> Any:
+        """A value was read at a step from somewhere: gives it, or refuses."""
+        return self.seen(self.reads.note(parent, step, key, value), value)
+
+    def seen(self, place: Place, value: Any) -> Any:
+        """The value of a place, which must be what it was; what is followed of it is guarded."""
+        kind = type(value)
+        if kind in ATOMS:
+            if type(place.value) is not kind or place.value != value:
+                raise Changed(f"{place} has changed")
+            if kind is float:
+                place.check = "value"
+                if repr(value) != repr(place.value):
+                    raise Changed(f"{place} has changed")
+            return value
+        if place.value is not value:
+            raise Changed(f"{place} has changed")
+        if value is MISSING or issubclass(kind, THEMSELVES):
+            if kind is types.FunctionType and place.code is not value.__code__:
+                raise Changed(f"{place} has changed")
+            if kind is types.BuiltinFunctionType and not isinstance(
+                value.__self__, (types.ModuleType, type(None))
+            ):
+                raise Unfolded(f"{place} is a method of something outside")
+            return value
+        if kind is tuple:
+            place.check, place.size = "length", len(value)
+            return tuple([self.note(place, "item", i, x) for i, x in enumerate(value)])
+        raise Unfolded(f"{place}, a {kind.__name__} from outside, is read")
+
+    def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:
+        return self.seen(global_place(self.reads, scope, name, value), value)
+
+    def of_module(self, module: types.ModuleType, name: str) -> Any:
+        if type(module) is not types.ModuleType or name not in vars(module):
+            raise Unfolded(f"{module.__name__}.{name} is made when it is asked for")
+        place = self.reads.of(module) or self.reads.constant(module)
+        return self.note(place, "attribute", name, vars(module)[name])
+
+    def of_class(self, cls: type, name: str) -> Any:
+        """What a class holds under a name, or MISSING."""
+        if type(cls) is not type:
+            raise Unfolded(f"{cls.__name__} has a metaclass")
+        found = static(cls, name)
+        if flags_of(cls) & HEAP_TYPE:
+            place = self.reads.note(self.reads.constant(cls), "static", name, found)
+            if place.value is not found:
+                raise Changed(f"{place} has changed")
+        return found
+
+    def function(self, fn: types.FunctionType, hooks: Any) -> types.FunctionType:
+        """The instrumented copy of a function, with what it has captured."""
+        code = fn.__code__
+        if rewrite.is_twin(code):
+            return fn
+        place = self.reads.of(fn)
+        if place is None:
+            place = self.reads.constant(fn)
+            place.check, place.code = "function", code
+            self.reads.places[id(fn)] = place
+        if place.code is not code:
+            raise Changed(f"{fn.__name__} has changed")
+        try:
+            twin = rewrite.instrument(code, hooks)
+        except rewrite.UnsupportedCode as error:
+            raise Unfolded(str(error)) from None
+        note_missing(self.reads, fn.__globals__, rewrite.global_names(twin))
+        cells = tuple(
+            [
+                self.cell(place, i, name, cell)
+                for i, (name, cell) in enumerate(
+                    zip(code.co_freevars, fn.__closure__ or (), strict=True)
+                )
+            ]
+        )
+        copy = types.FunctionType(twin, fn.__globals__, fn.__name__, None, cells)
+        copy.__qualname__ = fn.__qualname__
+        copy.__module__ = fn.__module__
+        if fn.__defaults__:
+            self.note(place, "defaults", None, len(fn.__defaults__))
+            copy.__defaults__ = tuple(
+                [self.note(place, "default", i, x) for i, x in enumerate(fn.__defaults__)]
+            )
+        if given := keyword_defaults(fn):
+            self.reads.note(place, "kwdefaults", None, tuple(given))
+            copy.__kwdefaults__ = {k: self.note(place, "kwdefault", k, x) for k, x in given.items()}
+        return copy
+
+    def cell(self, place: Place, index: int, name: str, cell: Any) -> types.CellType:
+        """A cell of the run's own, with what a cell outside holds."""
+        own = types.CellType()
+        held = self.reads.note(place, "closure", index, cell)
+        if held.value is not cell:
+            raise Changed(f"the cell of {name} has changed")
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            held.check = "empty"
+            return own
+        own.cell_contents = self.note(held, "cell", name, value)
+        return own

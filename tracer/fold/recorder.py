@@ -1,0 +1,554 @@
+"""The recorder: a run of a function is a pass over its region.
+
+The first pass writes; a later one is compared op by op while it goes on, and where it decides otherwise than before, a
+block grows there. An iteration of a loop and a call are passes of their own.
+
+Words
+-----
+pass       one way through a region, from its parameters to an end.
+turn       the number of a pass that goes on. A value belongs to the turn that it was made in.
+stale      a value of a turn that has ended: whatever survives a pass is given another op by those who hand it on.
+diverged   a pass that does other things than the region says at a place where no decision stands.
+memory     a list, dict or object that the run has made (see `region`); which ops name it is kept by its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any
+
+from ..cycles import Loop as Cycle
+from .region import (
+    INVOKE,
+    LOOP,
+    PARAMETER,
+    RESULT,
+    SCOPE,
+    Block,
+    Constant,
+    End,
+    Folded,
+    Function,
+    Invoke,
+    Loop,
+    Op,
+    Reference,
+    Region,
+    Scope,
+    inner,
+    results_of,
+)
+
+MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
+PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
+UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
+CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
+
+
+class Unfolded(BaseException):
+    """Why a run is not folded; remembered, whatever the program makes of it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        if active.recorder is not None:
+            active.recorder.refusal = active.recorder.refusal or self
+
+
+class Active:
+    """The recording that goes on: one at a time, under a lock."""
+
+    recorder: Recorder | None = None
+
+
+active = Active()
+
+
+class Box:
+    """A number of the run: its value, the op that stands for it, and the turn that it belongs to."""
+
+    __slots__ = ("op", "turn", "value")
+
+    def __init__(self, value: Any, op: Op, turn: int) -> None:
+        self.value = value
+        self.op = op
+        self.turn = turn
+
+    def __bool__(self) -> bool:
+        raise Unfolded("a number is looked at where that is not followed")
+
+    __float__ = __int__ = __index__ = __iter__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment]
+
+
+class Pass:
+    """A pass that goes on: of which loop, scope or call, in which frame, and what it came from."""
+
+    __slots__ = ("around", "at", "node", "of", "owner", "turn")
+
+    def __init__(
+        self, node: Any, of: Any, owner: Any, at: tuple[Block, int], around: Region, turn: int
+    ) -> None:
+        self.node = node
+        self.of = of  # a loop of the bytecode, a fork, or the code of a function
+        self.owner = owner  # the frame, of a loop
+        self.at = at  # where the op stands: what follows is recorded behind it
+        self.around = around  # the region that it stands in
+        self.turn = turn  # of the pass around it
+
+
+class Recorder:
+    """One run over what is known of a function.
+
+    ``grown`` counts what this run has added.
+    """
+
+    def __init__(self, folded: Folded, outside: Any) -> None:
+        self.folded = folded
+        self.outside = outside  # see `outside.Outside`
+        self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
+        self.block = folded.region.root
+        self.ops = self.block.ops
+        self.i = 0
+        self.region: Region = folded.region
+        self.visible = {folded.region}
+        self.open: list[Pass] = []
+        self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
+        self.turn = 0
+        self.turns = {0}
+        self.latest = 0
+        self.floor = 0  # how many passes go on around the function that runs
+        self.codes: list[CodeType] = []  # of the functions that go on
+        self.iterable: Op | None = None  # what the next counted loop goes through
+        self.grown = 0
+        self.keep: list[Any] = []  # what is known by its identity
+        self.error: Exception | None = None  # in which the latest call has ended
+        self.refusal: Unfolded | None = None  # whatever the program makes of it
+
+    # Operands
+
+    def operand(self, x: Any) -> Any:
+        """A value as an operand of an op that is about to be written."""
+        if type(x) is Box:
+            if x.turn not in self.turns or x.op.now is not x or x.op.home not in self.visible:
+                raise Unfolded("a value is used behind the pass that made it")
+            return x.op
+        known = self.memories.get(id(x))
+        if known is not None:
+            ops = [op for op, turn in reversed(known[0]) if turn in self.turns]
+            ops = [op for op in ops if op.home in self.visible]
+            if not ops:
+                raise Unfolded("a container is used behind the pass that knew it")
+            return Reference([*dict.fromkeys(ops)])
+        return x if type(x) in NUMBERS or type(x) in PLAIN else self.constant(x)
+
+    def constant(self, x: Any) -> Constant:
+        known = self.folded.constants.get(id(x))
+        if known is None:
+            known = self.folded.constants[id(x)] = Constant(x)
+        return known
+
+    def same(self, known: Any, x: Any) -> bool:
+        """Whether a value is what an operand says."""
+        kind = type(x)
+        if kind is Box:
+            return isinstance(known, Op) and known.now is x
+        if id(x) in self.memories:
+            if type(known) is not Reference:
+                return False
+            now = self.operand(x)
+            return known.narrowed(now)
+        if type(known) is Constant:
+            return known.value is x
+        return type(known) is kind and known == x and (kind is not float or same_float(known, x))
+
+    def name(self, memory: Any, op: Op) -> Any:
+        """From here on in this turn the memory is known by this op as well."""
+        names, _ = self.memories.setdefault(id(memory), ([], memory))
+        if len(names) > MOST_NAMES:
+            names[:] = [entry for entry in names if entry[1] in self.turns]
+        names.append((op, self.turn))
+        return memory
+
+    # Ops
+
+    def add(
+        self,
+        key: Any,
+        fn: Any,
+        args: Sequence[Any],
+        kind: type,
+        make: Callable[[tuple[Any, ...]], Op] | None = None,
+    ) -> Any:
+        """The op at this place: compared, or written."""
+        i = self.i
+        if i < len(self.ops):
+            op = self.ops[i]
+            if (
+                op.key == key
+                and op.fn is fn
+                and (op.type is kind or kind is UNKNOWN or op.type is UNKNOWN)
+                and len(op.args) == len(args)
+                and all(map(self.same, op.args, args))
+            ):
+                self.i = i + 1
+                if op.type is UNKNOWN:
+                    op.type = kind
+                return op
+            raise Unfolded("it does other things where it decided alike")
+        if self.block.subject is not None or self.block.end is not None:
+            raise Unfolded("it goes on where it ended")
+        operands = tuple([self.operand(x) for x in args])
+        op = make(operands) if make is not None else Op(key, fn, operands, kind, self.region)
+        self.ops.append(op)
+        self.i = i + 1
+        self.grown += 1
+        return op
+
+    def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
+        """The value of an op, boxed."""
+        op = self.add(key, fn, args, type(value))
+        box = op.now = Box(value, op, self.turn)
+        return box
+
+    def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
+        """A memory that an op has made, or that a load has given."""
+        return self.name(memory, self.add(key, fn, args, type(memory)))
+
+    def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
+        """An op has raised: this pass goes on beside it."""
+        if not isinstance(error, CAUGHT):
+            raise Unfolded(f"a {type(error).__name__} is raised")
+        op = self.add(key, fn, args, UNKNOWN)
+        op.now = None
+        self.go(op.exits, type(error))
+
+    # Decisions
+
+    def go(self, cases: dict[Any, Block], outcome: Any) -> None:
+        """On to the block that stands for an outcome."""
+        block = cases.get(outcome)
+        if block is None:
+            block = cases[outcome] = Block()
+            self.grown += 1
+        self.at(block)
+
+    def at(self, block: Block, i: int = 0) -> None:
+        self.block, self.ops, self.i = block, block.ops, i
+
+    def decide(self, subject: Any, outcome: Any) -> Any:
+        """The way that this pass goes depends on the outcome."""
+        block = self.block
+        if self.i != len(self.ops) or block.end is not None:
+            raise Unfolded("it decides where it did something")
+        if block.subject is not subject:
+            if block.subject is not None:
+                raise Unfolded("it decides on something else")
+            block.subject = subject
+        self.go(block.cases, outcome)
+        return outcome
+
+    def finish(self, kind: str, state: Any, values: Sequence[Any]) -> None:
+        """The pass ends; ``values`` survive it."""
+        block = self.block
+        if self.i != len(self.ops) or block.subject is not None:
+            raise Unfolded("it ends where it went on")
+        if block.end is None:
+            block.end = End(kind, state, [self.operand(x) for x in values])
+            self.grown += 1
+            return
+        if (block.end.kind, block.end.state) != (kind, state):
+            raise Unfolded("it ends otherwise")
+        if not all(map(self.same, block.end.outs, values)):
+            raise Unfolded("something else survives")
+
+    # What survives
+
+    def flat(self, x: Any, found: list[Any]) -> Any:
+        """The state of a value; its numbers and memories are added to ``found``."""
+        kind = type(x)
+        if kind is Box:
+            found.append(x)
+            return type(x.value)
+        if kind is int or kind is float:
+            found.append(x)
+            return kind
+        if kind is tuple:
+            return ("tuple", *[self.flat(y, found) for y in x])
+        if id(x) in self.memories:
+            found.append(x)
+            return kind
+        if kind in PLAIN:
+            return ("value", x)
+        self.keep.append(x)
+        return ("object", id(self.constant(x).value))
+
+    def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
+        """The same value, with these ops for what was found in it."""
+        kind = type(x)
+        if kind is Box or kind is int or kind is float:
+            op = next(ops)
+            box = op.now = Box(x.value if kind is Box else x, op, self.turn)
+            return box
+        if kind is tuple:
+            return tuple([self.rebuilt(y, ops) for y in x])
+        if id(x) in self.memories:
+            self.name(x, next(ops))
+        return x
+
+    def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:
+        """An op for each of the values, in a region."""
+        kinds = [type(x.value if type(x) is Box else x) for x in values]
+        return [Op(None, fn, (), kind, home) for kind in kinds]
+
+    # Passes
+
+    def push(self) -> int:
+        """A turn begins; gives the one around it."""
+        before = self.turn
+        self.latest += 1
+        self.turn = self.latest
+        self.turns.add(self.turn)
+        return before
+
+    def pop(self, before: int) -> None:
+        self.turns.discard(self.turn)
+        self.turn = before
+
+    def begin(self, node: Any, of: Any, owner: Any = None) -> Pass:
+        """A loop or a scope begins at the op that was just added."""
+        here = Pass(node, of, owner, (self.block, self.i), self.region, self.push())
+        self.open.append(here)
+        return here
+
+    def enter(self, region: Region) -> None:
+        """Into a region of the pass that has just begun."""
+        self.region = region
+        self.visible.add(region)
+        self.at(region.root)
+
+    def end(self, kind: str, state: Any, values: Sequence[Any]) -> Any:
+        """The innermost loop or scope is left; gives its op."""
+        self.finish(kind, state, values)
+        here = self.open.pop()
+        self.pop(here.turn)
+        self.visible.discard(self.region)
+        self.region = here.around
+        self.at(*here.at)
+        return here.node
+
+    def results(self, node: Any, state: Any, values: Sequence[Any], found: list[Any]) -> list[Any]:
+        """What goes on behind a loop, scope or call: ops for each state."""
+        self.decide(node, state)
+        ops = node.results.get(state)
+        if ops is None:
+            ops = node.results[state] = self.fresh(RESULT, found, self.region)
+        following = iter(ops)
+        return [self.rebuilt(x, following) for x in values]
+
+    def closed(self, values: Sequence[Any], kind: str = "return", what: Any = 0) -> list[Any]:
+        """The innermost scope ends with these values: they go on as its results."""
+        found: list[Any] = []
+        state = (what, *[self.flat(x, found) for x in values])
+        node = self.end(kind, state, found)
+        return self.results(node, state, values, found)
+
+    # Loops
+
+    def head(
+        self, cycle: Cycle, frame: FrameType, values: tuple[Any, ...], key: Any
+    ) -> tuple[Any, ...]:
+        """An iteration begins: gives the carried variables ops of their own."""
+        count = cycle.stored
+        carried, found = values[:count], []  # type: ignore[var-annotated]
+        state = tuple([self.flat(x, found) for x in carried])
+        here = self.open[-1] if self.open else None
+        if here is not None and here.of is cycle and here.owner is frame:
+            self.finish("next", state, found)
+            self.visible.discard(self.region)
+            self.pop(here.turn)
+            self.push()
+        else:
+            if cycle.rigid is not None and "shares" in cycle.rigid:
+                raise Unfolded(cycle.rigid)
+            source, self.iterable = self.iterable, None
+            counted = cycle.counted
+            given = [*found, source] if counted else found
+            if counted and source is None:
+                raise Unfolded("it loops over something that is not followed")
+            node = self.add(
+                key, LOOP, given, object, lambda args: Loop(key, args, self.region, counted)
+            )
+            here = self.begin(node, cycle, frame)
+        body = here.node.bodies.get(state)
+        if body is None:
+            body = here.node.bodies[state] = Region()
+            body.parameters = self.fresh(PARAMETER, found, body)
+        self.enter(body)
+        ops = iter(body.parameters)
+        return (*[self.rebuilt(x, ops) for x in carried], *values[count:])
+
+    def leave(
+        self,
+        cycles: Sequence[Cycle],
+        frame: FrameType,
+        names: tuple[int, ...],
+        values: Sequence[Any],
+        exit: int,
+    ) -> list[Any]:
+        """Loops are left, if they were running: the inner ones first."""
+        out = list(values)
+        for cycle in cycles:
+            here = self.open[-1] if self.open else None
+            if here is None or here.of is not cycle or here.owner is not frame:
+                continue
+            own = [k for k, v in enumerate(names) if v in cycle.left.get(exit, ())]
+            found: list[Any] = []
+            state = (exit, *[self.flat(out[k], found) for k in own])
+            node = self.end("leave", state, found)
+            kept = self.results(node, state, [out[k] for k in own], found)
+            for k, x in zip(own, kept, strict=True):
+                out[k] = x
+        return out
+
+    # Scopes
+
+    def scope(self, key: Any, of: Any, frame: FrameType | None = None) -> None:
+        """A call begins, or a decision whose ways meet again."""
+        node = self.add(key, SCOPE, (), object, lambda _: Scope(key, self.region, of))
+        if node.name is not of:
+            raise Unfolded("another function is called")
+        self.begin(node, of, frame)
+        self.enter(node.region)
+
+    def join(self, forks: Any, names: tuple[int, ...], pushed: int, values: Any) -> list[Any]:
+        """The ways of decisions meet here: gives the variables ops of their own."""
+        out = list(values)
+        while self.open and self.open[-1].of in forks:
+            stored = self.open[-1].of.stored
+            own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
+            for k, x in zip(own, self.closed([out[k] for k in own]), strict=True):
+                out[k] = x
+        return out
+
+    def unwind(
+        self,
+        depth: int,
+        error: BaseException,
+        values: Sequence[Any] = (),
+        frame: FrameType | None = None,
+        handler: int = -1,
+    ) -> list[Any]:
+        """Leave the passes that an exception has left: those of other frames, and that are not around the handler."""
+        out = list(values)
+        while len(self.open) > depth:
+            here = self.open[-1]
+            if here.owner is frame is not None and handler in around(here.of):
+                break
+            found: list[Any] = []
+            state = (type(error), *[self.flat(x, found) for x in out])
+            node = self.end("leave" if type(here.node) is Loop else "raise", state, found)
+            out = self.results(node, state, out, found)
+        return out
+
+    # Calls
+
+    def call(self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Run the instrumented copy of a function as a pass of its own."""
+        if code in self.codes:
+            return self.invoke(key, code, run, args)
+        self.scope(key, code)
+        self.codes.append(code)
+        try:
+            kind, state, out = self.ran(run, args)
+        finally:
+            self.codes.pop()
+        found: list[Any] = []
+        state = (state, *[self.flat(x, found) for x in out])
+        node = self.end(kind, state, found)
+        return self.answer(self.results(node, state, out, found))
+
+    def ran(self, run: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any, list[Any]]:
+        """Run a function to its end: how it ended, in what, and with which result."""
+        self.error, floor = None, self.floor
+        depth = self.floor = len(self.open)
+        try:
+            result = run(*args)
+        except Exception as error:
+            if isinstance(error, (RecursionError, MemoryError)):
+                raise Unfolded(f"a {type(error).__name__} is raised") from None
+            self.unwind(depth, error)
+            self.error, self.floor = error, floor
+            return "raise", type(error), []
+        if len(self.open) != depth:
+            raise Unfolded("a function is left within a loop")
+        self.floor = floor
+        return "return", 0, [result]
+
+    def answer(self, out: list[Any]) -> Any:
+        """The result of the call that has just ended, or what it has raised."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return out[0]
+
+    def invoke(
+        self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]
+    ) -> Any:
+        """A function that calls itself: a region of its own, which uses nothing from outside."""
+        found: list[Any] = []
+        state = tuple([self.flat(x, found) for x in args])
+        known = self.folded.functions.get((code, state))
+        if known is None:
+            known = self.folded.functions[code, state] = Function(code)
+            known.parameters = self.fresh(PARAMETER, found, known)
+        function = known
+        node = self.add(
+            key, INVOKE, found, object, lambda given: Invoke(key, given, self.region, function)
+        )
+        if node.function is not function:
+            raise Unfolded("another function is called")
+        saved = [(op, op.now) for op in everything(function)] if function.running else []
+        around = self.block, self.i, self.region, self.visible, self.turns, self.turn
+        self.latest += 1
+        self.turn, self.turns, self.visible = self.latest, {self.latest}, set()
+        function.running += 1
+        self.enter(function)
+        ops = iter(function.parameters)
+        kind, how, out = self.ran(run, tuple([self.rebuilt(x, ops) for x in args]))
+        found = []
+        state = (how, *[self.flat(x, found) for x in out])
+        self.finish(kind, state, found)
+        function.running -= 1
+        for op, now in saved:
+            op.now = now
+        block, i, self.region, self.visible, self.turns, self.turn = around
+        self.at(block, i)
+        return self.answer(self.results(node, state, out, found))
+
+
+NUMBERS = frozenset((int, float))
+
+
+def same_float(a: float, b: float) -> bool:
+    """Whether two equal floats are the same to the bit."""
+    return a != 0.0 or str(a) == str(b)
+
+
+def around(of: Any) -> Any:
+    """The instructions of a loop of the bytecode, or of a fork."""
+    return of.body if type(of) is Cycle else of.region
+
+
+def everything(function: Function) -> list[Op]:
+    """Every op of a function's region, and of the regions inside it."""
+    found: list[Op] = []
+    todo: list[Region] = [function]
+    while todo:
+        one = todo.pop()
+        found += one.parameters
+        for block in one.root.tree():
+            for op in block.ops:
+                found.append(op)
+                found += results_of(op)
+                todo += inner(op)
+    return found

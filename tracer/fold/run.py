@@ -1,0 +1,146 @@
+"""A recorded run: arguments in, the value out, and the region grown by what was new."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..active import active as traced
+from ..reads import Place
+from . import hooks
+from .hooks import call_function, plain
+from .outside import Outside
+from .recorder import Box, Recorder, Unfolded, active
+from .region import DICT, INPUT, LIST, Folded, Op
+
+lock = threading.Lock()
+LONGEST = 10_000  # numbers in the arguments
+
+
+class Known:
+    """What is known of the runs of a function for arguments of one kind.
+
+    ``inputs`` are the numbers of the arguments with their places, and ``trees`` say of each argument where they stand
+    in it: an op, None for what is no number, or a list, tuple or dict of these.
+    """
+
+    def __init__(self) -> None:
+        self.folded = Folded()
+        self.outside = Outside()
+        self.inputs: list[tuple[Place, Op]] = []
+        self.trees: list[Any] = []
+
+    def run(
+        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
+    ) -> tuple[float, int]:
+        """The value of a call, and how much the region has grown; raises `Unfolded`."""
+        if not lock.acquire(blocking=False):
+            raise Unfolded("another function is being recorded")
+        try:
+            if traced.tracer is not None:
+                raise Unfolded("it is called while another function is traced")
+            recorder = active.recorder = Recorder(self.folded, self.outside)
+            return self.recorded(recorder, f, names, args)
+        finally:
+            active.recorder = None
+            lock.release()
+
+    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
+        reads = self.outside.reads
+        first = reads.function is None
+        if first:
+            reads.function = reads.root(f.__name__, f)
+            reads.arguments = [reads.root(name, x) for name, x in zip(names, args, strict=True)]
+        given = Arguments(self, recorder)
+        boxed, trees = [], []
+        for place, x in zip(reads.arguments, args, strict=True):
+            inside, tree = given.admit(place, x)
+            boxed.append(inside)
+            trees.append(tree)
+        if first:
+            self.trees = trees
+        try:
+            result = call_function(recorder, "function", f, tuple(boxed), {})
+        except Exception as error:
+            raise Unfolded(f"it ends in a {type(error).__name__}") from None
+        if recorder.refusal is not None:
+            raise recorder.refusal
+        if type(plain(result)) is not float:
+            raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
+        found: list[Any] = []
+        recorder.finish("return", (recorder.flat(result, found),), found)
+        return plain(result), recorder.grown
+
+
+class Arguments:
+    """Boxes the numbers of arguments, in their order."""
+
+    def __init__(self, known: Known, recorder: Recorder) -> None:
+        self.known = known
+        self.recorder = recorder
+        self.count = 0
+
+    def admit(self, place: Place, x: Any) -> tuple[Any, Any]:
+        """An argument as the run sees it, and where its numbers stand."""
+        kind = type(x)
+        if kind is float or kind is int:
+            op = self.input(place, kind)
+            box = op.now = Box(x, op, 0)
+            return box, op
+        if kind is tuple:
+            pairs = self.parts(place, list(enumerate(x)))
+            return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
+        if kind is list:
+            pairs = self.parts(place, list(enumerate(x)))
+            inner = [inside for inside, _ in pairs]
+            for part in inner:
+                hooks.must_be_held(self.recorder, part)
+            return self.recorder.born(place, LIST, inner, inner), [tree for _, tree in pairs]
+        if kind is dict:
+            pairs = self.parts(place, list(x.items()))
+            made = dict(zip(x, [inside for inside, _ in pairs], strict=True))
+            for part in made.values():
+                hooks.must_be_held(self.recorder, part)
+            flat = [y for pair in made.items() for y in pair]
+            trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
+            return self.recorder.born(place, DICT, flat, made), trees
+        return self.known.outside.seen(place, x), None
+
+    def parts(self, place: Place, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        place.check = "keys" if type(place.value) is dict else "length"
+        place.size, place.key_list = len(items), [key for key, _ in items]
+        note = self.known.outside.reads.note
+        return [self.admit(note(place, "item", key, x), x) for key, x in items]
+
+    def input(self, place: Place, kind: type) -> Op:
+        """The op of the next number."""
+        inputs = self.known.inputs
+        if self.count == len(inputs):
+            place.check = "type"
+            op = Op(None, INPUT, (), kind, self.known.folded.region)
+            self.known.folded.region.parameters.append(op)
+            inputs.append((place, op))
+        op = inputs[self.count][1]
+        self.count += 1
+        return op
+
+
+def kinds_of(args: Sequence[Any]) -> Any:
+    """What arguments must have in common to be runs of one region: a hashable, or None where they are not followed."""
+    found = tuple([kind_of(x, 0) for x in args])
+    return None if None in found else found
+
+
+def kind_of(x: Any, depth: int) -> Any:
+    kind = type(x)
+    if kind is float or kind is int:
+        return kind
+    if kind is bool or kind is str or x is None:
+        return ("is", x)
+    if depth > 3 or kind not in (tuple, list, dict) or len(x) > LONGEST:
+        return None
+    if kind is dict and not all(type(key) is str for key in x):
+        return None
+    inner = [kind_of(y, depth + 1) for y in (x.values() if kind is dict else x)]
+    return None if None in inner else (kind, *([*x] if kind is dict else ()), *inner)
