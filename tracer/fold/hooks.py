@@ -570,7 +570,7 @@ def spread(site: Site) -> Hook:
 
 
 class Source:
-    """What may be iterated over once: a range, how an item is made of a number of it, and what is checked at the end."""
+    """What may be iterated over once: a range, what makes an item of a number of it, and a check at the end."""
 
     __slots__ = ("check", "give", "range")
 

@@ -55,6 +55,10 @@ class Unfolded(BaseException):
             active.recorder.refusal = active.recorder.refusal or self
 
 
+class Passing(Unfolded):
+    """Why this very run is not folded; the next one may be."""
+
+
 class Active:
     """The recording that goes on: one at a time, under a lock."""
 

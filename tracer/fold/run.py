@@ -11,7 +11,7 @@ from ..reads import Place
 from . import hooks
 from .hooks import call_function, plain
 from .outside import Outside
-from .recorder import Box, Recorder, Unfolded, active
+from .recorder import Box, Passing, Recorder, Unfolded, active
 from .region import DICT, INPUT, LIST, Folded, Op
 
 lock = threading.Lock()
@@ -36,10 +36,10 @@ class Known:
     ) -> tuple[float, int]:
         """The value of a call, and how much the region has grown; raises `Unfolded`."""
         if not lock.acquire(blocking=False):
-            raise Unfolded("another function is being recorded")
+            raise Passing("another function is being recorded")
         try:
             if traced.tracer is not None:
-                raise Unfolded("it is called while another function is traced")
+                raise Passing("it is called while another function is traced")
             recorder = active.recorder = Recorder(self.folded, self.outside)
             return self.recorded(recorder, f, names, args)
         finally:
@@ -63,7 +63,7 @@ class Known:
         try:
             result = call_function(recorder, "function", f, tuple(boxed), {})
         except Exception as error:
-            raise Unfolded(f"it ends in a {type(error).__name__}") from None
+            raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
             raise recorder.refusal
         if type(plain(result)) is not float:

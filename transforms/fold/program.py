@@ -1,0 +1,91 @@
+"""The program of a region: guards, all ways that were seen, and the reverse sweep of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...tracer.fold.region import End
+from ...tracer.fold.region import Op as RegionOp
+from ...tracer.fold.run import Known
+from ...tracer.outcome import Outcome
+from ...tracer.run import Run, describe
+from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
+from ...tracer.tape import NOWHERE, Input, Op, Tape
+from ..guards import GuardWriter
+from ..programs import Builder, Program, Unfit
+from .source import Emission, Unemittable
+
+PAD = "        "
+UNSEEN = "it goes a way that no call has gone before"
+
+
+def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
+    """What a builder asks of a run, and the inputs that stand for those of the region."""
+    done = Run(Tape(*describe(f)))
+    done.reads, done.outcome = known.outside.reads, Outcome()
+    inputs = {}
+    for place, op in known.inputs:
+        value: Any = 1.5 if op.type is float else 1
+        inputs[op] = Input(str(place), value, done.tape, "argument", place)
+    done.tape.ops = [*inputs.values()]
+    done.args = [tree_of(tree, inputs) for tree in known.trees]
+    return done, inputs
+
+
+def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
+    """The tree of an argument, with leaves at its numbers."""
+    if isinstance(tree, RegionOp):
+        return Leaf(inputs[tree], inputs[tree].value)
+    if type(tree) is dict:
+        return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})
+    if type(tree) is list or type(tree) is tuple:
+        return Branch(type(tree), dict(enumerate([tree_of(x, inputs) for x in tree])))
+    return FIXED
+
+
+class RegionBuilder(Builder):
+    """Writes the program of a region."""
+
+    def region(self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str) -> Program:
+        """The program with the gradients of these arguments; ``answer`` is as for `Builder.build`."""
+        program = self.program
+        trees = [self.done.args[key] for key in keys]
+        wanted = {op for tree in trees for op in sources(tree)}
+        for op in inputs.values():
+            self.wanted.setdefault(op.place, []).append(op)
+        roots = self.opening(False, False)
+        guards = GuardWriter(self.reads, self.constant, self.assembly.fresh, self.wanted, False)
+        self.guard(guards, guards.write(roots), 2)
+        self.bind(None)
+        names = {op: self.assembly.names[x] for op, x in inputs.items()}
+        wrt = [op for op, x in inputs.items() if x in wanted]
+
+        def ending(
+            end: End, value: Callable[[Any], str], cotangent: Callable[[RegionOp], str]
+        ) -> list[str]:
+            found: dict[Any, Any] = {}
+            for op in wrt:
+                d = found[inputs[op]] = Op(None, (), 1.0, NOWHERE, self.tape)
+                self.assembly.names[d] = f"({cotangent(op)})"
+            gradients = [self.gradient(tree, found) for tree in trees]
+            result = answer.format(
+                value=value(end.outs[0]),
+                gradients="".join(g + ", " for g in gradients),
+                gradient=gradients[0],
+            )
+            return ["self.hits += 1.0", f"return {result}"]
+
+        try:
+            lines = Emission(known.folded, wrt, self.assembly, names, self.miss).lines(ending, PAD)
+        except Unemittable as why:
+            raise Unfit(str(why)) from None
+        for line in lines:
+            program.lines.append(line)
+            if line.endswith(self.miss):
+                program.reasons[len(program.lines)] = UNSEEN
+        program.lines += ["    except Exception as error:", "        missed = error"]
+        program.forward = sum(1 for _ in known.folded.ops())
+        self.ending(False)
+        self.assembly.taken = set()
+        return program
