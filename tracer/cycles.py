@@ -35,12 +35,14 @@ class Loop:
     ``exits`` are the instructions
     to which the loop is left, and ``rigid`` says why its iterations may depend on more than these variables.
     ``counted`` tells whether it is a ``for`` loop, ``indexed`` whether its body looks at what is iterated over, and
-    ``followed`` whether that may be traced: what is looked at after the loop must be carried.
+    ``followed`` whether that may be traced: what is looked at after the loop must be carried. For a recorder of regions
+    (``joins``), ``left`` are the variables that it hands over at each exit, and ``unsure`` those that it cannot, as they
+    may have no value there.
     """
 
     __slots__ = (
-        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "looked", "rigid",
-        "site", "stored",
+        "body", "carried", "code", "counted", "exits", "followed", "growing", "head", "indexed", "left", "looked",
+        "rigid", "site", "stored", "unsure",
     )  # fmt: skip
 
     def __init__(self, code: CodeType, head: int, body: set[int], site: Site) -> None:
@@ -57,13 +59,17 @@ class Loop:
         self.counted = False
         self.indexed = False
         self.followed = False
+        self.left: dict[int, tuple[int, ...]] = {}
+        self.unsure: dict[int, tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
         return f"<loop at {self.site}>"
 
 
-def find_loops(code: CodeType, source: list[Instr], regions: list[Region]) -> list[Loop]:
-    """The loops of a code object, outer ones first."""
+def find_loops(
+    code: CodeType, source: list[Instr], regions: list[Region], flow: Flow | None = None
+) -> list[Loop]:
+    """The loops of a code object, outer ones first; ``flow``: if it is known."""
     edges = [
         (i, instr.jump)
         for i, instr in enumerate(source)
@@ -74,7 +80,7 @@ def find_loops(code: CodeType, source: list[Instr], regions: list[Region]) -> li
     ]
     if not edges or code.co_flags & 0x20:  # the variables of a generator live on between its steps
         return []
-    flow = Flow(code, source, regions)
+    flow = flow or Flow(code, source, regions)
     bodies: dict[int, set[int]] = {}
     for tail, head in edges:
         body = bodies.setdefault(head, {head})
@@ -231,6 +237,14 @@ class Flow:
                         todo.append(j)
             self._bound = known
         return self._bound
+
+    def known(self, i: int) -> int:
+        """The variables that surely have a value before an instruction."""
+        return self.bound()[i] & ~self.cleared
+
+    def numbers(self, variables: int) -> tuple[int, ...]:
+        """The numbers of variables."""
+        return (*bits(variables),)
 
     def live(self, within: set[int] | None = None) -> list[int]:
         """The variables that may be loaded before they are stored, from each instruction on (``within`` a loop)."""

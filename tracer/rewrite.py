@@ -74,6 +74,27 @@ The hooks
     caught(site)                   h(error); a handler begins that looks at this exception
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
+Where ``hooks.folds`` is true, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
+
+    fork(site, fork)               h(None); a conditional jump of which the ways meet again is about to be decided
+    join(site, forks, names, pushed)  h(*values) -> values, as a tuple unless it is one, None if there are none; ways of
+                                   these forks meet, if they were gone: the value on top of the stack, if one is
+                                   ``pushed``, and those of the variables ``names``, by number
+    leave(site, loops, names, exit)   h(*values) -> values; these loops are left, if they were running, to the
+                                   instruction ``exit``: the variables of ``loop.left[exit]`` of all of them
+    caught_here(site, index, region, names)  h(error, *values) -> values; instead of ``caught``: the handler at this
+                                   index has caught what the instructions ``region`` raise, and the values of the
+                                   variables that are read from here on
+    born(site)                     h(container) -> container; a list or dict has been made, a dict by ``make_dict``
+                                   unless it is empty or its keys are constants
+    extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
+    list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
+    rebound(site)                  h(None); a variable that an inner function shares has been stored or deleted, or one
+                                   that may have no value, and so cannot be handed over, has been left behind by a loop
+                                   or an exception
+
+At one instruction, loops are left first, then ways meet, then an iteration begins, then a fork is decided.
+
 "True or False" is meant to the letter: CPython takes any other object in that place for either
 without looking. ``is_`` is not called where an operand is the constant None, True, False or
 ``...``, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
@@ -95,8 +116,9 @@ from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
 from .assembly import Assembler, Instr, Position
-from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
+from .cycles import ATTRIBUTE_LOADS, Flow, Loop, find_loops
 from .errors import TraceError
+from .joins import Fork, Joins, find_joins
 from .tape import Site, Target
 from .versions import current
 
@@ -258,6 +280,8 @@ class Rewriter:
         # Where calls begin that may look at the variables: the names of what is called
         self.around: dict[tuple[int | None, int | None], str] = {}
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
+        self.folds: bool = builtins.getattr(hooks, "folds", False)
+        self.joins = Joins({}, {}, {})
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
@@ -269,10 +293,15 @@ class Rewriter:
         source = self.source
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
-        for loop in find_loops(self.code, source, out.regions):
+        flow = Flow(self.code, source, out.regions) if self.folds else None
+        loops = find_loops(self.code, source, out.regions, flow)
+        for loop in loops:
             heads[loop.head] = loop
             for i in loop.exits:
                 exits.setdefault(i, []).insert(0, loop)
+        if flow is not None:
+            self.joins = find_joins(flow, source, out.regions, loops)
+        forks, joins = self.joins.forks, self.joins.joins
         count = len(source)
         while self.index < count:
             instr = source[self.index]
@@ -280,10 +309,16 @@ class Rewriter:
             out.mark()
             if self.index in exits:
                 self.leave(exits[self.index])
+            if self.index in joins:
+                self.join(joins[self.index])
             if self.index in heads:
                 self.begin(heads[self.index])
+            if self.index in forks:
+                self.notify(self.hooks.fork(self.site(), forks[self.index]))
             handler = HANDLERS[instr.op]
-            if handler is None:
+            if self.folds and instr.op in FOLDED:
+                FOLDED[instr.op](self, instr)
+            elif handler is None:
                 out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
                 if instr.op == STORE_DEREF and self.is_free(instr.arg):
                     self.notify(self.hooks.shared(self.site()))
@@ -292,6 +327,8 @@ class Rewriter:
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
+        if self.folds:
+            most = max(most, self.joins.most + 2, *[len(self.left(x, i)) + 2 for i, x in exits.items()], 0)
         return out.assemble(max(EXTRA_STACK, most))
 
     def nested(self, code: CodeType) -> CodeType:
@@ -395,22 +432,57 @@ class Rewriter:
     def begin(self, loop: Loop) -> None:
         """Hand the variables that a loop carries to its hook and take them back, at every iteration."""
         self.load(self.hooks.loop(self.site(), loop))
-        handed = (*loop.carried, *loop.looked)
-        for variable in handed:
+        self.hand((*loop.carried, *loop.looked))
+        self.take(loop.carried)
+
+    def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
+        """Call the hook below the topmost ``given`` values with these and the values of variables."""
+        for variable in variables:
             self.emit(LOAD_FAST, variable)
-        if not handed:
+        count = given + len(variables)
+        if count == 0:
             self.load(None)
-        self.call(max(len(handed), 1) - 1)
-        count = len(loop.carried)
+        self.call(max(count, 1) - 1)
+
+    def take(self, variables: tuple[int, ...], pushed: int = 0) -> None:
+        """Store what a hook gives back, a value for each variable; the first of all stays, if one is ``pushed``."""
+        count = pushed + len(variables)
         if count == 0:
             self.emit(POP_TOP)
         elif count > 1:
             self.emit(UNPACK_SEQUENCE, count)
-        for variable in loop.carried:
+        if pushed and variables:  # the first lies on top: it and the last change places
+            self.emit(SWAP, count)
+            variables = (variables[-1], *variables[:-1])
+        for variable in variables:
             self.emit(STORE_FAST, variable)
 
     def leave(self, loops: list[Loop]) -> None:
-        self.notify(self.hooks.leave(self.site(), tuple(loops)))
+        if not self.folds:
+            self.notify(self.hooks.leave(self.site(), tuple(loops)))
+            return
+        names = self.left(loops, self.index)
+        self.load(self.hooks.leave(self.site(), tuple(loops), names, self.index))
+        self.hand(names)
+        self.take(names)
+        if any(loop.unsure[self.index] for loop in loops):
+            self.notify(self.hooks.rebound(self.site()))
+
+    @staticmethod
+    def left(loops: list[Loop], index: int) -> tuple[int, ...]:
+        """The variables that loops hand over where they are left."""
+        return tuple(sorted({i for loop in loops for i in loop.left[index]}))
+
+
+    def join(self, forks: list[Fork]) -> None:
+        """Hand what the ways of forks may have stored or pushed to a hook, and take it back."""
+        names = tuple(sorted({i for fork in forks for i in fork.stored}))
+        pushed = forks[0].pushed
+        self.load(self.hooks.join(self.site(), tuple(forks), names, pushed))
+        if pushed:
+            self.emit(SWAP, 2)
+        self.hand(names, pushed)
+        self.take(names, pushed)
 
     def notify(self, hook: Callable[..., Any]) -> None:
         """Call a hook that is shown nothing."""
@@ -758,10 +830,19 @@ class Rewriter:
     def begin_handler(self, instr: Instr) -> None:
         """After PUSH_EXC_INFO, whose own handler finds what lies below it in place."""
         self.keep(instr)
-        self.load(self.hooks.caught(self.site()))
+        if not self.folds:
+            self.load(self.hooks.caught(self.site()))
+            self.emit(COPY, 2)
+            self.call(0)
+            self.emit(POP_TOP)
+            return
+        region, names, unsure = self.joins.handlers[self.index]
+        self.load(self.hooks.caught_here(self.site(), self.index, region, names))
         self.emit(COPY, 2)
-        self.call(0)
-        self.emit(POP_TOP)
+        self.hand(names, 1)
+        self.take(names)
+        if unsure:
+            self.notify(self.hooks.rebound(self.site()))
 
     def match_class(self, instr: Instr) -> None:
         self.load(instr.arg)
@@ -794,6 +875,32 @@ class Rewriter:
         else:
             self.apply(self.hooks.build_string(self.site(), instr.arg), instr.arg)
 
+    # What only a recorder of regions asks for
+
+    def list_or_dict(self, instr: Instr) -> None:
+        if instr.name == "BUILD_MAP":
+            self.build_map(instr)
+        else:
+            self.keep(instr)
+        self.apply(self.hooks.born(self.site()), 1)
+
+    def list_extend(self, instr: Instr) -> None:
+        self.spread(instr)
+        if instr.arg > 1:
+            self.emit(SWAP, instr.arg)
+        self.apply(self.hooks.extended(self.site()), 1)
+        if instr.arg > 1:
+            self.emit(SWAP, instr.arg)
+
+    def list_append(self, instr: Instr) -> None:
+        self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
+
+    def store_deref(self, instr: Instr) -> None:
+        self.keep(instr)
+        if instr.op == STORE_DEREF and self.is_free(instr.arg):
+            self.notify(self.hooks.shared(self.site()))
+        self.notify(self.hooks.rebound(self.site()))
+
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)
 
@@ -816,3 +923,16 @@ def _handlers() -> list[Callable[[Rewriter, Instr], None] | None]:
 
 
 HANDLERS = _handlers()
+FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
+    opmap[name]: handler
+    for name, handler in {
+        "BUILD_LIST": Rewriter.list_or_dict,
+        "BUILD_MAP": Rewriter.list_or_dict,
+        "BUILD_CONST_KEY_MAP": Rewriter.list_or_dict,
+        "LIST_EXTEND": Rewriter.list_extend,
+        "LIST_APPEND": Rewriter.list_append,
+        "STORE_DEREF": Rewriter.store_deref,
+        "DELETE_DEREF": Rewriter.store_deref,
+    }.items()
+    if name in opmap
+}

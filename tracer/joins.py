@@ -1,0 +1,312 @@
+"""Forks and joins in bytecode: where ways part, where they meet again, and what is handed over there.
+
+Only the recorder of regions asks for this. It follows one way at a time, and has to know where the others come back to
+it: what a way has stored is then taken for a value of the join, whatever way was gone.
+
+Words
+-----
+fork       a conditional jump of which the ways meet again.
+join       where they do: the nearest instruction that every way from the jump to a return passes, the *immediate
+           post-dominator*. Exceptions do not count as ways: they end in a handler or leave the function.
+region     the instructions after the jump and before the join.
+
+The immediate post-dominators are found as in Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm* (2001).
+"""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType
+from typing import NamedTuple
+
+from .assembly import HAS_ARGUMENT, Instr, Region
+from .cycles import AFTER_ITERATION, Flow, Loop, bits
+
+RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
+CO_GENERATOR = 0x20
+
+# What stands between a decision and its jump, and the decisions themselves.
+TESTS = {"TO_BOOL", "UNARY_NOT", "NOT_TAKEN"}
+DECIDING = {"COMPARE_OP", "CONTAINS_OP", "IS_OP"}
+# The interpreter compares exceptions itself: the way is known before.
+MATCHING = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
+
+# What takes nothing off the stack, and what takes values and gives none.
+TAKES_NOTHING = {
+    "NOP", "RESUME", "NOT_TAKEN", "EXTENDED_ARG", "CACHE", "KW_NAMES", "MAKE_CELL", "COPY_FREE_VARS",
+    "PUSH_NULL", "COPY", "FOR_ITER", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "SETUP_ANNOTATIONS",
+    "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "WITH_EXCEPT_START",
+}  # fmt: skip
+PLAIN_LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_SMALL_INT",
+               "LOAD_COMMON_CONSTANT", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_LOCALS")  # fmt: skip
+GIVES_NOTHING = ("STORE_", "DELETE_", "POP_", "JUMP_IF_", "END_", "RETURN_", "RAISE_", "RERAISE", "LIST_", "SET_",
+                 "MAP_", "DICT_", "PRINT_EXPR", "IMPORT_STAR")  # fmt: skip
+
+
+class Fork:
+    """A conditional jump, and where its ways meet again.
+
+    ``index`` is the instruction that decides, before which the ways begin for the recorder, ``jump`` the one that
+    jumps, ``join`` where they meet. ``stored`` are the variables that a way may have stored and that are alive at the
+    join, by number, and ``pushed`` tells whether each way leaves a value on the stack (1 or 0), as in ``a or b``.
+    ``region``: the instructions between.
+    """
+
+    __slots__ = ("_region", "index", "join", "jump", "pushed", "stored")
+
+    def __init__(
+        self, index: int, jump: int, join: int, stored: tuple[int, ...], pushed: int, region: int
+    ) -> None:
+        self.index = index
+        self.jump = jump
+        self.join = join
+        self.stored = stored
+        self.pushed = pushed
+        self._region = region
+
+    @property
+    def region(self) -> frozenset[int]:
+        return frozenset(bits(self._region))
+
+    def __repr__(self) -> str:
+        return f"<fork at {self.index}, join at {self.join}>"
+
+
+class Handler(NamedTuple):
+    """What a handler catches: the instructions it guards, and the variables that it and what follows may read.
+
+    ``unsure`` are those of them that may have no value, so that they cannot be handed over.
+    """
+
+    region: frozenset[int]
+    names: tuple[int, ...]
+    unsure: tuple[int, ...]
+
+
+class Joins(NamedTuple):
+    """What a recorder of regions is told of a code object.
+
+    ``forks`` by the instruction that decides, ``joins`` by where the ways meet, inner forks first, ``handlers`` by
+    their first instruction.
+    """
+
+    forks: dict[int, Fork]
+    joins: dict[int, list[Fork]]
+    handlers: dict[int, Handler]
+
+    @property
+    def most(self) -> int:
+        """How many variables are handed over at one place at most."""
+        return max(
+            [len({i for fork in forks for i in fork.stored}) for forks in self.joins.values()]
+            + [len(handler.names) for handler in self.handlers.values()],
+            default=0,
+        )
+
+
+def find_joins(flow: Flow, source: list[Instr], regions: list[Region], loops: list[Loop]) -> Joins:
+    """The forks, joins and handlers of a code object, of which ``loops`` are the loops, outer ones first."""
+    handlers = find_handlers(flow, regions)
+    if flow.code.co_flags & CO_GENERATOR:
+        return Joins({}, {}, {i: Handler(x.region, (), ()) for i, x in handlers.items()})
+    for loop in loops:
+        leave(loop, flow)
+    forks = find_forks(flow, source, regions, loops)
+    joins: dict[int, list[Fork]] = {}
+    for fork in forks:
+        joins.setdefault(fork.join, []).append(fork)
+    return Joins({fork.index: fork for fork in forks}, joins, handlers)
+
+
+def find_handlers(flow: Flow, regions: list[Region]) -> dict[int, Handler]:
+    guarded: dict[int, set[int]] = {}
+    for region in regions:
+        guarded.setdefault(region.handler, set()).update(range(region.start, region.stop))
+    found = {}
+    for i, inside in guarded.items():
+        live, known = flow.live()[i], flow.known(i)
+        stored = 0
+        for j in inside:
+            stored |= flow.stores[j]
+        found[i] = Handler(
+            frozenset(inside), flow.numbers(live & known), flow.numbers(live & stored & ~known)
+        )
+    return found
+
+
+def leave(loop: Loop, flow: Flow) -> None:
+    """Find out what a loop hands over where it is left."""
+    stored = 0
+    for i in loop.body:
+        stored |= flow.stores[i]
+    for i in loop.exits:
+        live, known = flow.live()[i] & stored, flow.known(i)
+        loop.left[i] = flow.numbers(live & known)
+        loop.unsure[i] = flow.numbers(live & ~known)
+
+
+def find_forks(
+    flow: Flow, source: list[Instr], regions: list[Region], loops: list[Loop]
+) -> list[Fork]:
+    """The forks of a code object, inner ones before those around them."""
+    jumps = [i for i, x in enumerate(source) if x.jump is not None and "_IF_" in x.name]
+    if not jumps:
+        return []
+    joins = post_dominators(flow, source)
+    depths = stack_depths(flow, source, regions)
+    loop_at: dict[int, Loop] = {}  # the innermost
+    around: dict[Loop, Loop | None] = {}
+    for loop in loops:
+        around[loop] = loop_at.get(loop.head)
+        for i in loop.body:
+            loop_at[i] = loop
+    found: dict[int, tuple[Fork, int]] = {}  # by jump: the fork, and how far down its ways touch the stack
+    for i in reversed(jumps):
+        join = joins[i]
+        if join is None or join == len(source) or source[join].name in AFTER_ITERATION:
+            continue
+        if any(joins[j] is None for j in flow.after[i]) or i not in depths:
+            continue
+        index = deciding(source, i)
+        if source[index].name in MATCHING:
+            continue
+        here, there = loop_at.get(i), loop_at.get(join)
+        if here is not there and (there is None or there.head != join or around[there] is not here):
+            continue
+        own = {*flow.caught[i]}  # an exception that these catch has left the fork
+        region, low = 0, depths[join]
+        todo = [*flow.after[i]]
+        for j in todo:
+            low = min(low, depths[j])
+        fine = True
+        while todo and fine:
+            j = todo.pop()
+            if j == join or region >> j & 1:
+                continue
+            region |= 1 << j
+            fine = (
+                source[j].name not in RETURNS
+                and (here is None or j in here.body and j != here.head)
+                and j in depths
+            )
+            todo += [k for k in flow.caught[j] if k not in own]
+            inner = found.get(j)
+            low = min(low, depths.get(j, 0) - taken(source[j]))
+            if inner is None:
+                todo += flow.after[j]
+            else:
+                region |= inner[0]._region
+                low = min(low, inner[1])
+                todo.append(inner[0].join)
+        pushed = depths[join] - low
+        stored = 0
+        for j in bits(region):
+            stored |= flow.stores[j]
+        stored &= flow.live()[join]
+        if fine and pushed <= 1 and not stored & ~flow.known(join):
+            found[i] = Fork(index, i, join, flow.numbers(stored), pushed, region), low
+    return [fork for fork, _ in found.values()]
+
+
+def deciding(source: list[Instr], jump: int) -> int:
+    """The instruction that decides where a jump goes: the first of those before it that all ways to it pass."""
+    i = jump
+    while i and not source[i].target:
+        before = source[i - 1]
+        if before.name in DECIDING | MATCHING:
+            return i - 1
+        if before.name not in TESTS and not (before.name == "COPY" and before.arg == 1):
+            break
+        i -= 1
+    return i
+
+
+def post_dominators(flow: Flow, source: list[Instr]) -> list[int | None]:
+    """The immediate post-dominator of each instruction, ``len(source)`` for the end of the function.
+
+    None for what never gets there, but by an exception.
+    """
+    count = len(source)
+    before: list[list[int]] = [[] for _ in range(count + 1)]
+    for i in range(count):
+        for j in flow.after[i] or ([count] if source[i].name in RETURNS else []):
+            before[j].append(i)
+    order: list[int] = []  # postorder of the reversed graph, from the end
+    seen = bytearray(count + 1)
+    seen[count] = 1
+    todo = [(count, iter(before[count]))]
+    while todo:
+        i, rest = todo[-1]
+        for j in rest:
+            if not seen[j]:
+                seen[j] = 1
+                todo.append((j, iter(before[j])))
+                break
+        else:
+            order.append(i)
+            todo.pop()
+    rank = {i: k for k, i in enumerate(order)}
+    found: list[int | None] = [None] * (count + 1)
+    found[count] = count
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(order[:-1]):
+            new: int | None = None
+            for j in flow.after[i] or [count]:
+                if found[j] is None:
+                    continue
+                if new is None:
+                    new = j
+                    continue
+                a, b = new, j
+                while a != b:
+                    while rank[a] < rank[b]:
+                        a = _there(found[a])
+                    while rank[b] < rank[a]:
+                        b = _there(found[b])
+                new = a
+            if new != found[i]:
+                found[i], changed = new, True
+    return found
+
+
+def _there(i: int | None) -> int:
+    assert i is not None
+    return i
+
+
+def stack_depths(flow: Flow, source: list[Instr], regions: list[Region]) -> dict[int, int]:
+    """How many values lie on the stack before each instruction."""
+    depths = {0: 0}
+    todo = [0]
+    handlers = {x.handler: x.depth + x.lasti + 1 for x in regions}
+    depths.update(handlers)
+    todo += handlers
+    while todo:
+        i = todo.pop()
+        instr = source[i]
+        for j in flow.after[i]:
+            if j not in depths:
+                depths[j] = depths[i] + effect(instr, j != i + 1)
+                todo.append(j)
+    return depths
+
+
+def effect(instr: Instr, jump: bool) -> int:
+    return dis.stack_effect(instr.op, instr.arg if instr.op in HAS_ARGUMENT else None, jump=jump)
+
+
+def taken(instr: Instr) -> int:
+    """How many values an instruction takes off the stack, or changes there: rather one too many."""
+    name = instr.name
+    if name == "SWAP":
+        return instr.arg
+    if name in TAKES_NOTHING or name.startswith(PLAIN_LOADS):
+        return 0
+    net = effect(instr, False)
+    if name == "STORE_FAST_LOAD_FAST":
+        return 1
+    if name.startswith(GIVES_NOTHING):
+        return max(-net, 0)
+    return 1 - net if name.startswith("BUILD_") else max(1 - net, 1)
