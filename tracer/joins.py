@@ -16,7 +16,6 @@ The immediate post-dominators are found as in Cooper, Harvey and Kennedy, *A Sim
 from __future__ import annotations
 
 import dis
-from types import CodeType
 from typing import NamedTuple
 
 from .assembly import HAS_ARGUMENT, Instr, Region
@@ -160,7 +159,9 @@ def find_forks(
         around[loop] = loop_at.get(loop.head)
         for i in loop.body:
             loop_at[i] = loop
-    found: dict[int, tuple[Fork, int]] = {}  # by jump: the fork, and how far down its ways touch the stack
+    found: dict[
+        int, tuple[Fork, int]
+    ] = {}  # by jump: the fork, and how far down its ways touch the stack
     for i in reversed(jumps):
         join = joins[i]
         if join is None or join == len(source) or source[join].name in AFTER_ITERATION:
@@ -186,7 +187,7 @@ def find_forks(
             region |= 1 << j
             fine = (
                 source[j].name not in RETURNS
-                and (here is None or j in here.body and j != here.head)
+                and (here is None or (j in here.body and j != here.head))
                 and j in depths
             )
             todo += [k for k in flow.caught[j] if k not in own]

@@ -37,10 +37,12 @@ from ..tracer.run import unwrapped
 from ..tracer.tape import Site
 from ..tracer.tracebacks import entrance
 from .branches import joined
-from .budget import Budget
+from .budget import EARLIEST, Budget
+from .fold.folding import Folding, folds
 from .programs import Program
 
 CHANGES = 3  # so often may an integer from outside change before it becomes an input
+VARIED = 2  # calls that no program answered, after which a function is taken to go many ways
 MOST_PROGRAMS = 16  # of a function, for arguments of different types and shapes
 DEPRECATED = {"paths": 8, "patience": 24, "unroll": 20_000}  # settings without a meaning
 
@@ -146,6 +148,7 @@ class Entry:
         self.whole = False  # whether the reverse sweep must be a part of the run (see ``pairs``)
         self.unrolled: dict[str, str] = {}  # why loops were left as they are, by their places
         self.budget = Budget()
+        self.folding = Folding()
         self.hits_before = 0
         self.evicted_hits = 0
 
@@ -209,6 +212,15 @@ class Entry:
     def may_try(self) -> bool:
         """Whether programs may be tried at this call."""
         return self.budget.may_try(self.won)
+
+    def may_fold(self) -> bool:
+        """Whether this call, which no program answers, may be recorded as a pass over a region: the function varies."""
+        if self.folding.why is not None or not folds():
+            return False
+        budget = self.budget
+        varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
+        varies |= sum(self.misses.values()) >= VARIED
+        return varies and budget.may_build(self.won)
 
     def may_build(self) -> bool:
         """Whether this call, which is traced, may be made a program."""

@@ -146,6 +146,10 @@ class Caller:
             entry.note_miss(program, trial.error, took)
             trial.error.__traceback__ = None  # whose frame has the trial and the arguments
             drawn = list(trial.drawn)
+        if not drawn and entry.may_fold():
+            answer = self.folded(entry, args, kwargs)
+            if answer is not MISSING:
+                return answer
         return self.retrace(entry, args, kwargs, drawn)
 
     def retrace(
@@ -212,6 +216,29 @@ class Caller:
             entry.add(program)
             self.detach()  # from a program that is a part of this one now
         return kept
+
+    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Answer a call by the region of the function; MISSING where that cannot be."""
+        return MISSING
+
+    def by_region(self, entry: Entry, args: tuple[Any, ...], build: Any) -> Any:
+        """Record a call, and answer it by the program of all the ways that were seen."""
+        from .fold.keep import recorded
+
+        found = recorded(entry, self.f, args, build)
+        if found is None:
+            return MISSING
+        program, _ = found
+        trial = Trial(self.f)
+        answer = program.alone(trial, *args)
+        if trial.error is not None:
+            entry.folding.why = (
+                f"its program does not go the way that was recorded: {trial.error!r}"
+            )
+            entry.drop(program)
+            return MISSING
+        self.attach(program)
+        return answer
 
     def roll(self, entry: Entry, done: Run) -> None:
         """Roll the loops of a traced run; nobody needs its tape as it is any more."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any, Concatenate, Literal, Unpack, overload
 
 import numpy as np
@@ -22,13 +23,14 @@ from ..tracer.errors import CotangentError, TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.protocols import plain_of
-from ..tracer.reads import Reads
+from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves
 from ..tracer.tape import NOWHERE, Op
 from .api import InnerPullback, Pullback, decided_by, inner_pullback
 from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
+from .cache import Entry
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
 from .faces import behind
@@ -137,6 +139,27 @@ class Gradient(Dispatcher):
         """The tree of the number that is differentiated."""
         return main_tree(self.f, done.result) if self.has_aux else done.result
 
+    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs or self.has_aux or type(self.f) is not FunctionType:
+            return MISSING
+        return self.by_region(entry, args, self.build_region)
+
+    def build_region(self, known: Any) -> Program:
+        """The program of all ways that were seen (see ``fold``)."""
+        from .fold.program import RegionBuilder, run_of
+
+        done, inputs = run_of(known, self.f)
+        builder = RegionBuilder(done, self.__name__, self.entry().names)
+        return builder.region(known, inputs, self.chosen(done.args, ()), self.answer_text)
+
+    @property
+    def answer_text(self) -> str:
+        """The format of what a call gives (see `Builder.build`)."""
+        gradients = "({gradients})" if type(self.argnums) is tuple else "{gradient}"
+        if self.with_value:
+            return f"({{value}}, {gradients})"
+        return f"({gradients}, {{aux}})" if self.has_aux else gradients
+
     def build(self, done: Run) -> Program:
         builder = Builder(done, self.__name__, self.entry().names)
         if done.whole:
@@ -146,13 +169,7 @@ class Gradient(Dispatcher):
             (op, 1.0 if isinstance(op.value, float) else d)
             for op, d in seeds_of(tree, one(self.f, tree, None))
         ]
-        gradients = "({gradients})" if type(self.argnums) is tuple else "{gradient}"
-        answer = gradients
-        if self.with_value:
-            answer = f"({{value}}, {gradients})"
-        elif self.has_aux:
-            answer = f"({gradients}, {{aux}})"
-        return builder.build(self.chosen(done.args, done.kwargs), seeds, answer)
+        return builder.build(self.chosen(done.args, done.kwargs), seeds, self.answer_text)
 
 
 class Debugged(Gradient):

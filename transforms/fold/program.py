@@ -47,7 +47,9 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
 class RegionBuilder(Builder):
     """Writes the program of a region."""
 
-    def region(self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str) -> Program:
+    def region(
+        self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str
+    ) -> Program:
         """The program with the gradients of these arguments; ``answer`` is as for `Builder.build`."""
         program = self.program
         trees = [self.done.args[key] for key in keys]

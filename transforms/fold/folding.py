@@ -1,0 +1,31 @@
+"""What the cache keeps of a function whose runs are recorded as passes over one region."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+FAILURES = 2  # runs that could not be followed, until a function is left to the flat tape
+SWITCH = "WENGERT_FOLD"
+
+
+def folds() -> bool:
+    """Whether regions are recorded at all: ``WENGERT_FOLD=0`` in the environment records flat tapes alone."""
+    return os.environ.get(SWITCH, "1").lower() not in ("0", "off", "false", "no")
+
+
+class Folding:
+    """The runs and the program for each kind of arguments; and why the function was given up, if it was."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Any] = {}  # `tracer.fold.run.Known`
+        self.programs: dict[Any, Any] = {}
+        self.failures = 0
+        self.why: str | None = None
+
+    def failed(self, why: str, kinds: Any) -> None:
+        """A run could not be followed; what is known may be half of it."""
+        self.failures += 1
+        self.known.pop(kinds, None)
+        if self.failures >= FAILURES:
+            self.why = why
