@@ -22,6 +22,7 @@ from ..operators import INPLACE
 from ..reads import HEAP_TYPE
 from ..tape import Site
 from . import region
+from .equivalents import ONE_ITERABLE, equivalent
 from .recorder import Box, Recorder, Unfolded, active
 from .region import APPEND, DICT, EXHAUSTED, ITEM, LENGTH, LIST, LOAD, OBJECT, POP, REPEAT, STORE
 
@@ -869,6 +870,10 @@ def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -
         return extreme(recorder, key, operator.gt if fn is builtins.max else operator.lt, args)
     if fn is builtins.isinstance and len(args) == 2:
         return is_instance(recorder, *args)
+    if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
+        return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if (same := equivalent(fn)) is not None:
+        return call_function(recorder, key, same, args, {})
     if all(type(x) is Box or type(x) in NUMBERS for x in args) and is_primitive(fn):
         if not any(type(x) is Box for x in args):
             return fn(*args)
