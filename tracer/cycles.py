@@ -126,15 +126,15 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     live = flow.live()[loop.head]
     inside = flow.live(loop.body)[loop.head]
     known = bound & ~flow.cleared
-    carried = [*bits(live & stored & known)]
+    carried = flow.numbers(live & stored & known)
     loop.stored = len(carried)
-    growing = [*bits(grown & ~loaded & ~stored & known)]
+    growing = flow.numbers(grown & ~loaded & ~stored & known)
     loop.growing = len(growing)
-    loop.carried = (*carried, *bits(loaded & ~stored & known if writes else 0), *growing)
-    loop.looked = tuple(i for i in bits(loaded & known) if i not in loop.carried)
+    loop.carried = (*carried, *flow.numbers(loaded & ~stored & known if writes else 0), *growing)
+    loop.looked = tuple(i for i in flow.numbers(loaded & known) if i not in loop.carried)
     unknown = inside & stored & ~known
     if unknown:
-        name = flow.code.co_varnames[next(bits(unknown))]
+        name = flow.code.co_varnames[flow.numbers(unknown)[0]]
         loop.rigid = f"the variable {name!r} may not have a value yet when it begins"
     if loop.counted:
         first = loop.head + 1
@@ -168,6 +168,7 @@ class Flow:
         self.caught: list[list[int]] = [[] for _ in range(count)]  # the handlers of an instruction
         self.loads = [0] * count
         self.stores = [0] * count
+        self.unbinds = [0] * count  # of those that it stores, the ones that have no value afterwards
         self.cleared = 0
         self._bound: list[int] | None = None
         self._live: list[int] | None = None
@@ -220,13 +221,12 @@ class Flow:
             code = self.code
             given = code.co_argcount + code.co_kwonlyargcount
             given += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-            every = (1 << len(code.co_varnames) + 64) - 1
-            known = [every] * len(self.after)
+            known = [-1] * len(self.after)
             known[0] = (1 << given) - 1
             todo = list(range(len(known) - 1, -1, -1))
             while todo:
                 i = todo.pop()
-                out = known[i] | self.stores[i]
+                out = (known[i] | self.stores[i]) & ~self.unbinds[i]
                 for j in self.after[i]:
                     if known[j] & ~out:
                         known[j] &= out
@@ -237,10 +237,6 @@ class Flow:
                         todo.append(j)
             self._bound = known
         return self._bound
-
-    def known(self, i: int) -> int:
-        """The variables that surely have a value before an instruction."""
-        return self.bound()[i] & ~self.cleared
 
     def numbers(self, variables: int) -> tuple[int, ...]:
         """The numbers of variables."""

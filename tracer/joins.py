@@ -25,7 +25,7 @@ RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
 CO_GENERATOR = 0x20
 
 # What stands between a decision and its jump, and the decisions themselves.
-TESTS = {"TO_BOOL", "UNARY_NOT", "NOT_TAKEN"}
+TESTS = {"TO_BOOL", "UNARY_NOT"}
 DECIDING = {"COMPARE_OP", "CONTAINS_OP", "IS_OP"}
 # The interpreter compares exceptions itself: the way is known before.
 MATCHING = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
@@ -40,6 +40,78 @@ PLAIN_LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DERE
                "LOAD_COMMON_CONSTANT", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_LOCALS")  # fmt: skip
 GIVES_NOTHING = ("STORE_", "DELETE_", "POP_", "JUMP_IF_", "END_", "RETURN_", "RAISE_", "RERAISE", "LIST_", "SET_",
                  "MAP_", "DICT_", "PRINT_EXPR", "IMPORT_STAR")  # fmt: skip
+
+
+class RenamedFlow(Flow):
+    """The flow of a code object in which every inlined comprehension has variables of its own.
+
+    CPython (3.12) puts away the variables of the enclosing function that are named like those of a comprehension,
+    LOAD_FAST_AND_CLEAR, and stores them again after it, with or without a value. Here the former do not change by that,
+    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value.
+    """
+
+    def __init__(self, code: CodeType, source: list[Instr], regions: list[Region]) -> None:
+        super().__init__(code, source, regions)
+        self.cleared = 0
+        self.depths = stack_depths(self, source, regions)
+        self.renamed: list[int] = []
+        self.first = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
+        handlers = {x.handler for x in regions if source[x.handler].name != "PUSH_EXC_INFO"}
+        # The comprehensions around: the highest stack on which its variables are stored again, and their new numbers.
+        around: list[tuple[int, dict[int, int]]] = []
+        restoring = False
+        for i, instr in enumerate(source):
+            name = instr.name
+            restoring = i in handlers or restoring and source[i - 1].name != "RERAISE"
+            if name == "DELETE_FAST":
+                self.unbinds[i] = self.stores[i]
+            elif name == "LOAD_FAST_AND_CLEAR":
+                if source[i - 1].name != name:
+                    around.append((self.depths.get(i, 0), {}))
+                depth, names = around.pop()
+                names[instr.arg] = self.first + len(self.renamed)
+                around.append((depth + 1, names))
+                self.renamed.append(instr.arg)
+                self.loads[i] = 0
+                self.stores[i] = self.unbinds[i] = 1 << names[instr.arg]
+            elif "_FAST" in name and (around or restoring):
+                self.rename(i, instr, around, restoring)
+
+    def rename(
+        self, i: int, instr: Instr, around: list[tuple[int, dict[int, int]]], restoring: bool
+    ) -> None:
+        """Find out anew what an instruction loads and stores, inside of comprehensions or in a handler of theirs."""
+        self.loads[i] = self.stores[i] = 0
+        depth = self.depths.get(i, 0)
+        for store, variable in accesses(instr):
+            if store:
+                if restoring:
+                    continue
+                if around and variable in around[-1][1] and depth <= around[-1][0]:
+                    del around[-1][1][variable]
+                    if not around[-1][1]:
+                        around.pop()
+                    depth -= 1
+                    continue
+                depth -= 1
+            for _, names in reversed(around):
+                if variable in names:
+                    variable = names[variable]
+                    break
+            if store:
+                self.stores[i] |= 1 << variable
+            else:
+                self.loads[i] |= 1 << variable & ~self.stores[i]
+
+    def numbers(self, variables: int) -> tuple[int, ...]:
+        return tuple([i if i < self.first else self.renamed[i - self.first] for i in bits(variables)])
+
+
+def accesses(instr: Instr) -> list[tuple[bool, int]]:
+    """The variables that an instruction loads and stores one after the other, and whether it stores them."""
+    name, arg = instr.name, instr.arg
+    kinds = [x == "STORE" for x in name.split("_") if x in ("LOAD", "STORE")]
+    return [*zip(kinds, (arg >> 4, arg & 15) if len(kinds) == 2 else (arg,))]
 
 
 class Fork:
@@ -103,14 +175,16 @@ class Joins(NamedTuple):
         )
 
 
-def find_joins(flow: Flow, source: list[Instr], regions: list[Region], loops: list[Loop]) -> Joins:
+def find_joins(
+    flow: RenamedFlow, source: list[Instr], regions: list[Region], loops: list[Loop]
+) -> Joins:
     """The forks, joins and handlers of a code object, of which ``loops`` are the loops, outer ones first."""
     handlers = find_handlers(flow, regions)
     if flow.code.co_flags & CO_GENERATOR:
         return Joins({}, {}, {i: Handler(x.region, (), ()) for i, x in handlers.items()})
     for loop in loops:
         leave(loop, flow)
-    forks = find_forks(flow, source, regions, loops)
+    forks = find_forks(flow, source, loops)
     joins: dict[int, list[Fork]] = {}
     for fork in forks:
         joins.setdefault(fork.join, []).append(fork)
@@ -123,7 +197,7 @@ def find_handlers(flow: Flow, regions: list[Region]) -> dict[int, Handler]:
         guarded.setdefault(region.handler, set()).update(range(region.start, region.stop))
     found = {}
     for i, inside in guarded.items():
-        live, known = flow.live()[i], flow.known(i)
+        live, known = flow.live()[i], flow.bound()[i]
         stored = 0
         for j in inside:
             stored |= flow.stores[j]
@@ -139,20 +213,18 @@ def leave(loop: Loop, flow: Flow) -> None:
     for i in loop.body:
         stored |= flow.stores[i]
     for i in loop.exits:
-        live, known = flow.live()[i] & stored, flow.known(i)
+        live, known = flow.live()[i] & stored, flow.bound()[i]
         loop.left[i] = flow.numbers(live & known)
         loop.unsure[i] = flow.numbers(live & ~known)
 
 
-def find_forks(
-    flow: Flow, source: list[Instr], regions: list[Region], loops: list[Loop]
-) -> list[Fork]:
+def find_forks(flow: RenamedFlow, source: list[Instr], loops: list[Loop]) -> list[Fork]:
     """The forks of a code object, inner ones before those around them."""
     jumps = [i for i, x in enumerate(source) if x.jump is not None and "_IF_" in x.name]
     if not jumps:
         return []
     joins = post_dominators(flow, source)
-    depths = stack_depths(flow, source, regions)
+    depths = flow.depths
     loop_at: dict[int, Loop] = {}  # the innermost
     around: dict[Loop, Loop | None] = {}
     for loop in loops:
@@ -174,7 +246,7 @@ def find_forks(
         here, there = loop_at.get(i), loop_at.get(join)
         if here is not there and (there is None or there.head != join or around[there] is not here):
             continue
-        own = {*flow.caught[i]}  # an exception that these catch has left the fork
+        own = {*flow.caught[index], *flow.caught[i]}  # an exception that they catch has left the fork
         region, low = 0, depths[join]
         todo = [*flow.after[i]]
         for j in todo:
@@ -204,7 +276,7 @@ def find_forks(
         for j in bits(region):
             stored |= flow.stores[j]
         stored &= flow.live()[join]
-        if fine and pushed <= 1 and not stored & ~flow.known(join):
+        if fine and pushed <= 1 and not stored & ~flow.bound()[join]:
             found[i] = Fork(index, i, join, flow.numbers(stored), pushed, region), low
     return [fork for fork, _ in found.values()]
 

@@ -116,9 +116,9 @@ from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
 from .assembly import Assembler, Instr, Position
-from .cycles import ATTRIBUTE_LOADS, Flow, Loop, find_loops
+from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .joins import Fork, Joins, find_joins
+from .joins import Fork, Joins, RenamedFlow, find_joins
 from .tape import Site, Target
 from .versions import current
 
@@ -293,7 +293,7 @@ class Rewriter:
         source = self.source
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
-        flow = Flow(self.code, source, out.regions) if self.folds else None
+        flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
         loops = find_loops(self.code, source, out.regions, flow)
         for loop in loops:
             heads[loop.head] = loop
@@ -478,7 +478,7 @@ class Rewriter:
     def join(self, forks: list[Fork]) -> None:
         """Hand what the ways of forks may have stored or pushed to a hook, and take it back."""
         names = tuple(sorted({i for fork in forks for i in fork.stored}))
-        pushed = forks[0].pushed
+        pushed = max(fork.pushed for fork in forks)
         self.load(self.hooks.join(self.site(), tuple(forks), names, pushed))
         if pushed:
             self.emit(SWAP, 2)
