@@ -89,9 +89,9 @@ Where ``hooks.folds`` is true, a recorder of regions listens (``joins`` has the 
                                    unless it is empty or its keys are constants
     extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
-    rebound(site)                  h(None); a variable that an inner function shares has been stored or deleted, or one
-                                   that may have no value, and so cannot be handed over, has been left behind by a loop
-                                   or an exception
+    rebound(site)                  h(None); a variable that an inner function shares has been stored or deleted
+    unsure(site)                   h(None); a variable that may have no value, and so cannot be handed over, has been left
+                                   behind by a loop or an exception
 
 At one instruction, loops are left first, then ways meet, then an iteration begins, then a fork is decided.
 
@@ -468,7 +468,7 @@ class Rewriter:
         self.hand(names)
         self.take(names)
         if any(loop.unsure[self.index] for loop in loops):
-            self.notify(self.hooks.rebound(self.site()))
+            self.notify(self.hooks.unsure(self.site()))
 
     @staticmethod
     def left(loops: list[Loop], index: int) -> tuple[int, ...]:
@@ -843,7 +843,7 @@ class Rewriter:
         self.hand(names, 1)
         self.take(names)
         if unsure:
-            self.notify(self.hooks.rebound(self.site()))
+            self.notify(self.hooks.unsure(self.site()))
 
     def match_class(self, instr: Instr) -> None:
         self.load(instr.arg)

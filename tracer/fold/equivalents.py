@@ -92,5 +92,7 @@ def equivalent(fn: Any) -> Callable[..., Any] | None:
     """The Python function that does what one in C does, whatever it is given."""
     if not SAME:
         SAME.update(of_module(heapq, "_heapq", "heappush heappop heapify heapreplace heappushpop"))
-        SAME.update(of_module(bisect, "_bisect", "bisect_left bisect_right insort_left insort_right"))
+        SAME.update(
+            of_module(bisect, "_bisect", "bisect_left bisect_right insort_left insort_right")
+        )
     return SAME.get(fn)

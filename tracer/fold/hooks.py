@@ -384,22 +384,11 @@ def setattr(site: Site, name: str) -> Hook:
 
 def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any:
     """What was found in a memory."""
-    if id(x) in recorder.memories:
-        return recorder.born(key, LOAD, (memory, index), x)
-    if type(x) is Box or type(x) in NUMBERS:
-        return recorder.value(key, LOAD, (memory, index), plain(x))
-    return refuse(f"a {type(x).__name__} is read from a container")
+    return recorder.taken(key, LOAD, (memory, index), x)
 
 
 def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
-    must_be_held(recorder, x)
-    recorder.add(key, STORE, (memory, index, x), type(None))
-
-
-def must_be_held(recorder: Recorder, x: Any) -> None:
-    """Refuse what a memory may not hold."""
-    if type(x) is not Box and type(x) not in NUMBERS and id(x) not in recorder.memories:
-        refuse(f"a {type(x).__name__} is put into a container")
+    recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
 
 
 def subscript(site: Site) -> Hook:
@@ -426,8 +415,15 @@ def subscript(site: Site) -> Hook:
                 items = elements(recorder, made, container)
                 return loaded(recorder, key, items, index, items[index.value])
             return container[index]
-        if kind is str and type(index) in ATOMS:
+        if kind is str and type(index) is not Box:
             return container[index]
+        if kind is str and type(index.value) is int:
+            try:
+                x = container[index.value]
+            except IndexError as error:
+                recorder.failed(key, LOAD, (container, index), error)
+                raise
+            return loaded(recorder, key, container, index, x)
         if is_object(recorder, container):
             method = recorder.outside.of_class(kind, "__getitem__")
             if type(method) is types.FunctionType:
@@ -446,10 +442,14 @@ def copied(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
 def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
     """A list of what is in a tuple."""
     made = list(items)
-    for x in made:
-        must_be_held(recorder, x)
-    made = recorder.born(key, LIST, made, made)
-    return made
+    return born_list(recorder, key, made)
+
+
+def born_list(recorder: Recorder, key: Any, items: list[Any]) -> Any:
+    """A list that was made of these items."""
+    return recorder.born(
+        key, LIST, [recorder.packed((key, i), x) for i, x in enumerate(items)], items
+    )
 
 
 def setitem(site: Site) -> Hook:
@@ -462,13 +462,13 @@ def setitem(site: Site) -> Hook:
         if type(container) is list or type(container) is dict:
             if type(index) is not Box and type(index) not in ATOMS:
                 refuse(f"a {type(index).__name__} is an index")
-            must_be_held(recorder, x)
+            value = recorder.packed(key, x)
             try:
                 container[plain(index)] = x
             except (LookupError, TypeError) as error:
-                recorder.failed(key, STORE, (container, index, x), error)
+                recorder.failed(key, STORE, (container, index, value), error)
                 raise
-            stored(recorder, key, container, index, x)
+            recorder.add(key, STORE, (container, index, value), type(None))
             return
         method = recorder.outside.of_class(type(container), "__setitem__")
         if type(method) is not types.FunctionType:
@@ -484,15 +484,12 @@ def born(site: Site) -> Hook:
     def hook(container: Any) -> Any:
         recorder = now()
         if type(container) is list:
-            items = container
-            for x in items:
-                must_be_held(recorder, x)
-            return recorder.born(key, LIST, items, container)
-        for k, x in container.items():
+            return born_list(recorder, key, container)
+        for k in container:
             if type(k) is not Box and type(k) not in ATOMS:
                 refuse(f"a {type(k).__name__} is a key")
-            must_be_held(recorder, x)
-        pairs = [y for pair in container.items() for y in pair]
+        packed = [recorder.packed((key, plain(k)), x) for k, x in container.items()]
+        pairs = [y for pair in zip(container, packed, strict=True) for y in pair]
         made = {plain(k): x for k, x in container.items()}
         return recorder.born(key, DICT, pairs, made)
 
@@ -517,12 +514,8 @@ def extended(site: Site) -> Hook:
 
     def hook(items: Any) -> Any:
         recorder = now()
-        for x in items:
-            must_be_held(recorder, x)
-            if id(x) in recorder.memories:
-                refuse("a list is extended by containers")
-        for x in items:
-            recorder.add(key, APPEND, (items, x), type(None))
+        for i, x in enumerate(items):
+            recorder.add(key, APPEND, (items, recorder.packed((key, i), x)), type(None))
         return items
 
     return hook
@@ -536,8 +529,7 @@ def list_append(site: Site) -> Hook:
 def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
     if id(items) not in recorder.memories:
         refuse("a list from outside is written to")
-    must_be_held(recorder, x)
-    recorder.add(key, APPEND, (items, x), type(None))
+    recorder.add(key, APPEND, (items, recorder.packed(key, x)), type(None))
     items.append(x)
 
 
@@ -696,7 +688,24 @@ def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> 
 
 
 def rebound(site: Site) -> Hook:
-    return lambda _: refuse("a variable that an inner function shares is written")
+    def hook(_: Any) -> None:
+        recorder = now()
+        if (
+            len(recorder.open) != recorder.floor
+        ):  # where the cell may hold what another turn has left
+            refuse(
+                "a variable that an inner function shares is written in a loop or behind a decision"
+            )
+
+    return hook
+
+
+def shared(site: Site) -> Hook:
+    return lambda _: refuse("a variable of an enclosing function is written")
+
+
+def unsure(site: Site) -> Hook:
+    return lambda _: refuse("a variable that may have no value is left behind by a loop")
 
 
 # Calls
@@ -934,10 +943,7 @@ def method_of_list(
             except IndexError as error:
                 recorder.failed(key, POP, (items,), error)
                 raise
-        x = items[-1]
-        if type(x) is not Box and type(x) not in NUMBERS:
-            return refuse(f"a {type(x).__name__} is taken from a list")
-        box = recorder.value(key, POP, (items,), plain(x))
+        x = recorder.taken(key, POP, (items,), items[-1])
         items.pop()
-        return box
+        return x
     return refuse(f"{name} of a list is called")

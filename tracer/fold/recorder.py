@@ -22,6 +22,7 @@ from ..cycles import Loop as Cycle
 from .region import (
     INVOKE,
     LOOP,
+    PACK,
     PARAMETER,
     RESULT,
     SCOPE,
@@ -36,6 +37,7 @@ from .region import (
     Reference,
     Region,
     Scope,
+    Take,
     inner,
     results_of,
 )
@@ -82,6 +84,15 @@ class Box:
         raise Unfolded("a number is looked at where that is not followed")
 
     __float__ = __int__ = __index__ = __iter__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment]
+
+
+class Packed:
+    """A tuple that is put into a memory, by the op that makes it."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
 
 
 class Pass:
@@ -136,6 +147,8 @@ class Recorder:
             if x.turn not in self.turns or x.op.now is not x or x.op.home not in self.visible:
                 raise Unfolded("a value is used behind the pass that made it")
             return x.op
+        if type(x) is Packed:
+            return x.op
         known = self.memories.get(id(x))
         if known is not None:
             ops = [op for op, turn in reversed(known[0]) if turn in self.turns]
@@ -156,6 +169,8 @@ class Recorder:
         kind = type(x)
         if kind is Box:
             return isinstance(known, Op) and known.now is x
+        if kind is Packed:
+            return known is x.op
         if id(x) in self.memories:
             if type(known) is not Reference:
                 return False
@@ -213,6 +228,49 @@ class Recorder:
         op = self.add(key, fn, args, type(value))
         box = op.now = Box(value, op, self.turn)
         return box
+
+    def packed(self, key: Any, x: Any) -> Any:
+        """A value as a memory holds it: of a tuple, an op that makes it."""
+        if type(x) is not tuple:
+            if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
+                return x
+            raise Unfolded(f"a {type(x).__name__} is put into a container")
+        found: list[Any] = []
+        state = self.flat(x, found)
+        return Packed(self.add((key, "pack", state), PACK, found, tuple))
+
+    def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
+        """What a load or a pop gives: a number or a memory, mostly of one type."""
+        kind = type(x.value if type(x) is Box else x)
+        here = self.ops[self.i] if self.i < len(self.ops) else None
+        plain = kind in NUMBERS or id(x) in self.memories
+        if type(here) is not Take and plain and (here is None or here.type is kind):
+            op = self.add(key, fn, args, kind)
+            return self.rebuilt(x, iter((op,)))
+        if here is not None and type(here) is not Take and here.key == key and here.fn == fn:
+            self.split(here)
+        node = self.add(key, fn, args, object, lambda given: Take(key, fn, given, self.region))
+        found: list[Any] = []
+        state = self.flat(x, found)
+        return self.results(node, state, [x], found)[0]
+
+    def split(self, op: Op) -> None:
+        """Something else is taken than before: what it was then is one of several states."""
+        block, i = self.block, self.i
+        rest = Block()
+        rest.ops, rest.subject, rest.cases, rest.end = (
+            block.ops[i + 1 :],
+            block.subject,
+            block.cases,
+            block.end,
+        )
+        node = Take(op.key, op.fn, op.args, op.home)
+        node.exits, op.exits = op.exits, {}
+        node.results[op.type] = [op]
+        op.key, op.fn, op.args = None, RESULT, ()
+        block.ops = self.ops = [*block.ops[:i], node]
+        block.subject, block.cases, block.end = node, {op.type: rest}, None
+        self.grown += 1
 
     def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
         """A memory that an op has made, or that a load has given."""

@@ -30,6 +30,7 @@ LIST, DICT, OBJECT = (
 )  # births: of items; of keys and values in turn; of attributes
 REPEAT = "repeat"  # ``items * count``
 LOAD, STORE = "load", "store"  # (memory, key); (memory, key, value)
+PACK = "pack"  # a tuple of its operands, by the state in the key: (instruction, "pack", state)
 APPEND, POP, LENGTH = (
     "append",
     "pop",
@@ -104,8 +105,8 @@ class End(NamedTuple):
 class Block:
     """Ops, and then a decision on ``subject`` with a block for each outcome, or an end; neither while it grows.
 
-    The subject is an op whose value is True or False, `EXHAUSTED`, or a loop, scope or invocation, whose outcomes are
-    the states that it was left in.
+    The subject is an op whose value is True or False, `EXHAUSTED`, or an op with results, whose outcomes are their
+    states.
     """
 
     __slots__ = ("cases", "end", "number", "ops", "subject")
@@ -183,6 +184,19 @@ class Scope(Op):
         self.results: dict[Any, list[Op]] = {}
 
 
+class Take(Op):
+    """A load or a pop that may give several kinds of things: it is decided in which state what it gives is.
+
+    ``results`` has for each state ops for the numbers and memories in it. Its own value is not used otherwise.
+    """
+
+    __slots__ = ("results",)
+
+    def __init__(self, key: Any, fn: Any, args: tuple[Any, ...], home: Any) -> None:
+        super().__init__(key, fn, args, object, home)
+        self.results: dict[Any, list[Op]] = {}
+
+
 class Function(Region):
     """The region of a function that calls itself, shared by all its calls: it uses nothing from outside."""
 
@@ -249,7 +263,7 @@ def inner(op: Op) -> list[Region]:
 
 def results_of(op: Op) -> list[Op]:
     """The ops that go on from a loop, a scope or an invocation."""
-    found = op.results if isinstance(op, (Loop, Scope, Invoke)) else {}
+    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take)) else {}
     return [x for row in found.values() for x in row]
 
 

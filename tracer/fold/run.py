@@ -12,7 +12,7 @@ from . import hooks
 from .hooks import call_function, plain
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
-from .region import DICT, INPUT, LIST, Folded, Op
+from .region import DICT, INPUT, Folded, Op
 
 lock = threading.Lock()
 LONGEST = 10_000  # numbers in the arguments
@@ -94,15 +94,12 @@ class Arguments:
         if kind is list:
             pairs = self.parts(place, list(enumerate(x)))
             inner = [inside for inside, _ in pairs]
-            for part in inner:
-                hooks.must_be_held(self.recorder, part)
-            return self.recorder.born(place, LIST, inner, inner), [tree for _, tree in pairs]
+            return hooks.born_list(self.recorder, place, inner), [tree for _, tree in pairs]
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
             made = dict(zip(x, [inside for inside, _ in pairs], strict=True))
-            for part in made.values():
-                hooks.must_be_held(self.recorder, part)
-            flat = [y for pair in made.items() for y in pair]
+            packed = [self.recorder.packed((place, key), part) for key, part in made.items()]
+            flat = [y for pair in zip(made, packed, strict=True) for y in pair]
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
         return self.known.outside.seen(place, x), None
