@@ -39,6 +39,7 @@ def least(items):  # type: ignore[no-untyped-def]
 
 
 def any_of(items):  # type: ignore[no-untyped-def]
+    """``any(items)``."""
     for x in items:
         if x:
             return True
@@ -46,10 +47,104 @@ def any_of(items):  # type: ignore[no-untyped-def]
 
 
 def all_of(items):  # type: ignore[no-untyped-def]
+    """``all(items)``."""
     for x in items:
         if not x:
             return False
     return True
+
+
+def part_of(items, start, stop, step):  # type: ignore[no-untyped-def]
+    """``items[start:stop:step]``, with a step that is a positive constant or None."""
+    n = len(items)
+    step = 1 if step is None else step
+    if start is None:
+        start = 0
+    elif start < 0:
+        start = max(start + n, 0)
+    if stop is None or stop > n:
+        stop = n
+    elif stop < 0:
+        stop = stop + n
+    found = []
+    for i in range(start, stop, step):
+        found.append(items[i])
+    return found
+
+
+def concatenated(a, b):  # type: ignore[no-untyped-def]
+    """``a + b`` of lists."""
+    found = []
+    for x in a:
+        found.append(x)
+    for x in b:
+        found.append(x)
+    return found
+
+
+def extend(items, other):  # type: ignore[no-untyped-def]
+    """``items.extend(other)``, of another list."""
+    for x in other:
+        items.append(x)
+
+
+def insert(items, i, x):  # type: ignore[no-untyped-def]
+    """``items.insert(i, x)``."""
+    n = len(items)
+    if i < 0:
+        i = max(i + n, 0)
+    items.append(x)
+    for k in range(n - 1, i - 1, -1):
+        items[k + 1] = items[k]
+    if i < n:
+        items[i] = x
+
+
+def pop(items, i):  # type: ignore[no-untyped-def]
+    """``items.pop(i)``."""
+    n = len(items)
+    x = items[i]
+    if i < 0:
+        i = i + n
+    for k in range(i, n - 1):
+        items[k] = items[k + 1]
+    items.pop()
+    return x
+
+
+def reverse(items):  # type: ignore[no-untyped-def]
+    """``items.reverse()``."""
+    n = len(items)
+    for i in range(n // 2):
+        x = items[i]
+        items[i] = items[n - 1 - i]
+        items[n - 1 - i] = x
+
+
+def sort(items, key, backwards):  # type: ignore[no-untyped-def]
+    """``items.sort(key=key, reverse=backwards)``: any stable order is the same one, where all can be compared."""
+    keys = [] if key is not None else items
+    if key is not None:
+        for x in items:
+            keys.append(key(x))
+    for k in keys:
+        if k != k:
+            raise_unordered()
+    for i in range(1, len(items)):
+        x, k, j = items[i], keys[i], i
+        while j > 0 and (keys[j - 1] < k if backwards else k < keys[j - 1]):
+            items[j] = items[j - 1]
+            if key is not None:
+                keys[j] = keys[j - 1]
+            j = j - 1
+        if j < i:
+            items[j] = x
+            if key is not None:
+                keys[j] = k
+
+
+def raise_unordered() -> None:
+    raise ValueError("NaN has no order")
 
 
 def in_python(name: str, in_c: str) -> types.ModuleType | None:

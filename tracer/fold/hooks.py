@@ -21,7 +21,7 @@ from ..kinds import MISSING, flags_of, static
 from ..operators import INPLACE
 from ..reads import HEAP_TYPE
 from ..tape import Site
-from . import region
+from . import equivalents, region
 from .equivalents import ONE_ITERABLE, equivalent
 from .recorder import Box, Recorder, Unfolded, active
 from .region import APPEND, DICT, EXHAUSTED, ITEM, LENGTH, LIST, LOAD, OBJECT, POP, REPEAT, STORE
@@ -119,6 +119,11 @@ def binary(site: Site, op: Any) -> Hook:
 def other_binary(key: Any, call: Hook, op: Any, fn: Any, left: Any, right: Any) -> Any:
     recorder = now()
     kind, other = type(left), type(right)
+    if kind is list is other and fn is operator.add:
+        if op is fn:
+            return call_function(recorder, key, equivalents.concatenated, (left, right), {})
+        call_function(recorder, key, equivalents.extend, (left, apart(left, right)), {})
+        return left
     if kind is list and id(left) in recorder.memories:
         if fn is operator.mul and op is fn and (other is int or other is Box):
             return recorder.born(key, REPEAT, (left, right), left * plain(right))
@@ -417,9 +422,10 @@ def subscript(site: Site) -> Hook:
             return container[index]
         if kind is str and type(index) is not Box:
             return container[index]
-        if kind is str and type(index.value) is int:
+        text = plain(container)
+        if type(text) is str and type(plain(index)) is int:
             try:
-                x = container[index.value]
+                x = text[plain(index)]
             except IndexError as error:
                 recorder.failed(key, LOAD, (container, index), error)
                 raise
@@ -434,9 +440,22 @@ def subscript(site: Site) -> Hook:
 
 
 def copied(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
-    if type(items) is not list or (part.start, part.stop, part.step) != (None, None, None):
-        return refuse("a slice of a list is taken")
-    return recorder.born(key, REPEAT, (items, 1), items[:])
+    """A slice of a list."""
+    if type(items) is not list or not (
+        part.step is None or type(part.step) is int is not part.step < 1
+    ):
+        return refuse("a slice with a step is taken")
+    if part.start is None is part.stop and part.step is None:
+        return recorder.born(key, REPEAT, (items, 1), items[:])
+    given = (items, part.start, part.stop, part.step)
+    return call_function(recorder, key, equivalents.part_of, given, {})
+
+
+def apart(items: list[Any], other: list[Any]) -> list[Any]:
+    """Refuse a list that is put behind itself."""
+    if items is other:
+        refuse("a list is extended by itself")
+    return other
 
 
 def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
@@ -609,6 +628,11 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         return Source(x, lambda i: i)
     if kind is tuple:
         x = elements(recorder, (key, "items"), x)
+    elif type(plain(x)) is str:
+        size = len(plain(x))
+        count = recorder.value((key, "count"), builtins.len, (x,), size)
+        steps = recorder.value((key, "range"), range, (count,), range(size))
+        return Source(steps, lambda i: loaded(now(), (key, "load"), x, i, plain(x)[i.value]))
     elif not (kind is list and id(x) in recorder.memories):
         return refuse(f"it loops over a {kind.__name__}")  # type: ignore[no-any-return]
     items: list[Any] = x
@@ -738,8 +762,8 @@ def calling(site: Site) -> Hook:
             return call_function(recorder, key, fn, args, kwargs)
         if kind is type:
             return construct(recorder, key, fn, args, kwargs)
-        if kind is types.BuiltinFunctionType and not kwargs:
-            return call_builtin(recorder, key, fn, args)
+        if kind is types.BuiltinFunctionType:
+            return call_builtin(recorder, key, fn, args, kwargs)
         return refuse(f"a {kind.__name__} is called")
 
     return hook
@@ -861,10 +885,16 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     return obj
 
 
-def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+def call_builtin(
+    recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     owner = fn.__self__
     if type(owner) is list and id(owner) in recorder.memories:
-        return method_of_list(recorder, key, owner, fn.__name__, args)
+        return method_of_list(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn is builtins.sorted:
+        return ordered(recorder, key, args, kwargs)
+    if kwargs:
+        return refuse(f"{fn.__name__} is given keywords")
     if not isinstance(owner, types.ModuleType):
         return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
     if fn is builtins.len and len(args) == 1:
@@ -873,7 +903,7 @@ def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -
             return recorder.value(key, LENGTH, (x,), len(x))
         if type(x) is tuple or type(x) is str:
             return len(x)
-        if type(x) is Box and type(x.value) is range:
+        if type(x) is Box and type(x.value) in (range, str):
             return recorder.value(key, len, (x,), len(x.value))
     if (fn is builtins.max or fn is builtins.min) and len(args) > 1:
         return extreme(recorder, key, operator.gt if fn is builtins.max else operator.lt, args)
@@ -881,6 +911,8 @@ def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -
         return is_instance(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if (fn is builtins.sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is list:
+        return total(recorder, key, fn, args[0])
     if (same := equivalent(fn)) is not None:
         return call_function(recorder, key, same, args, {})
     if all(type(x) is Box or type(x) in NUMBERS for x in args) and is_primitive(fn):
@@ -897,6 +929,14 @@ def call_builtin(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -
             return refuse(f"{fn.__name__} gives a {type(value).__name__}")
         return recorder.value(key, fn, args, value)
     return refuse(f"{fn.__name__} is called")
+
+
+def total(recorder: Recorder, key: Any, fn: Any, items: list[Any]) -> Any:
+    """The sum of a list of numbers."""
+    values = [plain(x) for x in items]
+    if id(items) not in recorder.memories or any(type(x) not in NUMBERS for x in values):
+        return refuse("something else than numbers is added up")
+    return recorder.value(key, fn, (items,), fn(values))
 
 
 def is_primitive(fn: Any) -> bool:
@@ -930,8 +970,12 @@ def extreme(recorder: Recorder, key: Any, better: Any, args: tuple[Any, ...]) ->
 
 
 def method_of_list(
-    recorder: Recorder, key: Any, items: list[Any], name: str, args: tuple[Any, ...]
+    recorder: Recorder, key: Any, items: list[Any], name: str, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
+    if name == "sort" and not args:
+        return call_function(recorder, key, equivalents.sort, (items, *order_of(kwargs)), {})
+    if kwargs:
+        return refuse(f"{name} of a list is given keywords")
     if name == "append" and len(args) == 1:
         return append(recorder, key, items, args[0])
     if name == "copy" and not args:
@@ -946,4 +990,34 @@ def method_of_list(
         x = recorder.taken(key, POP, (items,), items[-1])
         items.pop()
         return x
-    return refuse(f"{name} of a list is called")
+    same = OF_LISTS.get((name, len(args)))
+    if same is None or (name == "extend" and type(args[0]) is not list):
+        return refuse(f"{name} of a list is called")
+    if name == "extend":
+        apart(items, args[0])
+    return call_function(recorder, key, same, (items, *args), {})
+
+
+OF_LISTS = {
+    ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.pop,
+    ("reverse", 0): equivalents.reverse,
+}  # fmt: skip
+
+
+def order_of(kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """The key and the direction of a sort."""
+    key, backwards = kwargs.get("key"), kwargs.get("reverse", False)
+    if not {*kwargs} <= {"key", "reverse"} or type(backwards) is not bool:
+        refuse("a sort is given something else")
+    if key is not None and type(key) is not types.FunctionType:
+        refuse("a sort is given a key that is no Python function")
+    return key, backwards
+
+
+def ordered(recorder: Recorder, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``sorted``."""
+    if len(args) != 1 or type(args[0]) not in (list, tuple):
+        return refuse("something else than a list is sorted")
+    made = sequence(recorder, (key, "copy"), list, args)
+    call_function(recorder, key, equivalents.sort, (made, *order_of(kwargs)), {})
+    return made

@@ -243,7 +243,9 @@ class Recorder:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
         kind = type(x.value if type(x) is Box else x)
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        plain = kind in NUMBERS or id(x) in self.memories
+        plain = kind in NUMBERS or kind is str or id(x) in self.memories
+        if kind is str and type(x) is not Box:
+            x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
             op = self.add(key, fn, args, kind)
             return self.rebuilt(x, iter((op,)))

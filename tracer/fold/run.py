@@ -84,7 +84,7 @@ class Arguments:
     def admit(self, place: Place, x: Any) -> tuple[Any, Any]:
         """An argument as the run sees it, and where its numbers stand."""
         kind = type(x)
-        if kind is float or kind is int:
+        if kind is float or kind is int or kind is str:
             op = self.input(place, kind)
             box = op.now = Box(x, op, 0)
             return box, op
@@ -131,9 +131,9 @@ def kinds_of(args: Sequence[Any]) -> Any:
 
 def kind_of(x: Any, depth: int) -> Any:
     kind = type(x)
-    if kind is float or kind is int:
+    if kind is float or kind is int or kind is str:
         return kind
-    if kind is bool or kind is str or x is None:
+    if kind is bool or x is None:
         return ("is", x)
     if depth > 3 or kind not in (tuple, list, dict) or len(x) > LONGEST:
         return None
