@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from ...tracer.fold.region import (
@@ -34,7 +35,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from .forward import Forward, Trail
+from .forward import Forward, Trail, goes_out
 from .pulls import Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
@@ -113,6 +114,7 @@ class Reverse:
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
         self.unsure: set[Op] = set()  # parameters that have no cotangent after some pass
+        self.closed: set[Node] = set()  # ends that are not on the way that the run went
         self.shadow = ""  # the function that gives shadows by identity, once it is used
 
     # ------------------------------------------------------------------------------------------- operands
@@ -309,7 +311,7 @@ class Reverse:
         """The ways that a pass can have gone, told apart by the number in its row."""
         found: list[tuple[list[Node], Frame]] = []
         for node in nodes:
-            leaves = [leaf for leaf in node.leaves() if leaf in rows.number]
+            leaves = [x for x in node.leaves() if x in rows.number and x not in self.closed]
             if leaves:
                 inner = Frame(frame, local_ops(node.ops))
                 self.tree(inner, node, rows, row, at_end)
@@ -444,25 +446,27 @@ class Reverse:
             self.branch(frame, rows.roots, rows, row, at_end)
             self.rows.pop()
         if trail.next.leaves:
-            unsure = self.passes(frame, trail, row, name, parameters, at_end)
+            unsure = self.passes(frame, loop, trail, row, parameters, at_end)
         self.outs(frame, trail.turns[0].region.parameters, loop.starts)
         return unsure
 
     def passes(
         self,
         frame: Frame,
+        loop: Loop,
         trail: Trail,
         row: str,
-        name: str,
         parameters: list[Op],
         at_end: AtEnd,
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
-        rows = trail.next
+        rows, name = trail.next, self.writer.name(loop)
         inner = Frame(frame, (), repeated=True)
         before = {p: frame.get(p) for p in parameters}
         for p in parameters:
             inner.states[p] = MAYBE if p in self.unsure else SURE
+        for x in results_of(loop):  # which no pass adds to
+            inner.states[x] = frame.get(x)
         self.rows.append(rows)
         self.branch(inner, rows.roots, rows, row, at_end)
         self.rows.pop()
@@ -553,11 +557,26 @@ class Reverse:
         assert leaf.end is not None
         path = leaf.path
         frame = Frame(None, ())
+        self.closed = {x for a, b in pairwise(path) for x in self.elsewhere(a, b)}
         self.make_shadows(frame, [op for node in path for op in node.ops])
         self.accumulate(frame, leaf.end.outs[0], "1.0")
         for node in reversed(path):
             self.back(frame, node)
+        self.closed = set()
         return frame
+
+    def elsewhere(self, node: Node, kid: Node) -> list[Node]:
+        """The ends of what a node decides on that do not lead to this outcome."""
+        subject = node.subject
+        if isinstance(subject, Loop):
+            trail = self.forward.trails[subject]
+            found = [*trail.next.leaves, *trail.last.leaves]
+        elif isinstance(subject, Scope):
+            found = self.forward.rows[subject].leaves
+        else:
+            return []
+        state = next(outcome for outcome, x in node.kids.items() if x is kid)
+        return [x for x in found if goes_out(x) and x.end is not None and x.end.state != state]
 
 
 def chain(names: Sequence[str]) -> str:
