@@ -86,6 +86,7 @@ class Forward:
         self.trails: dict[Loop, Trail] = {}
         self.rows: dict[Scope | Function, Rows] = {}
         self.functions: dict[Function, str] = {}
+        self.halves: dict[Function, str] = {}  # the names of their reverse halves
         self.invoked: list[Function] = []  # each once, in the order in which they are met
         self.states: dict[Any, dict[Any, int]] = {}
 
@@ -356,7 +357,8 @@ class Forward:
     def function(self, function: Function) -> str:
         """The name of a function's forward half; both halves are still to be written."""
         if function not in self.functions:
-            self.functions[function] = self.writer.text.fresh(function.code.co_name)
+            name = self.functions[function] = self.writer.text.fresh(function.code.co_name)
+            self.halves[function] = self.writer.text.fresh(f"{name}_back")
             self.invoked.append(function)
             self.rows[function] = Rows([self.writer.ways.region(function)])
         return self.functions[function]

@@ -503,7 +503,7 @@ class Reverse:
         self.forward.rows[function].wanted = True
         wide = max((len(end.outs) for end in function.root.ends()), default=0)
         given = [self.result(frame, op, i) for i in range(wide)]
-        call = f"{self.half(function)}({', '.join([self.value(op), *given])})"
+        call = f"{self.forward.halves[function]}({', '.join([self.value(op), *given])})"
         taking = [
             (p, x) for p, x in zip(function.parameters, op.args, strict=False) if self.floats(p)
         ]
@@ -520,9 +520,6 @@ class Reverse:
         if not names:
             return "None"
         return chain(names)
-
-    def half(self, function: Function) -> str:
-        return f"{self.forward.functions[function]}_back"
 
     def define(self, function: Function) -> Code:
         """The reverse half: it returns what the parameters get."""
@@ -543,7 +540,7 @@ class Reverse:
         self.branch(frame, rows.roots, rows, row, at_end)
         self.rows.pop()
         code = Code()
-        code.add(f"def {self.half(function)}({', '.join([trail, *given])}):")
+        code.add(f"def {self.forward.halves[function]}({', '.join([trail, *given])}):")
         code.add(lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {trail}", 1)
         code.extend(frame.code, 1)
         outs = [self.writer.cotangent(p) if frame.get(p) else "None" for p in parameters]
