@@ -1,0 +1,246 @@
+"""Activity: which ops carry a derivative, and which names stand for one value.
+
+Words
+-----
+alias     an op that always has the value of another one: the result of a scope with one way, what a loop carries on
+          without changing it, a result that is the same on all ways.
+edge      from an op to one that its derivative, or the derivative of what is in it, may flow to.
+active    reached from an input that is asked for, and reaching a result.
+own       a birth that no other op names: its list is never passed on, nor put into another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ...tracer.fold.region import (
+    APPEND,
+    BIRTHS,
+    LENGTH,
+    LOAD,
+    POP,
+    REPEAT,
+    STORE,
+    End,
+    Folded,
+    Invoke,
+    Loop,
+    Op,
+    Reference,
+    Region,
+    Scope,
+    inner,
+    is_memory,
+    results_of,
+)
+from .ways import has_one_way
+
+Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
+UNKNOWN = object()
+
+
+class Aliases:
+    """The ops that always have the value of another one."""
+
+    def __init__(self, folded: Folded) -> None:
+        self.known: dict[Op, Any] = {}
+        ops = [op for block in folded.blocks() for op in block.ops]
+        for op in ops:
+            if type(op) is Scope and has_one_way(op.region):
+                for target, source in results_given(op, op.region.root.tree()):
+                    self.known[target] = source
+        changed = True
+        while changed:
+            changed = False
+            for op in ops:
+                if isinstance(op, (Loop, Scope)):
+                    changed |= self.unchanged(op)
+
+    def resolve(self, x: Any) -> Any:
+        """The op or constant that an operand comes down to."""
+        while True:
+            if isinstance(x, Reference):
+                x = x.ops[0]
+            if not isinstance(x, Op) or x not in self.known:
+                return x
+            x = self.known[x]
+
+    def candidates(self, x: Any) -> list[Any]:
+        """The ops that may be meant by an operand, each once."""
+        found = x.ops if isinstance(x, Reference) else [x]
+        return [*dict.fromkeys(map(self.resolve, found))] if len(found) > 1 else [self.resolve(x)]
+
+    def unchanged(self, op: Loop | Scope) -> bool:
+        """Enter the parameters and results of an op that are one op from outside it on all ways."""
+        sources: dict[Op, list[Any]] = {}
+        flows = flows_of(op)
+        for target, source in flows:
+            if target not in self.known:
+                sources.setdefault(target, []).append(source)
+        if not sources:
+            return False
+        within = {x for region in inner(op) for x in ops_within(region)} | {*results_of(op)}
+        found = False
+        for target in sources:
+            origin = self.origin(target, sources)
+            if isinstance(origin, Op) and origin not in within:
+                self.known[target] = origin
+                found = True
+        return found
+
+    def origin(self, target: Op, sources: dict[Op, list[Any]]) -> Any:
+        """What reaches a parameter by way of parameters alone, if that is one op."""
+        met, todo, found = {target}, [target], []
+        while todo:
+            for x in sources[todo.pop()]:
+                options = self.candidates(x)
+                if any(isinstance(y, Op) and y in met for y in options):
+                    continue
+                if len(options) > 1 or not isinstance(options[0], Op):
+                    return UNKNOWN
+                (y,) = options
+                if y in sources:
+                    met.add(y)
+                    todo.append(y)
+                elif not found:
+                    found.append(y)
+                elif found[0] is not y:
+                    return UNKNOWN
+        return found[0] if found else UNKNOWN
+
+
+def ops_within(region: Region) -> Iterator[Op]:
+    """Every op of a region and of those inside it."""
+    yield from region.parameters
+    for block in region.root.tree():
+        for op in block.ops:
+            yield op
+            yield from results_of(op)
+            for other in inner(op):
+                yield from ops_within(other)
+
+
+def pairs(targets: Sequence[Op], sources: Iterable[Any]) -> Iterator[Flow]:
+    return zip(targets, sources, strict=False)
+
+
+def results_given(op: Loop | Scope | Invoke, blocks: Iterable[Any]) -> Iterator[Flow]:
+    """What the results of an op are given where its region ends."""
+    for block in blocks:
+        end: End | None = block.end
+        if end is not None and end.kind != "next":
+            yield from pairs(op.results.get(end.state, []), end.outs)
+
+
+def flows_of(op: Op) -> list[Flow]:
+    """What goes into the parameters of an op's regions, and from their ends into its results."""
+    found: list[Flow] = []
+    if type(op) is Loop:
+        first = next(iter(op.bodies.values()), None)
+        if first is not None:
+            found += pairs(first.parameters, op.starts)
+        for body in op.bodies.values():
+            for end in body.root.ends():
+                to = op.bodies.get(end.state) if end.kind == "next" else None
+                if to is not None:
+                    found += pairs(to.parameters, end.outs)
+            found += results_given(op, body.root.tree())
+    elif type(op) is Scope:
+        found += results_given(op, op.region.root.tree())
+    elif type(op) is Invoke:
+        found += pairs(op.function.parameters, op.args)
+        found += results_given(op, op.function.root.tree())
+    return found
+
+
+class Activity:
+    """What `Emission` asks: whether an operand is active, and which births are own."""
+
+    def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
+        self.resolve = aliases.resolve
+        forth: dict[Op, list[Op]] = {}
+        back: dict[Op, list[Op]] = {}
+        passed: set[Op] = set()
+        blocks = [*folded.blocks()]
+        for source, target in self.edges(op for block in blocks for op in block.ops):
+            forth.setdefault(source, []).append(target)
+            back.setdefault(target, []).append(source)
+        for block in blocks:
+            for op in block.ops:
+                passed.update(self.handed(op))
+        ends = [end for end in folded.region.root.ends() if end.kind == "return"]
+        results = [self.resolve(x) for end in ends for x in end.outs]
+        passed.update(self.memories(results))
+        varied = reached([self.resolve(x) for x in wrt], forth, carries)
+        useful = reached([x for x in results if isinstance(x, Op)], back, carries)
+        self.active = varied & useful
+        self.own = {
+            op
+            for block in blocks
+            for op in block.ops
+            if op.fn in BIRTHS and op not in passed and op in self.active
+        }
+
+    def __call__(self, x: Any) -> bool:
+        """Whether an operand is active."""
+        x = self.resolve(x)
+        return isinstance(x, Op) and x in self.active
+
+    def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
+        for x in map(self.resolve, xs):
+            if isinstance(x, Op) and is_memory(x.type):
+                yield x
+
+    def handed(self, op: Op) -> Iterator[Op]:
+        """The memories that an op makes known by another name."""
+        if isinstance(op, (Loop, Scope, Invoke)):
+            yield from self.memories(
+                source for target, source in flows_of(op) if self.is_free(target)
+            )
+        elif op.fn in BIRTHS:
+            yield from self.memories(() if op.fn == REPEAT else op.args)
+        elif op.fn in (STORE, APPEND):
+            yield from self.memories(op.args[-1:])
+
+    def is_free(self, target: Op) -> bool:
+        return self.resolve(target) is target
+
+    def edges(self, ops: Iterable[Op]) -> Iterator[tuple[Op, Op]]:
+        for op in ops:
+            for a, b in self.flow(op):
+                source, target = self.resolve(a), self.resolve(b)
+                if not isinstance(source, Op) or not isinstance(target, Op) or source is target:
+                    continue
+                yield source, target
+                if is_memory(source.type) and is_memory(target.type):
+                    yield target, source  # what is put in by one name is found by the other
+
+    def flow(self, op: Op) -> Iterable[tuple[Any, Any]]:
+        if isinstance(op, (Loop, Scope, Invoke)):
+            return [(source, target) for target, source in flows_of(op)]
+        if op.fn in (STORE, APPEND):
+            return [(op.args[-1], op.args[0])]
+        if op.fn in (LOAD, POP):
+            return [(op.args[0], op)]
+        if op.fn == LENGTH:
+            return []
+        return [(x, op) for x in op.args]
+
+
+def carries(op: Op) -> bool:
+    """Whether an op can carry a derivative: a float, or what may have floats in it."""
+    return op.type is float or is_memory(op.type)
+
+
+def reached(
+    starts: Iterable[Op], edges: dict[Op, list[Op]], through: Callable[[Op], bool]
+) -> set[Op]:
+    """The ops that edges lead to."""
+    found = {x for x in starts if through(x)}
+    todo = [*found]
+    while todo:
+        new = [x for x in edges.get(todo.pop(), ()) if x not in found and through(x)]
+        found.update(new)
+        todo += new
+    return found

@@ -1,0 +1,386 @@
+"""The forward part: the ops of a region as statements, which keep a trail for the reverse part.
+
+A loop and a scope are written in their place, a function as one that is nested in the program. Loops keep a list with
+a row for each pass, scopes and functions one row. A way that no pass has gone executes the statement ``miss``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...tracer.fold.region import (
+    APPEND,
+    DICT,
+    EXHAUSTED,
+    LENGTH,
+    LIST,
+    LOAD,
+    OBJECT,
+    POP,
+    REPEAT,
+    STORE,
+    Function,
+    Invoke,
+    Loop,
+    Op,
+    Reference,
+    Region,
+    Scope,
+    inner,
+)
+from ..kernels import is_steady
+from .pulls import example
+from .ways import Check, Node, Same, Turn, Unemittable
+from .writer import Code, Late, Rows, Writer, joined
+
+Leaf = Callable[[Node, int], None]  # writes what stands where a way ends
+STEADY = frozenset((float, int, bool, str, range, abs, len))
+
+
+class Trail:
+    """The rows of a loop: of the passes that lead to a next one, and of those that leave it.
+
+    They are one where the way out goes through loops and scopes, whose reverse code would be written twice.
+    """
+
+    def __init__(self, turns: list[Turn]) -> None:
+        self.turns = turns
+        roots = [root for turn in turns for root in turn.roots]
+        self.home = {leaf: turn for turn in turns for root in turn.roots for leaf in root.leaves()}
+        leaving = [x for x in self.home if goes_out(x)]
+        self.apart = not any(
+            isinstance(op, (Loop, Scope, Invoke)) for x in leaving for y in x.path for op in y.ops
+        )
+        self.next = Rows(roots, lambda x: not (self.apart and goes_out(x)))
+        self.last = Rows(roots, goes_out) if self.apart else self.next
+
+    @property
+    def wanted(self) -> bool:
+        return self.next.wanted or self.last.wanted
+
+    def rows(self, leaf: Node) -> Rows:
+        return self.last if goes_out(leaf) else self.next
+
+
+def goes_out(leaf: Node) -> bool:
+    return leaf.end is not None and leaf.end.kind != "next"
+
+
+def is_typed(op: Op) -> bool:
+    """Whether the class of a call's value follows from those of its operands."""
+    if op.fn in STEADY:
+        return True
+    try:
+        return is_steady(example(op, ())[0])
+    except Unemittable:
+        return False
+
+
+class Forward:
+    """Writes regions into ``code``; ``trails`` and ``rows`` say of loops, scopes and functions what they keep."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.code = Code()
+        self.trails: dict[Loop, Trail] = {}
+        self.rows: dict[Scope | Function, Rows] = {}
+        self.functions: dict[Function, str] = {}
+        self.halves: dict[Function, str] = {}  # the names of their reverse halves
+        self.invoked: list[Function] = []  # each once, in the order in which they are met
+        self.states: dict[Any, dict[Any, int]] = {}
+
+    # ----------------------------------------------------------------------------------------------- nodes
+
+    def tree(self, node: Node, depth: int, leaf: Leaf) -> None:
+        """A node and what follows; ``leaf`` writes what stands at the ends."""
+        for step in node.steps:
+            if isinstance(step, Check):
+                self.check(step, depth)
+            elif isinstance(step, Same):
+                self.same(step.reference, depth)
+            else:
+                self.op(step, depth)
+        if node.end is not None:
+            leaf(node, depth)
+        elif node.trying is not None:
+            self.trying(node, depth, leaf)
+        elif node.kids:
+            self.decision(node, depth, leaf)
+        else:
+            self.code.add(self.writer.miss, depth)
+
+    def decision(self, node: Node, depth: int, leaf: Leaf) -> None:
+        subject = node.subject
+        if isinstance(subject, (Loop, Scope, Invoke)):
+            word = "if"
+            for outcome, kid in node.kids.items():
+                test = f"{self.writer.kind(subject)} == {self.state(subject, outcome)}"
+                self.code.add(f"{word} {test}:", depth)
+                self.tree(kid, depth + 1, leaf)
+                word = "elif"
+            self.code.add(f"else: {self.writer.miss}", depth)
+            return
+        if subject == EXHAUSTED or set(node.kids) != {True, False}:
+            raise Unemittable("a decision that is not between True and False")
+        self.code.add(f"if {self.condition(node, subject)}:", depth)
+        self.tree(node.kids[True], depth + 1, leaf)
+        self.code.add("else:", depth)
+        self.tree(node.kids[False], depth + 1, leaf)
+
+    def condition(self, node: Node | None, subject: Op) -> str:
+        """The source text of a truth; it is computed where it is decided on, if the op is not a step."""
+        if subject in self.writer.ways.home:
+            return self.writer.name(subject)
+        return self.writer.expression(subject.fn, [self.writer.name(x) for x in subject.args])
+
+    def check(self, check: Check, depth: int) -> None:
+        subject, outcome = check
+        if isinstance(subject, (Loop, Scope, Invoke)):
+            if len(self.state_numbers(subject)) > 1:
+                test = f"{self.writer.kind(subject)} != {self.state(subject, outcome)}"
+                self.code.add(f"if {test}: {self.writer.miss}", depth)
+            return
+        if outcome not in (True, False):
+            raise Unemittable("a decision that is not between True and False")
+        test = self.condition(None, subject)
+        self.code.add(f"if {f'not ({test})' if outcome else test}: {self.writer.miss}", depth)
+
+    def trying(self, node: Node, depth: int, leaf: Leaf) -> None:
+        """An op that was seen to raise: what it raised decides."""
+        assert node.trying is not None
+        raised, error = self.writer.fresh("e"), self.writer.fresh("e")
+        kinds = {kind: self.writer.name_of_class(kind) for kind in node.kids if kind is not None}
+        caught = f"({', '.join(kinds.values())})" if len(kinds) > 1 else next(iter(kinds.values()))
+        self.code.add("try:", depth)
+        self.op(node.trying, depth + 1)
+        self.code.add(f"{raised} = None", depth + 1)
+        self.code.add(f"except {caught} as {error}:", depth)
+        self.code.add(f"{raised} = type({error})", depth + 1)
+        self.code.add(f"if {raised} is None:", depth)
+        self.tree(node.kids[None], depth + 1, leaf)
+        for kind, name in kinds.items():
+            self.code.add(f"elif {raised} is {name}:", depth)
+            self.tree(node.kids[kind], depth + 1, leaf)
+        self.code.add(f"else: {self.writer.miss}", depth)
+
+    def same(self, operand: Any, depth: int) -> None:
+        """Candidates that may be several objects have to be one."""
+        if isinstance(operand, Reference):
+            first, *others = [self.writer.name(x) for x in self.writer.aliases.candidates(operand)]
+            if others:
+                test = " or ".join(f"{first} is not {other}" for other in others)
+                self.code.add(f"if {test}: {self.writer.miss}", depth)
+
+    # ------------------------------------------------------------------------------------------------- ops
+
+    def op(self, op: Op, depth: int) -> None:
+        for x in op.args:
+            self.same(x, depth)
+        if isinstance(op, Loop):
+            self.loop(op, depth)
+        elif isinstance(op, Scope):
+            self.scope(op, depth)
+        elif isinstance(op, Invoke):
+            self.invoke(op, depth)
+        else:
+            self.statement(op, depth)
+
+    def statement(self, op: Op, depth: int) -> None:
+        writer, add = self.writer, self.code.add
+        if op.fn == OBJECT:
+            names, values = op.args[1::2], op.args[2::2]
+            items = ", ".join(
+                f"{writer.name(k)}: {writer.name(x)}" for k, x in zip(names, values, strict=True)
+            )
+            add(f"{writer.name(op)} = {{{items}}}", depth)
+            return
+        args = [writer.name(x) for x in op.args]
+        if op.fn == STORE:
+            add(f"{args[0]}[{args[1]}] = {args[2]}", depth)
+            return
+        if op.fn == APPEND:
+            add(f"{args[0]}.append({args[1]})", depth)
+            return
+        add(f"{writer.name(op)} = {self.value(op, args)}", depth)
+        if callable(op.fn) and not is_typed(op):
+            wrong = f"type({writer.name(op)}) is not {writer.name_of_class(op.type)}"
+            add(f"if {wrong}: {writer.miss}", depth)
+
+    def value(self, op: Op, args: list[str]) -> str:
+        if op.fn == LIST:
+            return f"[{', '.join(args)}]"
+        if op.fn == DICT:
+            return (
+                f"{{{', '.join(f'{k}: {x}' for k, x in zip(args[::2], args[1::2], strict=True))}}}"
+            )
+        if op.fn == REPEAT:
+            return f"{args[0]} * {args[1]}"
+        if op.fn == LOAD:
+            return f"{args[0]}[{args[1]}]"
+        if op.fn == POP:
+            return f"{args[0]}.pop()"
+        if op.fn == LENGTH:
+            return f"len({args[0]})"
+        if not callable(op.fn):
+            raise Unemittable(f"an op that has no source: {op.fn}")
+        return self.writer.expression(op.fn, args)
+
+    def assign(self, pairs: list[tuple[Any, Any]], depth: int) -> None:
+        """Give parameters or results their values, all at once."""
+        for _, source in pairs:
+            self.same(source, depth)
+        free = [(x, y) for x, y in pairs if self.writer.resolve(x) is x]
+        found = [(self.writer.name(x), self.writer.name(y)) for x, y in free]
+        found = [(x, y) for x, y in found if x != y]
+        if found:
+            left, right = zip(*found, strict=True)
+            self.code.add(f"{', '.join(left)} = {', '.join(right)}", depth)
+
+    # ---------------------------------------------------------------------------------------------- states
+
+    def state_numbers(self, op: Op) -> dict[Any, int]:
+        """The numbers of the states that a loop, a scope or an invoked function was left in."""
+        owner: Any = op.function if isinstance(op, Invoke) else op
+        known = self.states.get(owner)
+        if known is None:
+            regions: list[Region] = [op.function] if isinstance(op, Invoke) else inner(op)
+            keys = [x.state for region in regions for x in region.root.ends() if x.kind != "next"]
+            known = self.states[owner] = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        return known
+
+    def state(self, op: Op, state: Any) -> int:
+        numbers = self.state_numbers(op)
+        return numbers.setdefault(state, len(numbers))
+
+    def leave(self, op: Loop | Scope, node: Node, depth: int) -> None:
+        """Results get what survives, and the kind says which ones."""
+        end = node.end
+        assert end is not None
+        self.assign([*zip(op.results.get(end.state, []), end.outs, strict=False)], depth)
+        if len(self.state_numbers(op)) > 1:
+            self.code.add(f"{self.writer.kind(op)} = {self.state(op, end.state)}", depth)
+
+    # ------------------------------------------------------------------------------------- loops and scopes
+
+    def loop(self, loop: Loop, depth: int) -> None:
+        writer, add = self.writer, self.code.add
+        turns = writer.ways.turns(loop)
+        trail = self.trails[loop] = Trail(turns)
+        add(lambda: f"{writer.name(loop)} = []" if trail.wanted else "", depth)
+        numbers = {turn.state: i for i, turn in enumerate(turns)}
+        if not turns:
+            add(writer.miss, depth)
+            return
+        self.assign([*zip(turns[0].region.parameters, loop.starts, strict=False)], depth)
+        state = writer.fresh("s") if len(turns) > 1 else ""
+        if state:
+            add(f"{state} = 0", depth)
+        if loop.counted:
+            item = writer.fresh("t")
+            for turn in turns:
+                if turn.root.given is not None:
+                    writer.names[turn.root.given] = item
+            add(f"for {item} in {writer.name(loop.args[-1])}:", depth)
+        else:
+            add("while True:", depth)
+
+        def leaf(node: Node, depth: int, inside: bool) -> None:
+            end = node.end
+            assert end is not None
+            add(self.pushed(trail, node, writer.name(loop)), depth)
+            if end.kind != "next":
+                self.leave(loop, node, depth)
+                if inside:
+                    add("break", depth)
+            elif end.state not in loop.bodies:
+                add(writer.miss, depth)
+            else:
+                body = loop.bodies[end.state]
+                self.assign([*zip(body.parameters, end.outs, strict=False)], depth)
+                if state and numbers[end.state] != numbers[trail.home[node].state]:
+                    add(f"{state} = {numbers[end.state]}", depth)
+
+        def bodies(roots: list[Node], depth: int, inside: bool) -> None:
+            word = "if"
+            for i, root in enumerate(roots):
+                deeper = depth
+                if state:
+                    add(f"{word} {state} == {i}:", depth)
+                    word, deeper = "elif", depth + 1
+                self.tree(root, deeper, lambda node, d: leaf(node, d, inside))
+
+        bodies([turn.root for turn in turns], depth + 1, True)
+        if loop.counted:
+            add("else:", depth)
+            bodies([x.exhausted for x in turns if x.exhausted is not None], depth + 1, False)
+
+    def pushed(self, trail: Trail, node: Node, name: str) -> Late:
+        """The line that adds a row to the trail of a loop; the last one may have nothing to say."""
+        rows = trail.rows(node)
+
+        def line() -> str:
+            if not rows.wanted or (trail.apart and goes_out(node) and rows.empty):
+                return ""
+            return f"{name}.append({self.writer.row(rows, node)})"
+
+        return line
+
+    def scope(self, scope: Scope, depth: int) -> None:
+        root = self.writer.ways.region(scope.region)
+        rows = self.rows[scope] = Rows([root])
+
+        def leaf(node: Node, depth: int) -> None:
+            self.code.add(self.kept(rows, node, self.writer.name(scope)), depth)
+            self.leave(scope, node, depth)
+
+        self.tree(root, depth, leaf)
+
+    def kept(self, rows: Rows, node: Node, name: str) -> Late:
+        """The line that keeps the one row of a scope or a function."""
+        return lambda: f"{name} = {self.writer.row(rows, node)}" if rows.wanted else ""
+
+    # ------------------------------------------------------------------------------------------- functions
+
+    def invoke(self, op: Invoke, depth: int) -> None:
+        writer, add = self.writer, self.code.add
+        results = writer.fresh("r")
+        given = ", ".join(writer.name(x) for x in op.args)
+        kind, row = writer.kind(op), writer.name(op)
+        add(f"{kind}, {row}, {results} = {self.function(op.function)}({given})", depth)
+        several = len(self.state_numbers(op)) > 1
+        for state, ops in op.results.items():
+            if ops:
+                test = f"if {kind} == {self.state(op, state)}: " if several else ""
+                add(f"{test}{joined(map(writer.name, ops))} = {results}", depth)
+
+    def function(self, function: Function) -> str:
+        """The name of a function's forward half; both halves are still to be written."""
+        if function not in self.functions:
+            name = self.functions[function] = self.writer.text.fresh(function.code.co_name)
+            self.halves[function] = self.writer.text.fresh(f"{name}_back")
+            self.invoked.append(function)
+            self.rows[function] = Rows([self.writer.ways.region(function)])
+        return self.functions[function]
+
+    def define(self, function: Function) -> None:
+        """The forward half: it returns the number of the state, the row, and the results."""
+        rows = self.rows[function]
+        parameters = ", ".join(map(self.writer.name, function.parameters))
+        self.code.add(f"def {self.functions[function]}({parameters}):")
+
+        def leaf(node: Node, depth: int) -> None:
+            end = node.end
+            assert end is not None
+            for x in end.outs:
+                self.same(x, depth)
+            outs = "".join(f"{self.writer.name(x)}, " for x in end.outs).rstrip()
+            number = self.states[function][end.state]
+            self.code.add(
+                lambda: f"return {number}, {self.row_or_none(rows, node)}, ({outs})", depth
+            )
+
+        self.tree(rows.roots[0], 1, leaf)
+
+    def row_or_none(self, rows: Rows, node: Node) -> str:
+        return self.writer.row(rows, node) if rows.wanted else "None"

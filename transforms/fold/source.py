@@ -1,0 +1,107 @@
+"""From a region to the body of one function: each way forward with a trail, and at its end the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...tracer.fold.region import End, Folded, Op
+from .activity import Activity, Aliases
+from .forward import Forward
+from .reverse import MAYBE, Reverse, Shadows
+from .ways import Node, Unemittable, Ways
+from .writer import INDENT, Code, Text, Writer
+
+Answer = Callable[[End, Callable[[Any], str], Callable[[Op], str]], list[str]]
+BLOCKS = 17  # loops and tries inside one another; Python takes twenty
+LEVELS = 95  # of indentation; Python takes a hundred
+
+
+class Emission:
+    """Writes all the ways of a function that were seen, for values and gradients.
+
+    ``wrt`` are the inputs that gradients are asked for, ``text`` gives names and holds the namespace, ``names`` has
+    the variables of the inputs, and ``miss`` is the statement that leaves the program where a run goes another way.
+    """
+
+    def __init__(
+        self, folded: Folded, wrt: Sequence[Op], text: Text, names: dict[Op, str], miss: str
+    ) -> None:
+        self.folded = folded
+        self.wrt = [*wrt]
+        aliases = Aliases(folded)
+        active = Activity(folded, wrt, aliases)
+        self.writer = Writer(text, names, miss, aliases, active, Ways())
+        self.forward = Forward(self.writer)
+        self.reverse = Reverse(self.writer, self.forward)
+
+    def lines(self, answer: Answer, pad: str) -> list[str]:
+        """The statements, indented by ``pad``.
+
+        ``answer(end, value, cotangent)`` gives those that stand at the end of a way: ``value(x)`` is the source text
+        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows. Raises
+        `Unemittable` if there is no such program.
+        """
+        forward, writer = self.forward, self.writer
+        body, functions = Code(), Code()
+        forward.code = body
+
+        def leaf(node: Node, depth: int) -> None:
+            assert node.end is not None
+            if node.end.kind != "return":
+                body.add(writer.miss, depth)
+                return
+            self.ending(node, depth, answer)
+
+        forward.tree(writer.ways.region(self.folded.region), 0, leaf)
+        forward.code = functions
+        invoked = forward.invoked
+        for function in invoked:  # which grows
+            forward.define(function)
+        written: set[Any] = set()
+        while todo := [f for f in invoked if forward.rows[f].wanted and f not in written]:
+            for function in todo:
+                written.add(function)
+                functions.extend(self.reverse.define(function))
+        start = Code()
+        if self.reverse.shadow:
+            shadows = writer.text.named(Shadows, "Shadows")
+            start.add(f"{self.reverse.shadow} = {shadows}().of")
+        for part in (functions, body):
+            start.extend(part)
+        found = start.text(pad)
+        must_fit(found)
+        return found
+
+    def ending(self, node: Node, depth: int, answer: Answer) -> None:
+        """The way back from one end, and the answer."""
+        end, code, writer = node.end, self.forward.code, self.writer
+        assert end is not None
+        if self.wrt and end.state != (float,):
+            raise Unemittable("a result that is not one float")
+        frame = self.reverse.sweep(node)
+        code.extend(frame.code, depth)
+
+        def cotangent(x: Op) -> str:
+            state = frame.get(x) if writer.active(x) else None
+            if state is None:
+                return "0.0"
+            name = writer.cotangent(x)
+            return f"0.0 if {name} is None else {name}" if state == MAYBE else name
+
+        for line in answer(end, writer.name, cotangent):
+            code.add(line, depth)
+
+
+def must_fit(lines: list[str]) -> None:
+    """Refuse what Python does not compile: too many blocks or levels inside one another."""
+    open_at: list[int] = []
+    for line in lines:
+        inner = line.lstrip(" ")
+        depth = len(line) - len(inner)
+        while open_at and open_at[-1] >= depth:
+            open_at.pop()
+        if inner.startswith(("for ", "while ", "try:", "except ")):
+            open_at.append(depth)
+        if len(open_at) > BLOCKS or depth > LEVELS * len(INDENT):
+            raise Unemittable("too many loops or decisions inside one another")

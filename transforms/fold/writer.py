@@ -1,0 +1,198 @@
+"""Lines of a program: names, expressions, and the rows of the trail, whose layout is known when all is written.
+
+Words
+-----
+trail   what the forward part keeps for the reverse part: of each pass through a region one row.
+row     which end the pass came to, and the values that the reverse part asks for.
+rows    of one region: its ends, what each keeps, and how that lies in a row.
+code    lines with their depth; some are made up only when the program is put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from ...tracer.fold.region import Constant, Op
+from ...tracer.source import INFIX, PREFIX
+from .activity import Activity, Aliases
+from .ways import Node, Ways
+
+INDENT = "    "
+Late = Callable[[], str]  # a line that is known at the end; "" for none
+Line = tuple[int, str | Late]
+
+
+class Text(Protocol):
+    """Where names come from, and what the source calls constants and functions."""
+
+    namespace: dict[str, Any]
+
+    def fresh(self, wanted: str) -> str: ...
+    def named(self, value: Any, hint: str) -> str: ...
+    def constant(self, value: Any, hint: str) -> str: ...
+    def function(self, fn: Any) -> str: ...
+
+
+class Code:
+    """Lines, each with how deep it is indented; ``busy`` says whether any of them is not ``idle``.
+
+    Idle lines only prepare others: without any of these they can be left out.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.busy = False
+
+    def add(self, line: str | Late, depth: int = 0, idle: bool = False) -> None:
+        self.lines.append((depth, line))
+        self.busy |= not idle
+
+    def extend(self, other: Code, depth: int = 0) -> None:
+        self.lines += [(d + depth, line) for d, line in other.lines]
+        self.busy |= other.busy
+
+    def text(self, pad: str) -> list[str]:
+        """The lines as they stand in the program."""
+        texts = [(d, line if isinstance(line, str) else line()) for d, line in self.lines]
+        texts = [x for x in texts if x[1]]
+        found = []
+        for i, (depth, text) in enumerate(texts):
+            found.append(f"{pad}{INDENT * depth}{text}")
+            if text.endswith(":") and (i + 1 == len(texts) or texts[i + 1][0] <= depth):
+                found.append(f"{pad}{INDENT * (depth + 1)}pass")
+        return found
+
+
+class Rows:
+    """The rows of one region, or of some of its ends.
+
+    ``wanted`` says whether the reverse part reads them. A row is a tuple, or where it has one part that part.
+    """
+
+    def __init__(self, roots: Sequence[Node], choose: Callable[[Node], bool] = lambda _: True):
+        self.roots = roots
+        self.leaves = [x for root in roots for x in root.leaves() if choose(x)]
+        self.number = {leaf: i for i, leaf in enumerate(self.leaves)}
+        self.kept: dict[Node, dict[Op, None]] = {x: {} for y in self.leaves for x in y.path}
+        self.wanted = False
+
+    def values(self, leaf: Node) -> list[Op]:
+        """The ops whose values are in the rows of an end."""
+        return [*dict.fromkeys(op for node in leaf.path for op in self.kept[node])]
+
+    @property
+    def numbered(self) -> bool:
+        return len(self.leaves) > 1
+
+    @property
+    def bare(self) -> bool:
+        """Whether every row is one part, and no tuple."""
+        return all(len(self.values(x)) + self.numbered < 2 for x in self.leaves)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to be kept."""
+        return not self.numbered and not any(map(self.values, self.leaves))
+
+
+class Writer:
+    """Names and expressions, for the forward and the reverse part alike."""
+
+    def __init__(
+        self,
+        text: Text,
+        names: dict[Op, str],
+        miss: str,
+        aliases: Aliases,
+        active: Activity,
+        ways: Ways,
+    ) -> None:
+        self.text = text
+        self.miss = miss
+        self.aliases = aliases
+        self.resolve = aliases.resolve
+        self.active = active
+        self.ways = ways
+        self.names = dict(names)
+        self.cotangents: dict[Op, str] = {}
+        self.shadows: dict[Op, str] = {}
+        self.kinds: dict[Op, str] = {}
+        self.count = 0
+
+    def fresh(self, letter: str) -> str:
+        self.count += 1
+        return self.text.fresh(f"{letter}{self.count}")
+
+    def name(self, x: Any) -> str:
+        """The source text of an operand's value."""
+        x = self.resolve(x)
+        if isinstance(x, Op):
+            if x not in self.names:
+                self.names[x] = self.fresh("t")
+            return self.names[x]
+        if isinstance(x, Constant):
+            return self.text.named(x.value, getattr(x.value, "__name__", "c"))
+        return self.constant(x)
+
+    def constant(self, value: Any) -> str:
+        if type(value) is tuple:
+            inner = "".join(f"{self.constant(x)}, " for x in value)
+            return f"({inner.rstrip() if len(value) == 1 else inner.rstrip(', ')})"
+        text = self.text.constant(value, "c")
+        return f"({text})" if text.startswith("-") else text
+
+    def cotangent(self, x: Op) -> str:
+        """The variable of an op's cotangent."""
+        if x not in self.cotangents:
+            self.cotangents[x] = self.fresh("d")
+        return self.cotangents[x]
+
+    def name_of_class(self, kind: type) -> str:
+        return self.text.function(kind)
+
+    def kind(self, op: Op) -> str:
+        """The variable that says in which state a loop, scope or invocation was left."""
+        if op not in self.kinds:
+            self.kinds[op] = self.fresh("k")
+        return self.kinds[op]
+
+    def expression(self, fn: Any, args: Sequence[str]) -> str:
+        """A call of a function, as an operator where there is one."""
+        if fn in INFIX and len(args) == 2:
+            return f"{args[0]} {INFIX[fn]} {args[1]}"
+        if fn in PREFIX and len(args) == 1:
+            return f"{PREFIX[fn]}{args[0]}"
+        return f"{self.text.function(fn)}({', '.join(args)})"
+
+    # ------------------------------------------------------------------------------------------------ rows
+
+    def row(self, rows: Rows, leaf: Node) -> str:
+        """The row of an end."""
+        parts = [str(rows.number[leaf])] if rows.numbered else []
+        parts += map(self.name, rows.values(leaf))
+        if not parts:
+            return "None"
+        return parts[0] if rows.bare else f"({joined(parts)})"
+
+    def target(self, rows: Rows, row: str) -> str:
+        """What a row is assigned to: where there is one end only, the variables themselves."""
+        if rows.numbered or rows.empty:
+            return row
+        names = [*map(self.name, rows.values(rows.leaves[0]))]
+        return names[0] if rows.bare else joined(names)
+
+    def unpacked(self, rows: Rows, leaf: Node, row: str, number: str) -> str:
+        """The line that gives the variables of an end their values out of a row."""
+        values = rows.values(leaf)
+        return (
+            f"{joined([number, *map(self.name, values)])} = {row}"
+            if rows.numbered and values
+            else ""
+        )
+
+
+def joined(parts: Iterable[str]) -> str:
+    """The text of a tuple without its parentheses."""
+    parts = [*parts]
+    return f"{parts[0]}," if len(parts) == 1 else ", ".join(parts)
