@@ -505,7 +505,6 @@ class Writer:
             )
         else:
             self.put(pad, f"{c} = {self.number(s, 1)}")
-            names = dict.fromkeys(("calls", "things", "dicts", "tables", "flags"), [])
             body = Scope(
                 [q, c],
                 [],
@@ -514,8 +513,6 @@ class Writer:
                 depth=3,
                 lengths=s.lengths,
             )
-            body.in_loop = False
-            assert all(not getattr(body, x) for x in names)
             self.put(pad, f"def {g}({q}, r={self.pick([*s.floats, '0.5'])}):")
             self.put(pad + 1, f"nonlocal {c}")
             self.put(pad + 1, f"if {q} > {c} * r:")
