@@ -1,0 +1,25 @@
+import sys
+from pathlib import Path
+
+sys.path.insert(
+    0, str(Path(__file__).parents[1] / "jit")
+)  # so that every test here can import `worlds`
+
+import pytest
+from worlds import WAYS, Answer, has_leaves
+
+from wengert import value_and_grad
+
+
+def by_floats(call, number):
+    """Value and gradient, with respect to all arguments but integers."""
+    argnums = tuple(i for i, x in enumerate(call.args) if type(x) is not int and has_leaves(x))
+    value, gradients = value_and_grad(call.f, argnums)(*call.args, **call.kwargs)
+    return Answer(value, gradients)
+
+
+@pytest.fixture
+def floats(monkeypatch):
+    """A way to ask the engine that leaves integers alone."""
+    monkeypatch.setitem(WAYS, "floats", by_floats)
+    return "floats"
