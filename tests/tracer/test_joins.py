@@ -670,3 +670,97 @@ def test_every_way_opens_and_closes(fn):
             assert outcome(folded, a, b) == expected
             if expected[0] == "returned":
                 hooks.ended()
+
+
+def folded_module(name, hooks):
+    """A module of the standard library, every function of which is a twin."""
+    found = importlib.import_module(name)
+    with open(found.__file__) as file:
+        code = compile(file.read(), found.__file__, "exec", dont_inherit=True)
+    module = types.ModuleType(f"folded_{name}")
+    sys.modules[module.__name__] = module  # dataclasses and enums ask for it
+    try:
+        exec(instrument(code, hooks), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+def statistics_of(module):
+    data = [3.5, 1.25, 8.0, -2.0, 8.0]
+    return [
+        getattr(module, name)(data)
+        for name in ("mean", "median", "stdev", "mode", "fmean", "quantiles", "median_grouped", "pvariance")
+    ] + [outcome(module.mean, []), module.NormalDist(1, 2).cdf(1.5), module.linear_regression(data, data[::-1])]
+
+
+def heaps(module):
+    heap = [5, 3, 8, 1, 9, 2]
+    module.heapify(heap)
+    module._heapify_max(other := [2, 3, 1]) if hasattr(module, "_heapify_max") else other
+    return (
+        [module.heappop(heap) for _ in range(3)],
+        module.nlargest(2, [4, 8, 1], key=lambda x: -x),
+        module.nsmallest(2, "hello"),
+        list(module.merge([1, 4], [2, 3], reverse=False)),
+    )
+
+
+def bisections(module):
+    xs = [1, 2, 2, 5]
+    return [module.bisect_left(xs, 2), module.bisect_right(xs, 2, 1), outcome(module.bisect, xs, 2, -1)]
+
+
+def fractions_of(module):
+    f = module.Fraction
+    return [
+        str(x) for x in (
+            f("3/7") + f(1.5), f("-1.25e2"), f(7, 21) ** 2, f(22, 7).limit_denominator(3), round(f(7, 2)),
+            outcome(f, 1, 0), f(3, 4) < 0.8, hash(f(1, 3)), f(1, 3) % f(1, 5),
+        )
+    ]  # fmt: skip
+
+
+def wrapped(module):
+    text = "the quick brown fox  jumps over-the lazy dog, antidisestablishmentarianism\n\tin a line"
+    return [
+        module.wrap(text, 12), module.fill(text, 20, initial_indent="* ", subsequent_indent="  "),
+        module.shorten(text, 30), module.dedent("  a\n    b\n"), module.indent("a\n\nb", "> "),
+    ]  # fmt: skip
+
+
+def decimals(module):
+    d = module.Decimal
+    x = d("2.5") ** 3 / d(7) - d("1e-5")
+    return [str(v) for v in (x, x.sqrt(), x.quantize(d("0.01")), d(2).ln(), f"{x:+.3f}", outcome(d, "x"), d(3) % d(2))]
+
+
+def templates(module):
+    return [
+        str(module.Template("$a and ${b}").substitute(a=1, b=2)),
+        outcome(module.Template("$").substitute),
+        module.capwords("a bc d"),
+        module.Formatter().format("{0:>{1}} {x[0]}", 3, 5, x=[4]),
+    ]
+
+
+PROGRAMS = {
+    "statistics": statistics_of, "heapq": heaps, "bisect": bisections, "fractions": fractions_of, "textwrap": wrapped,
+    "_pydecimal": decimals, "string": templates,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_modules_work_as_ever(name):
+    expected = PROGRAMS[name](importlib.import_module(name))
+    hooks = Folding()
+    module = folded_module(name, hooks)
+    assert repr(PROGRAMS[name](module)).replace("folded_", "") == repr(expected)
+    assert hooks.seen["fork"]
+
+
+@pytest.mark.parametrize("name", ["argparse", "ast", "asyncio.base_events", "difflib", "inspect", "json.decoder", "typing"])
+def test_modules_are_instrumented(name):
+    path = importlib.import_module(name).__file__
+    with open(path) as file:
+        instrument(compile(file.read(), path, "exec", dont_inherit=True), Folding())
