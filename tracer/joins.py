@@ -184,7 +184,7 @@ def find_joins(
         return Joins({}, {}, {i: Handler(x.region, (), ()) for i, x in handlers.items()})
     for loop in loops:
         leave(loop, flow)
-    forks = find_forks(flow, source, loops)
+    forks = find_forks(flow, source, loops, handlers)
     joins: dict[int, list[Fork]] = {}
     for fork in forks:
         joins.setdefault(fork.join, []).append(fork)
@@ -195,6 +195,14 @@ def find_handlers(flow: Flow, regions: list[Region]) -> dict[int, Handler]:
     guarded: dict[int, set[int]] = {}
     for region in regions:
         guarded.setdefault(region.handler, set()).update(range(region.start, region.stop))
+    changed = True
+    while changed:  # what a handler raises, or raises again, may have come from what it guards
+        changed = False
+        for inside in guarded.values():
+            for i, inner in guarded.items():
+                if i in inside and not inner <= inside:
+                    inside |= inner
+                    changed = True
     found = {}
     for i, inside in guarded.items():
         live, known = flow.live()[i], flow.bound()[i]
@@ -218,7 +226,9 @@ def leave(loop: Loop, flow: Flow) -> None:
         loop.unsure[i] = flow.numbers(live & ~known)
 
 
-def find_forks(flow: RenamedFlow, source: list[Instr], loops: list[Loop]) -> list[Fork]:
+def find_forks(
+    flow: RenamedFlow, source: list[Instr], loops: list[Loop], handlers: dict[int, Handler]
+) -> list[Fork]:
     """The forks of a code object, inner ones before those around them."""
     jumps = [i for i, x in enumerate(source) if x.jump is not None and "_IF_" in x.name]
     if not jumps:
@@ -246,7 +256,8 @@ def find_forks(flow: RenamedFlow, source: list[Instr], loops: list[Loop]) -> lis
         here, there = loop_at.get(i), loop_at.get(join)
         if here is not there and (there is None or there.head != join or around[there] is not here):
             continue
-        own = {*flow.caught[index], *flow.caught[i]}  # an exception that they catch has left the fork
+        # An exception that these catch has left the fork.
+        own = {j for j, handler in handlers.items() if index in handler.region}
         region, low = 0, depths[join]
         todo = [*flow.after[i]]
         for j in todo:

@@ -295,6 +295,8 @@ class Rewriter:
         exits: dict[int, list[Loop]] = {}
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
         loops = find_loops(self.code, source, out.regions, flow)
+        if self.folds:  # a handler may jump back to what follows it: that is no loop, as it is entered elsewhere
+            loops = [loop for loop in loops if 0 not in loop.body]
         for loop in loops:
             heads[loop.head] = loop
             for i in loop.exits:

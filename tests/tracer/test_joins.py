@@ -1,0 +1,766 @@
+"""Forks and joins: every way is told where it begins and ends, and gets the values of its variables through hooks."""
+
+# ruff: noqa: E402, F841, SIM102, SIM103, SIM108, SIM114, SIM208, SIM210
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import types
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_rewrite import Transparent, twin
+
+from wengert.tracer.cycles import Loop
+from wengert.tracer.joins import Fork
+from wengert.tracer.rewrite import instrument
+
+
+class Folding(Transparent):
+    """Hooks that give back what they get, and keep account of what is open in each frame."""
+
+    folds = True
+
+    def __init__(self):
+        super().__init__()
+        self.open = {}
+        self.seen = Counter()
+        self.births = []
+
+    def scopes(self):
+        """The loops and forks that are open in the frame that calls a hook, outer ones first."""
+        return self.open.setdefault(sys._getframe(2), [])
+
+    def handed(self, names, values):
+        """A hook has been given exactly the values of these variables."""
+        frame = sys._getframe(2)
+        known, code = frame.f_locals, frame.f_code
+        assert len(names) == len(values)
+        for i, value in zip(names, values):
+            assert known[code.co_varnames[i]] is value
+        self.seen["values"] += len(values)
+
+    def loop(self, site, loop):
+        count = len(loop.carried)
+
+        def hook(*values):
+            names = *loop.carried, *loop.looked
+            self.handed(names, values if names else ())
+            scopes = self.scopes()
+            if loop in scopes:
+                assert scopes[-1] is loop
+            else:
+                scopes.append(loop)
+            return values[0] if count == 1 else values[:count]
+
+        return hook
+
+    def leave(self, site, loops, names, exit):
+        assert {*names} == {i for loop in loops for i in loop.left[exit]}
+
+        def hook(*values):
+            scopes = self.scopes()
+            self.handed(names, values if names else ())
+            for loop in loops:
+                if loop in scopes:
+                    assert scopes.pop() is loop
+                    self.seen["left"] += 1
+            return values[0] if len(values) == 1 else values
+
+        return hook
+
+    def fork(self, site, fork):
+        def hook(nothing):
+            scopes = self.scopes()
+            assert fork not in scopes
+            scopes.append(fork)
+            self.seen["fork"] += 1
+
+        return hook
+
+    def join(self, site, forks, names, pushed):
+        assert {*names} == {i for fork in forks for i in fork.stored}
+
+        def hook(*values):
+            scopes = self.scopes()
+            assert len(values) == (len(names) + pushed or 1)
+            self.handed(names, values[pushed:] if names else ())
+            while scopes and scopes[-1] in forks:
+                scopes.pop()
+                self.seen["join"] += 1
+            assert not {*forks} & {*scopes}
+            return values[0] if len(values) == 1 else values
+
+        return hook
+
+    def caught_here(self, site, index, region, names):
+        def hook(error, *values):
+            assert isinstance(error, BaseException)
+            scopes = self.scopes()
+            self.handed(names, values)
+            while scopes and self.begin(scopes[-1]) in region:
+                scopes.pop()
+            assert not [x for x in scopes if self.begin(x) in region]
+            self.seen["caught"] += 1
+            return values[0] if len(values) == 1 else values
+
+        return hook
+
+    @staticmethod
+    def begin(scope):
+        return scope.head if isinstance(scope, Loop) else scope.index
+
+    def born(self, site):
+        def hook(container):
+            self.births.append(container)
+            return container
+
+        return hook
+
+    def extended(self, site):
+        def hook(items):
+            assert any(items is x for x in self.births)
+            self.seen["extended"] += 1
+            return items
+
+        return hook
+
+    def list_append(self, site):
+        def hook(value, items):
+            assert any(items is x for x in self.births)
+            self.seen["append"] += 1
+            items.append(value)
+
+        return hook
+
+    def rebound(self, site):
+        return lambda nothing: self.seen.update(["rebound"])
+
+    def ended(self):
+        """After a run: what is still open are loops out of which a function has returned."""
+        if not self.seen["caught"]:
+            assert not [x for scopes in self.open.values() for x in scopes if isinstance(x, Fork)]
+            assert self.seen["fork"] == self.seen["join"]
+
+
+def outcome(fn, *args):
+    try:
+        return "returned", fn(*args)
+    except Exception as error:
+        return "raised", type(error), str(error)
+
+
+def if_else(a, b):
+    if a > b:
+        x = a
+    else:
+        x = b
+    return x * 2
+
+
+def if_alone(a, b):
+    x = 1
+    if a > b:
+        x = a
+    return x + b
+
+
+def elif_chain(a, b):
+    if a == 0:
+        x, y = 1, 2
+    elif a == 1:
+        x, y = b, 3
+    elif a == 2:
+        x = y = 4
+    else:
+        y = a
+        x = b
+    return x - y, x, y
+
+
+def nested_ifs(a, b):
+    if a > 0:
+        if b > 0:
+            x = 1
+        else:
+            x = 2
+        y = x
+    else:
+        y = 3
+        if b > 1:
+            y += 4
+    return y
+
+
+def one_raises(a, b):
+    if a > 1:
+        if b > 1:
+            raise ValueError(a)
+        x = 1
+    else:
+        x = 2
+    return x
+
+
+def unbound_on_one_way(a, b):
+    if a > 0:
+        x = b
+    y = a
+    if a > 0:
+        y += x
+    return y
+
+
+def early_return(a, b):
+    if a == 1:
+        return b
+    if b == 1:
+        x = 2
+    else:
+        x = 3
+    if x > a:
+        return x
+    return a
+
+
+def conjunction(a, b):
+    if a and b:
+        x = 1
+    else:
+        x = 2
+    return x, a and b, a and b and 7, not (a and b)
+
+
+def disjunction(a, b):
+    if a or b:
+        x = 1
+    else:
+        x = 2
+    y = a or b
+    z = 1 + (a or b or 5)
+    return x, y, z, a and b or 3, (a or b) and 4
+
+
+def comparison_or(a, b):
+    return (a < b) or b, (a < b) and a, (a in (1, 2)) or b, (a is b) or a, (not a) or b
+
+
+def ternaries(a, b):
+    x = a if a > b else b
+    y = 1 + (a if a else (b if b else 7))
+    return x, y, [a if b else 1, 2 if a else b], (a if a < b else -a) + (b if b < a else -b)
+
+
+def ternary_of_calls(a, b):
+    return (min if a < b else max)(a if a else 2, b if b else 3, key=(abs if a else None))
+
+
+def ternary_in_condition(a, b):
+    if a < b if a else b > 1:
+        return 1
+    return 2
+
+
+def chained(a, b):
+    x = 0 <= a < b
+    if 0 < a <= b < 3:
+        y = 1
+    else:
+        y = 2
+    return x, y, a < b < 3 < 4, 1 if a < b < 2 else 0
+
+
+def none_tests(a, b):
+    c = None if a > 1 else a
+    d = 1 if c is None else c
+    if c is not None:
+        d += b
+    return c, d
+
+
+def negations(a, b):
+    if not a:
+        x = 1
+    else:
+        x = not b
+    return x, a not in (b, 1), a is not b
+
+
+def walrus(a, b):
+    x = 0
+    if (y := a + b) > 2:
+        x = y
+    z = (w := a) if a > 1 else (w := b)
+    return x, y, z, w
+
+
+def while_break(a, b):
+    n, x = 0, 1
+    while n < 5:
+        n += 1
+        if n == a:
+            continue
+        if n > b + 2:
+            break
+        x += n
+    else:
+        x = -x
+    return n, x
+
+
+def while_true(a, b):
+    x = a
+    while True:
+        if x > 10:
+            break
+        if x % 2:
+            x += 3
+        else:
+            x += b + 1
+    return x
+
+
+def if_before_while(a, b):
+    x = 0
+    if a:
+        x = b
+    while x < 3:
+        if x == b:
+            x += 2
+        x += 1
+    return x
+
+
+def while_return(a, b):
+    while True:
+        a += 1
+        if a % 3 == b:
+            return a
+        if a > 8:
+            return -1
+
+
+def for_else(a, b):
+    total, last = 0, 0
+    for i in range(5):
+        if i == a:
+            last = i
+        elif i == b:
+            continue
+        elif i > a + b:
+            break
+        total += i if i > 1 else -i
+    else:
+        total = -total
+    return total, last
+
+
+def nested_loops(a, b):
+    found = 0
+    for i in range(a + 1):
+        for j in range(b + 1):
+            if (i + j) % 3 == 2:
+                found += 1
+                break
+            if j > i:
+                continue
+            found += 10
+        else:
+            found += 100
+        if found > 200:
+            break
+    return found
+
+
+def loop_in_way(a, b):
+    x = 0
+    if a:
+        for i in range(b):
+            if i == 1:
+                break
+            x += i
+    else:
+        x = 5
+    return x
+
+
+def last_of_loop(a, b):
+    for i in range(a):
+        x = i
+    return x if a else b
+
+
+def carried_unbound(a, b):
+    for i in range(a + 1):
+        if i > 0:
+            y = x + i
+        x = i
+        if i > b:
+            break
+    return x
+
+
+def try_in_loop(a, b):
+    total = 0
+    for i in range(4):
+        try:
+            if i == a:
+                total += 1 // 0
+            elif i == b:
+                total += [][i]
+            total += i
+        except ZeroDivisionError:
+            total += 10
+            if total > 12:
+                break
+        except IndexError as error:
+            total += len(str(error))
+            continue
+        else:
+            total += 100
+        finally:
+            total += 1000
+    return total
+
+
+def loop_in_try(a, b):
+    x = 0
+    try:
+        for i in range(3):
+            for j in [1, 2]:
+                if i == a:
+                    if j > b:
+                        x += j // 0
+                x += 1
+    except ZeroDivisionError:
+        x = -x
+    if x < 0:
+        x -= 1
+    return x
+
+
+def return_in_try(a, b):
+    x = 1
+    if a:
+        try:
+            x = 7 // b
+        except ZeroDivisionError:
+            return x
+    return x + 1
+
+
+def finally_return(a, b):
+    x = 0
+    try:
+        if a:
+            x = 1
+            return x // b
+        x = 2
+    except ZeroDivisionError:
+        x = 3
+    finally:
+        x += 10 if b else 20
+    return x
+
+
+def unsure_in_handler(a, b):
+    try:
+        x = a
+        y = x // b
+    except ZeroDivisionError:
+        return x
+    return y
+
+
+class Manager:
+    def __init__(self, swallow):
+        self.swallow = swallow
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        return self.swallow
+
+
+def with_block(a, b):
+    x = 0
+    with Manager(a > 1) as m:
+        if b:
+            x = 1
+        for i in range(2):
+            x += 3 // (b - i) if b else 1
+    return x if m.swallow else -x
+
+
+def list_comprehensions(a, b):
+    x = 5
+    s = [x + a for x in range(4) if x != b]
+    t = [y if y > a else x for y in range(3) if y or b]
+    if a:
+        x = 6
+    u = [[x * y for x in range(y)] for y in range(3) if y > 0]
+    return x, s, t, u
+
+
+def unbound_around_comprehension(a, b):
+    s = [x for x in range(a)]
+    if b:
+        x = 1
+    else:
+        x = 2
+    return s, x
+
+
+def comprehension_in_loop(a, b):
+    total = 0
+    for i in range(3):
+        values = [i * j for j in range(a) if j != b]
+        total += sum(values)
+        if total > 2:
+            i = 7
+        total += sum([i for i in (1, 2)]) + i
+    return total
+
+
+def other_comprehensions(a, b):
+    d = {x: (x if x > a else b) for x in range(3) if x != b}
+    s = {x % 2 for x in range(a + 2) if x or a}
+    g = sum(x for x in range(4) if x > b)
+    return d, s, g
+
+
+def failing_comprehension(a, b):
+    x = a
+    try:
+        y = [7 // x for x in (2, b, 3) if x > -1]
+        x = y[0]
+    except ZeroDivisionError:
+        y = x
+    return x, y
+
+
+def literals(a, b):
+    xs = [a, b, 3]
+    ys = [1, 2, 3, 4]
+    zs = [*xs, *ys, a, *(b, 1)]
+    d = {"a": a, "b": b}
+    e = {a: 1, b: 2, **d, **({} if a else {"c": 3})}
+    f = {}
+    f["x"] = max(*xs, b)
+    return xs, ys, zs, d, e, f, [], [[a], [b] if b else []]
+
+
+def deleted(a, b):
+    x = a
+    if b:
+        x = 2
+    y = x
+    del x
+    if a:
+        x = 3
+    else:
+        x = 4
+    return x, y
+
+
+def deleted_on_one_way(a, b):
+    x = a
+    if b > 1:
+        del x
+    return x
+
+
+def closures(a, b):
+    x = a
+
+    def inner():
+        nonlocal x
+        if b:
+            x += 1
+        else:
+            x = 5
+        return x
+
+    return inner(), (lambda y: y if y > a else x)(b), x
+
+
+def generators(a, b):
+    def numbers(n):
+        for i in range(n):
+            if i != a:
+                yield i if i > b else -i
+        try:
+            yield 7
+        finally:
+            n = 0
+
+    return list(numbers(4))
+
+
+def matching(a, b):
+    match (a, b):
+        case (0, y):
+            x = y
+        case (1, 1 | 2):
+            x = 5
+        case (x, 0) if x > 1:
+            x += 1
+        case [_, *rest]:
+            x = rest
+    match {"a": a}:
+        case {"a": 0}:
+            y = 1
+        case {"a": n, **rest}:
+            y = n
+        case _:
+            y = 3
+    match a:
+        case 1:
+            z = 1
+        case int(q):
+            z = q
+    return x, y, z
+
+
+def asserting(a, b):
+    assert a < 3, "too much"
+    if b:
+        assert a != 1
+        x = 1
+    else:
+        x = 2
+    return x
+
+
+def many_variables(a, b):
+    c = d = e = f = g = h = i = j = 0
+    if a > b:
+        c, d, e, f, g, h, i, j = range(8)
+    elif a:
+        j, i, h, g, f, e, d, c = range(8)
+    return [c, d, e, f, g, h, i, j], c + (d if a else e) * (f or (g and h) or i)
+
+
+def formatted(a, b):
+    return f"{a if a > b else b}:{a or b:>{5 if a else 7}}"
+
+
+FUNCTIONS = [
+    x for x in [*globals().values()]
+    if isinstance(x, types.FunctionType) and x.__code__.co_varnames[:2] == ("a", "b")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+def test_every_way_opens_and_closes(fn):
+    hooks = Folding()
+    folded = twin(fn, hooks)
+    for a in range(4):
+        for b in range(4):
+            hooks.open.clear()
+            hooks.seen.clear()
+            hooks.births.clear()
+            expected = outcome(fn, a, b)
+            assert outcome(folded, a, b) == expected
+            if expected[0] == "returned":
+                hooks.ended()
+
+
+def folded_module(name, hooks):
+    """A module of the standard library, every function of which is a twin."""
+    found = importlib.import_module(name)
+    with open(found.__file__) as file:
+        code = compile(file.read(), found.__file__, "exec", dont_inherit=True)
+    module = types.ModuleType(f"folded_{name}")
+    sys.modules[module.__name__] = module  # dataclasses and enums ask for it
+    try:
+        exec(instrument(code, hooks), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+def statistics_of(module):
+    data = [3.5, 1.25, 8.0, -2.0, 8.0]
+    return [
+        getattr(module, name)(data)
+        for name in ("mean", "median", "stdev", "mode", "fmean", "quantiles", "median_grouped", "pvariance")
+    ] + [outcome(module.mean, []), module.NormalDist(1, 2).cdf(1.5), module.linear_regression(data, data[::-1])]
+
+
+def heaps(module):
+    heap = [5, 3, 8, 1, 9, 2]
+    module.heapify(heap)
+    module._heapify_max(other := [2, 3, 1]) if hasattr(module, "_heapify_max") else other
+    return (
+        [module.heappop(heap) for _ in range(3)],
+        module.nlargest(2, [4, 8, 1], key=lambda x: -x),
+        module.nsmallest(2, "hello"),
+        list(module.merge([1, 4], [2, 3], reverse=False)),
+    )
+
+
+def bisections(module):
+    xs = [1, 2, 2, 5]
+    return [module.bisect_left(xs, 2), module.bisect_right(xs, 2, 1), outcome(module.bisect, xs, 2, -1)]
+
+
+def fractions_of(module):
+    f = module.Fraction
+    return [
+        str(x) for x in (
+            f("3/7") + f(1.5), f("-1.25e2"), f(7, 21) ** 2, f(22, 7).limit_denominator(3), round(f(7, 2)),
+            outcome(f, 1, 0), f(3, 4) < 0.8, hash(f(1, 3)), f(1, 3) % f(1, 5),
+        )
+    ]  # fmt: skip
+
+
+def wrapped(module):
+    text = "the quick brown fox  jumps over-the lazy dog, antidisestablishmentarianism\n\tin a line"
+    return [
+        module.wrap(text, 12), module.fill(text, 20, initial_indent="* ", subsequent_indent="  "),
+        module.shorten(text, 30), module.dedent("  a\n    b\n"), module.indent("a\n\nb", "> "),
+    ]  # fmt: skip
+
+
+def decimals(module):
+    d = module.Decimal
+    x = d("2.5") ** 3 / d(7) - d("1e-5")
+    return [str(v) for v in (x, x.sqrt(), x.quantize(d("0.01")), d(2).ln(), f"{x:+.3f}", outcome(d, "x"), d(3) % d(2))]
+
+
+def templates(module):
+    return [
+        str(module.Template("$a and ${b}").substitute(a=1, b=2)),
+        outcome(module.Template("$").substitute),
+        module.capwords("a bc d"),
+        module.Formatter().format("{0:>{1}} {x[0]}", 3, 5, x=[4]),
+    ]
+
+
+PROGRAMS = {
+    "statistics": statistics_of, "heapq": heaps, "bisect": bisections, "fractions": fractions_of, "textwrap": wrapped,
+    "_pydecimal": decimals, "string": templates,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_modules_work_as_ever(name):
+    expected = PROGRAMS[name](importlib.import_module(name))
+    hooks = Folding()
+    module = folded_module(name, hooks)
+    assert repr(PROGRAMS[name](module)).replace("folded_", "") == repr(expected)
+    assert hooks.seen["fork"]
+
+
+@pytest.mark.parametrize("name", ["argparse", "ast", "asyncio.base_events", "difflib", "inspect", "json.decoder", "typing"])
+def test_modules_are_instrumented(name):
+    path = importlib.import_module(name).__file__
+    with open(path) as file:
+        instrument(compile(file.read(), path, "exec", dont_inherit=True), Folding())
