@@ -392,6 +392,12 @@ def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any
     return recorder.taken(key, LOAD, (memory, index), x)
 
 
+def must_be_own(recorder: Recorder, memory: Any) -> None:
+    """Refuse to write to what the run has not made."""
+    if id(memory) not in recorder.memories or id(memory) in recorder.given:
+        refuse(f"a {type(memory).__name__} from outside is written to")
+
+
 def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
     recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
 
@@ -476,8 +482,7 @@ def setitem(site: Site) -> Hook:
 
     def hook(container: Any, index: Any, x: Any) -> None:
         recorder = now()
-        if id(container) not in recorder.memories:
-            refuse(f"a {type(container).__name__} from outside is written to")
+        must_be_own(recorder, container)
         if type(container) is list or type(container) is dict:
             if type(index) is not Box and type(index) not in ATOMS:
                 refuse(f"a {type(index).__name__} is an index")
@@ -533,6 +538,7 @@ def extended(site: Site) -> Hook:
 
     def hook(items: Any) -> Any:
         recorder = now()
+        must_be_own(recorder, items)
         for i, x in enumerate(items):
             recorder.add(key, APPEND, (items, recorder.packed((key, i), x)), type(None))
         return items
@@ -546,8 +552,7 @@ def list_append(site: Site) -> Hook:
 
 
 def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
-    if id(items) not in recorder.memories:
-        refuse("a list from outside is written to")
+    must_be_own(recorder, items)
     recorder.add(key, APPEND, (items, recorder.packed(key, x)), type(None))
     items.append(x)
 
@@ -981,6 +986,7 @@ def method_of_list(
     if name == "copy" and not args:
         return recorder.born(key, REPEAT, (items, 1), items[:])
     if name == "pop" and not args:
+        must_be_own(recorder, items)
         if not items:
             try:
                 items.pop()

@@ -77,6 +77,8 @@ class Outside:
         found = static(cls, name)
         if flags_of(cls) & HEAP_TYPE:
             place = self.reads.note(self.reads.constant(cls), "static", name, found)
+            if type(found) in ATOMS or type(found) is tuple:
+                return self.seen(place, found)
             if place.value is not found:
                 raise Changed(f"{place} has changed")
         return found

@@ -128,6 +128,7 @@ class Recorder:
         self.visible = {folded.region}
         self.open: list[Pass] = []
         self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
+        self.given: set[int] = set()  # memories that stand for arguments
         self.turn = 0
         self.turns = {0}
         self.latest = 0

@@ -94,12 +94,14 @@ class Arguments:
         if kind is list:
             pairs = self.parts(place, list(enumerate(x)))
             inner = [inside for inside, _ in pairs]
+            self.recorder.given.add(id(inner))
             return hooks.born_list(self.recorder, place, inner), [tree for _, tree in pairs]
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
             made = dict(zip(x, [inside for inside, _ in pairs], strict=True))
             packed = [self.recorder.packed((place, key), part) for key, part in made.items()]
             flat = [y for pair in zip(made, packed, strict=True) for y in pair]
+            self.recorder.given.add(id(made))
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
         return self.known.outside.seen(place, x), None
