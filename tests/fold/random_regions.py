@@ -37,7 +37,9 @@ class Maker:
         self.count = 0
         self.folded: Folded
         self.made: Function | None = None
-        self.ended = False
+        self.returns: list[
+            list[bool]
+        ] = []  # the loops and scopes around, and whether they were returned from
 
     def program(self) -> tuple[str, Folded]:
         self.folded, at, (x, y, n) = whole(float, float, int)
@@ -72,6 +74,7 @@ class Maker:
             kinds = [self.assign] * 4 + [self.list, self.store, self.grow, self.shrink]
             if levels:
                 kinds += [self.choice, self.choice, self.loop, self.loop, self.call, self.swap]
+                kinds += [self.alias, self.nested, self.trying, self.leaving, self.late]
             at = self.random.choice(kinds)(at, env, "    " * depth, levels)
         return at
 
@@ -131,7 +134,9 @@ class Maker:
 
     def list(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
         names = self.names(env, list)
-        name = self.random.choice(names) if names and self.random.random() < 0.5 else self.fresh("l")
+        name = (
+            self.random.choice(names) if names and self.random.random() < 0.5 else self.fresh("l")
+        )
         texts, xs = zip(*[self.number(at, env, 1) for _ in range(2)], strict=True)
         made = at.op(LIST, *xs, kind=list)
         text = f"[{', '.join(texts)}]"
@@ -183,10 +188,109 @@ class Maker:
         if self.made is not None:
             text, x = self.number(at, env)
             less = 1 if "k" in env else 0
-            k = at.op(o.sub, env["k"], 1, kind=int) if less else at.op(o.mod, env[whole], 3, kind=int)
+            k = (
+                at.op(o.sub, env["k"], 1, kind=int)
+                if less
+                else at.op(o.mod, env[whole], 3, kind=int)
+            )
             got = self.fresh("v")
             self.lines.append(f"{pad}{got} = g({text}, {'k - 1' if less else f'{whole} % 3'})")
             at, (env[got],) = at.after(at.invoke(self.made, x, k), (float,), float)
+        return at
+
+    def alias(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
+        if self.names(env, list):
+            a, b = self.fresh("l"), self.random.choice(self.names(env, list))
+            env[a] = env[b]
+            self.lines.append(f"{pad}{a} = {b}")
+        return at
+
+    def nested(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
+        """One of two lists, out of a list."""
+        if self.names(env, list):
+            a, b = (self.random.choice(self.names(env, list)) for _ in range(2))
+            got, whole = self.fresh("l"), self.random.choice(self.names(env, int))
+            outer = at.op(LIST, env[a], env[b], kind=list)
+            i = at.op(o.mod, env[whole], 2, kind=int)
+            env[got] = at.op(LOAD, outer, i, kind=list)
+            self.lines.append(f"{pad}{got} = [{a}, {b}][{whole} % 2]")
+        return at
+
+    def trying(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
+        text, x = self.number(at, env)
+        got = self.fresh("v")
+        scope, inner = at.scope()
+        self.lines += [f"{pad}{got} = {text}", f"{pad}try:"]
+        self.lines += [f"{pad}    {got} = math.sqrt({got})", f"{pad}except ValueError:"]
+        root = inner.op(math.sqrt, x)
+        wrong = inner.raised(root, ValueError)
+        inner.end("return", "s", root)
+        special = {**env, got: x}
+        text, y = self.number(wrong, special)
+        self.lines.append(f"{pad}    {got} = {text}")
+        wrong.end("return", "s", y)
+        at, (env[got],) = at.after(scope, "s", float)
+        return at
+
+    def leaving(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
+        """Return from the function, out of all loops and decisions around."""
+        text, subject = self.test(at, env)
+        at, out = at.decide(subject)
+        self.lines.append(f"{pad}if {text}:")
+        text, x = self.number(out, env)
+        self.lines.append(f"{pad}    return {text}")
+        self.leave(out, x)
+        return at
+
+    def leave(self, at: At, x: Any) -> None:
+        if not self.returns:
+            at.give(x)
+            return
+        self.returns[-1][0] = True
+        at.end("leave" if self.returns[-1][1] else "return", "returned", x)
+
+    def after(self, at: At, op: Any, state: Any, kinds: list[type]) -> tuple[At, list[Op]]:
+        """What comes after a loop or scope that may have been returned from."""
+        if not self.returns.pop()[0]:
+            return at.after(op, state, *kinds)
+        (at, found), (out, (x,)) = at.afters(op, {state: kinds, "returned": (float,)})
+        self.leave(out, x)
+        return at, found
+
+    def late(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
+        """A variable that is None until a pass gives it a number."""
+        carried = [*self.names(env, float), *self.names(env, list)]
+        kinds = self.kinds(env, carried)
+        got, name = self.fresh("v"), self.fresh("i")
+        whole = self.random.choice(self.names(env, int))
+        self.lines += [f"{pad}{got} = None", f"{pad}for {name} in range({whole} % 4):"]
+        scope, inside = at.scope()
+        size = inside.op(o.mod, env[whole], 4, kind=int)
+        op = inside.loop([env[k] for k in carried], inside.op(range, size, kind=range))
+        depth = len(pad) // 4 + 2
+        for first in (True, False):
+            head, parameters = body(op, first, *kinds, *([] if first else [float]))
+            turn, nothing = head.decide(EXHAUSTED)
+            nothing.end("leave", first, *parameters)
+            inner = {**env, **dict(zip(carried, parameters, strict=False)), name: item(turn)}
+            if not first:
+                inner[got] = parameters[-1]
+            self.lines.append(f"{pad}    if {got} is None:" if first else f"{pad}    else:")
+            self.returns.append([False, True])
+            turn = self.block(turn, inner, depth, self.random.randint(0, 2), 0)
+            self.returns.pop()
+            text, x = self.number(turn, inner)
+            self.lines.append(f"{pad}        {got} = {text}")
+            turn.end("next", False, *[inner[k] for k in carried], x)
+        self.lines += [f"{pad}if {got} is None:"]
+        (none, a), (some, b) = inside.afters(op, {True: kinds, False: [*kinds, float]})
+        special = {**env, **dict(zip(carried, a, strict=True))}
+        text, x = self.number(none, special)
+        self.lines.append(f"{pad}    {got} = {text}")
+        none.end("return", "s", *a, x)
+        some.end("return", "s", *b)
+        at, results = at.after(scope, "s", *kinds, float)
+        env.update(zip([*carried, got], results, strict=True))
         return at
 
     def test(self, at: At, env: dict[str, Any]) -> tuple[str, Op]:
@@ -200,6 +304,7 @@ class Maker:
     def choice(self, at: At, env: dict[str, Any], pad: str, levels: int) -> At:
         """A decision whose ways meet again; what only one of them has made is forgotten."""
         scope, inner = at.scope()
+        self.returns.append([False, False])
         text, subject = self.test(inner, env)
         no, yes = inner.decide(subject)
         self.lines.append(f"{pad}if {text}:")
@@ -213,7 +318,7 @@ class Maker:
         state = "s"
         yes.end("return", state, *[yes_env[k] for k in changed])
         no.end("return", state, *[no_env[k] for k in changed])
-        at, results = at.after(scope, state, *self.kinds(env, changed))
+        at, results = self.after(at, scope, state, self.kinds(env, changed))
         env.update(zip(changed, results, strict=True))
         return at
 
@@ -231,6 +336,7 @@ class Maker:
         self.lines.append(f"{pad}for {name} in range({whole} % 4):")
         depth = len(pad) // 4 + 1
         nothing.end("leave", "s", *parameters)
+        self.returns.append([False, True])
         turn = self.block(turn, inner, depth, self.random.randint(1, 3), levels - 1)
         way = self.random.random()
         states: dict[Any, list[type]] = {"s": self.kinds(env, carried)}
@@ -253,6 +359,6 @@ class Maker:
             turn = self.block(turn, inner, depth, self.random.randint(0, 2), levels - 1)
         self.lines.append(f"{pad}    pass")
         turn.end("next", "s", *[inner[k] for k in carried])
-        at, results = at.after(op, "s", *states["s"])
+        at, results = self.after(at, op, "s", states["s"])
         env.update(zip(carried, results, strict=True))
         return at

@@ -47,7 +47,7 @@ class Aliases:
         self.known: dict[Op, Any] = {}
         ops = [op for block in folded.blocks() for op in block.ops]
         for op in ops:
-            if type(op) is Scope and has_one_way(op.region):
+            if type(op) is Scope and has_one_way(op):
                 for target, source in results_given(op, op.region.root.tree()):
                     self.known[target] = source
         changed = True

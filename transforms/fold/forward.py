@@ -246,6 +246,8 @@ class Forward:
         if known is None:
             regions: list[Region] = [op.function] if isinstance(op, Invoke) else inner(op)
             keys = [x.state for region in regions for x in region.root.ends() if x.kind != "next"]
+            if isinstance(op, (Loop, Scope)):
+                keys += op.results
             known = self.states[owner] = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         return known
 

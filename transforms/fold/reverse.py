@@ -321,7 +321,8 @@ class Reverse:
             if any(states):
                 for _, inner in found:
                     if inner.get(x) is None:
-                        inner.add(f"{self.writer.cotangent(x)} = None", idle=True)
+                        idle = frame.get(x) is None
+                        inner.add(f"{self.writer.cotangent(x)} = None", idle=idle)
             sure = all(state == SURE for state in states)
             frame.set(x, SURE if sure else MAYBE if any(states) else None)
         if all(not inner.code.lines for _, inner in found):
@@ -473,7 +474,7 @@ class Reverse:
         unsure = set()
         for p in parameters:
             if inner.get(p) is None:
-                inner.add(f"{self.writer.cotangent(p)} = None", idle=True)
+                inner.add(f"{self.writer.cotangent(p)} = None", idle=before[p] is None)
             here = inner.get(p) == SURE
             if not here or (trail.apart and before[p] != SURE):
                 unsure.add(p)

@@ -98,14 +98,14 @@ class Turn(NamedTuple):
         return [self.root] if self.exhausted is None else [self.root, self.exhausted]
 
 
-def has_one_way(region: Region) -> bool:
-    """Whether all passes through a region did the same."""
-    block = region.root
+def has_one_way(scope: Scope) -> bool:
+    """Whether all passes through a scope did the same."""
+    block = scope.region.root
     while True:
         if len(block.cases) > 1 or any(op.exits for op in block.ops):
             return False
         if not block.cases:
-            return block.end is not None
+            return block.end is not None and len(scope.results) < 2
         (block,) = block.cases.values()
 
 
@@ -187,7 +187,7 @@ class Ways:
     def step(self, node: Node, op: Op) -> None:
         """Add one op, or all those of a scope with one way."""
         self.settle([op], node)
-        if type(op) is not Scope or not has_one_way(op.region):
+        if type(op) is not Scope or not has_one_way(op):
             node.steps.append(op)
             return
         self.grow(node, op.region.root, 0)
