@@ -91,7 +91,8 @@ class Aliases:
 
     def origin(self, target: Op, sources: dict[Op, list[Any]]) -> Any:
         """What reaches a parameter by way of parameters alone, if that is one op."""
-        met, todo, found = {target}, [target], []
+        met, todo = {target}, [target]
+        found: list[Op] = []
         while todo:
             for x in sources[todo.pop()]:
                 options = self.candidates(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ...rules.operators import finite_power
@@ -53,23 +53,24 @@ class Pulls:
         self.writer = writer
         self.value = value  # the source text of an operand's value in the reverse part
 
-    def write(self, op: Op, add: Callable[[str], None]) -> Iterator[tuple[Op, str]]:
-        """The operands that get a cotangent, each with the text of it; ``add`` takes the statements before it."""
+    def write(self, op: Op, dz: str, add: Callable[[str], None]) -> list[tuple[Op, str]]:
+        """The operands that get a cotangent out of ``dz``, each with its text; ``add`` takes statements before these."""
         writer = self.writer
         plain = Op(op.key, op.fn, tuple(map(writer.resolve, op.args)), op.type, op.home)
         found = self.expansion(plain)
         if found is None:
-            return
+            return []
         expansion, leaves, operands = found
         tape = expansion.tape
-        dz, z, *entries = tape.inputs
-        sources: dict[Any, Any] = {dz: None, z: op}
+        given, z, *entries = tape.inputs
+        sources: dict[Any, Any] = {given: None, z: op}
         for entry, leaf in zip(entries, leaves, strict=True):
             sources[entry] = operands.get(leaf, leaf) if isinstance(leaf, TapeOp) else leaf
-        steps = Steps(writer, {dz: writer.cotangent(op)}, sources, self.value)
+        steps = Steps(writer, {given: dz}, sources, self.value)
         results = steps.write(tape, add)
-        for i, text in zip(expansion.wanted, results, strict=True):
-            yield operands[leaves[i]], text
+        return [
+            (operands[leaves[i]], text) for i, text in zip(expansion.wanted, results, strict=True)
+        ]
 
     def expansion(self, op: Op) -> tuple[Expansion, list[Any], dict[Any, Op]] | None:
         """How the rule comes down, the leaves that it is given, and the operands of those that are inputs."""

@@ -66,6 +66,7 @@ class Frame:
         self.local = set(local)
         self.repeated = repeated
         self.states: dict[Op, str | None] = {}
+        self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
         self.code = Code()
         self.guard: Guard | None = None  # what the last lines are
@@ -82,6 +83,15 @@ class Frame:
         self.states[x] = state
         if x not in self.local:
             self.touched[x] = None
+
+    def name(self, x: Op) -> str | None:
+        """The variable of a local op's cotangent, where that is not its own."""
+        frame: Frame | None = self
+        while frame is not None:
+            if x in frame.names or x in frame.local:
+                return frame.names.get(x)
+            frame = frame.parent
+        return None
 
     def add(self, line: str | Late, idle: bool = False) -> None:
         self.guard = None
@@ -156,17 +166,26 @@ class Reverse:
 
     # ---------------------------------------------------------------------------------------- accumulation
 
-    def accumulate(self, frame: Frame, x: Any, text: str, state: str = SURE) -> None:
-        """Add a cotangent to that of an op."""
+    def cotangent(self, frame: Frame, x: Op) -> str:
+        """The variable of an op's cotangent."""
+        return frame.name(x) or self.writer.cotangent(x)
+
+    def accumulate(
+        self, frame: Frame, x: Any, text: str, state: str = SURE, spare: bool = False
+    ) -> None:
+        """Add a cotangent to that of an op; ``spare`` says that ``text`` is a variable that nobody else needs."""
         x = self.writer.resolve(x)
         if not self.floats(x):
             return
-        have, name = frame.get(x), self.writer.cotangent(x)
+        have = frame.get(x)
         if have is None:
-            if name != text:
-                frame.add(f"{name} = {text}")
+            if spare and x in frame.local and x not in frame.states:
+                frame.names[x] = text
+            elif self.cotangent(frame, x) != text:
+                frame.add(f"{self.cotangent(frame, x)} = {text}")
             frame.set(x, state)
             return
+        name = self.cotangent(frame, x)
         if state == SURE and have == SURE:
             frame.add(f"{name} = {name} + {text if text.isidentifier() else f'({text})'}")
             return
@@ -198,10 +217,10 @@ class Reverse:
             return
         new = [y for y in inner.touched if frame.get(y) is None]
         for y in new:
-            frame.code.lines.insert(guard.at, (0, f"{self.writer.cotangent(y)} = None"))
+            frame.code.lines.insert(guard.at, (0, f"{self.cotangent(frame, y)} = None"))
             guard.at += 1
         if not begun:
-            frame.code.add(f"if {self.writer.cotangent(x)} is not None:")
+            frame.code.add(f"if {self.cotangent(frame, x)} is not None:")
         frame.extend(inner.code, 1)
         guard.fresh.update(y for y in new if inner.get(y) == SURE)
         for y in inner.touched:
@@ -225,8 +244,12 @@ class Reverse:
                 self.guarded(frame, op, partial(self.pull, op))
 
     def pull(self, op: Op, frame: Frame) -> None:
-        for x, text in self.pulls.write(op, frame.add):
-            self.accumulate(frame, x, text)
+        dz = self.cotangent(frame, op)
+        spare = op in frame.local
+        found = self.pulls.write(op, dz, frame.add)
+        for x, text in sorted(found, key=lambda pair: pair[1] == dz):  # what hands it on comes last
+            self.accumulate(frame, x, text, spare=spare and text == dz)
+            spare &= text != dz
 
     def memory(self, frame: Frame, op: Op) -> None:
         """An op that makes, reads or changes a memory."""
@@ -240,7 +263,7 @@ class Reverse:
             if fn == STORE:
                 taken = f"{shadow}[{self.value(op.args[1])}]"
             if self.floats(op.args[-1]):
-                self.accumulate(frame, op.args[-1], self.taken(frame, taken), MAYBE)
+                self.accumulate(frame, op.args[-1], self.taken(frame, taken), MAYBE, spare=True)
             elif fn == APPEND:
                 frame.add(taken)
             if fn == STORE:
@@ -249,7 +272,7 @@ class Reverse:
             self.guarded(frame, op, partial(self.load, op))
         elif fn == POP and active(op.args[0]):
             state = frame.get(op) if self.floats(op) else None
-            given = "None" if state is None else self.writer.cotangent(op)
+            given = "None" if state is None else self.cotangent(frame, op)
             frame.add(f"{self.shadow_name(op.args[0])}.append({given})")
         elif fn not in (STORE, APPEND, LOAD, POP, LENGTH) and self.floats(op):
             if fn not in ("input", "parameter", "result", "item"):
@@ -265,7 +288,7 @@ class Reverse:
         if "(" in cell:
             cell = self.taken(frame, cell)
         cell = f"{cell}[{self.value(op.args[1])}]"
-        have, new = self.taken(frame, cell), self.writer.cotangent(op)
+        have, new = self.taken(frame, cell), self.cotangent(frame, op)
         frame.add(f"{cell} = {new} if {have} is None else {have} + {new}")
 
     def birth(self, frame: Frame, op: Op) -> None:
@@ -285,7 +308,7 @@ class Reverse:
         for key, x in items:
             if self.floats(x):
                 self.accumulate(
-                    frame, x, self.taken(frame, f"{self.shadow_name(op)}[{key}]"), MAYBE
+                    frame, x, self.taken(frame, f"{self.shadow_name(op)}[{key}]"), MAYBE, True
                 )
 
     def repeat(self, frame: Frame, op: Op) -> None:
@@ -322,7 +345,7 @@ class Reverse:
                 for _, inner in found:
                     if inner.get(x) is None:
                         idle = frame.get(x) is None
-                        inner.add(f"{self.writer.cotangent(x)} = None", idle=idle)
+                        inner.add(f"{self.cotangent(frame, x)} = None", idle=idle)
             sure = all(state == SURE for state in states)
             frame.set(x, SURE if sure else MAYBE if any(states) else None)
         if all(not inner.code.lines for _, inner in found):
@@ -348,20 +371,23 @@ class Reverse:
         self, frame: Frame, targets: Sequence[Op], sources: Sequence[Any], reset: Iterable[Op] = ()
     ) -> None:
         """The cotangents of ``targets`` go to the operands that they were given; those of ``reset`` begin anew."""
+        reset = [*reset]
+        spare = not reset  # results, which are asked for once
         given: list[tuple[Any, str, str]] = []
         for target, source in zip(targets, sources, strict=False):
             state = frame.get(target) if self.writer.resolve(target) is target else None
             if state is not None and self.floats(target) and self.floats(source):
-                given.append((source, self.writer.cotangent(target), state))
+                given.append((source, self.cotangent(frame, target), state))
         names = [name for _, name, _ in given]
-        if {self.writer.cotangent(self.writer.resolve(x)) for x, _, _ in given} & {*names[1:]}:
+        if {self.cotangent(frame, self.writer.resolve(x)) for x, _, _ in given} & {*names[1:]}:
             names = [self.writer.fresh("i") for _ in given]
             left, right = ", ".join(names), ", ".join(name for _, name, _ in given)
             frame.add(f"{left} = {right}")
+            spare = True
         for x in reset:
             frame.set(x, None)
         for (source, _, state), name in zip(given, names, strict=True):
-            self.accumulate(frame, source, name, state)
+            self.accumulate(frame, source, name, state, spare)
 
     def unpack(self, frame: Frame, rows: Rows, leaf: Node, row: str) -> None:
         number = self.writer.fresh("n")
@@ -474,7 +500,7 @@ class Reverse:
         unsure = set()
         for p in parameters:
             if inner.get(p) is None:
-                inner.add(f"{self.writer.cotangent(p)} = None", idle=before[p] is None)
+                inner.add(f"{self.cotangent(frame, p)} = None", idle=before[p] is None)
             here = inner.get(p) == SURE
             if not here or (trail.apart and before[p] != SURE):
                 unsure.add(p)
@@ -484,7 +510,7 @@ class Reverse:
         for x in inner.touched:
             if frame.get(x) is None:
                 if x not in parameters or x in self.unsure:
-                    frame.add(f"{self.writer.cotangent(x)} = None")
+                    frame.add(f"{self.cotangent(frame, x)} = None")
             state = SURE if frame.get(x) == SURE else MAYBE
             if x in parameters:
                 state = MAYBE if x in self.unsure else SURE
@@ -511,13 +537,13 @@ class Reverse:
         names = [self.writer.fresh("q") for _ in taking]
         frame.add(f"{joined(names)} = {call}" if names else call)
         for name, (_, x) in zip(names, taking, strict=True):
-            self.accumulate(frame, x, name, MAYBE)
+            self.accumulate(frame, x, name, MAYBE, spare=True)
 
     def result(self, frame: Frame, op: Invoke, i: int) -> str:
         """The cotangent of the result at a place: of those of several states at most one has any."""
         options = [row[i] for row in op.results.values() if i < len(row)]
         options = [self.writer.resolve(x) for x in options]
-        names = [self.writer.cotangent(x) for x in options if self.floats(x) and frame.get(x)]
+        names = [self.cotangent(frame, x) for x in options if self.floats(x) and frame.get(x)]
         if not names:
             return "None"
         return chain(names)
@@ -535,7 +561,7 @@ class Reverse:
             assert leaf.end is not None
             self.unpack(frame, rows, leaf, row)
             for name, x in zip(given, leaf.end.outs, strict=False):
-                self.accumulate(frame, x, name, MAYBE)
+                self.accumulate(frame, x, name, MAYBE, spare=True)
 
         self.rows.append(rows)
         self.branch(frame, rows.roots, rows, row, at_end)
@@ -544,7 +570,7 @@ class Reverse:
         code.add(f"def {self.forward.halves[function]}({', '.join([trail, *given])}):")
         code.add(lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {trail}", 1)
         code.extend(frame.code, 1)
-        outs = [self.writer.cotangent(p) if frame.get(p) else "None" for p in parameters]
+        outs = [self.cotangent(frame, p) if frame.get(p) else "None" for p in parameters]
         code.add(f"return {joined(outs)}" if outs else "return None", 1)
         return code
 
@@ -554,7 +580,7 @@ class Reverse:
         """The reverse part of one way to the end, with the cotangent 1 of the result."""
         assert leaf.end is not None
         path = leaf.path
-        frame = Frame(None, ())
+        frame = Frame(None, local_ops(op for node in path for op in node.ops))
         self.closed = {x for a, b in pairwise(path) for x in self.elsewhere(a, b)}
         self.make_shadows(frame, [op for node in path for op in node.ops])
         self.accumulate(frame, leaf.end.outs[0], "1.0")

@@ -86,7 +86,7 @@ class Emission:
             state = frame.get(x) if writer.active(x) else None
             if state is None:
                 return "0.0"
-            name = writer.cotangent(x)
+            name = self.reverse.cotangent(frame, x)
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         for line in answer(end, writer.name, cotangent):

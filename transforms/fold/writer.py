@@ -58,8 +58,11 @@ class Code:
         texts = [x for x in texts if x[1]]
         found = []
         for i, (depth, text) in enumerate(texts):
+            empty = text.endswith(":") and (i + 1 == len(texts) or texts[i + 1][0] <= depth)
+            if empty and text == "else:":
+                continue
             found.append(f"{pad}{INDENT * depth}{text}")
-            if text.endswith(":") and (i + 1 == len(texts) or texts[i + 1][0] <= depth):
+            if empty:
                 found.append(f"{pad}{INDENT * (depth + 1)}pass")
         return found
 
