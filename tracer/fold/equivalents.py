@@ -143,6 +143,18 @@ def sort(items, key, backwards):  # type: ignore[no-untyped-def]
                 keys[j] = k
 
 
+def get(held, key, default):  # type: ignore[no-untyped-def]
+    """``held.get(key, default)``, of a dict."""
+    return held[key] if key in held else default
+
+
+def setdefault(held, key, default):  # type: ignore[no-untyped-def]
+    """``held.setdefault(key, default)``."""
+    if key not in held:
+        held[key] = default
+    return held[key]
+
+
 def raise_unordered() -> None:
     raise ValueError("NaN has no order")
 

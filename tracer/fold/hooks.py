@@ -46,6 +46,8 @@ COMPARING = {
     operator.eq: "__eq__", operator.ne: "__ne__",
 }  # fmt: skip
 UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}
+EQUALS = frozenset((operator.eq, operator.ne))
+UNEQUAL = frozenset((int, float, str, type(None)))
 IN_C = frozenset((abs, round, pow))  # primitives among the builtins
 
 
@@ -180,8 +182,11 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
     def hook(right: Any, left: Any) -> Any:
         kind, other = type(left), type(right)
         if kind is Box or other is Box:
-            if (kind is Box or kind in NUMBERS) and (other is Box or other in NUMBERS):
-                return decided(now(), key, op, (left, right), op(plain(left), plain(right)))
+            a, b = plain(left), plain(right)
+            if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):
+                return decided(now(), key, op, (left, right), op(a, b))
+            if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
+                return op(a, b)  # by their types
         elif kind in ATOMS and other in ATOMS and not (kind is tuple and other is tuple):
             return op(left, right)
         recorder = now()
@@ -253,15 +258,15 @@ def contains(site: Site, negate: bool) -> Hook:
 
 
 def is_(site: Site, negate: bool) -> Hook:
+    key = object()
+
     def hook(right: Any, left: Any) -> bool:
         recorder = now()
+        held = [id(x) in recorder.memories for x in (left, right)]
+        if all(held):
+            return decided(recorder, key, operator.is_, (left, right), left is right) is not negate
         for x in (left, right):
-            if (
-                type(x) is Box
-                or type(x) in NUMBERS
-                or type(x) is tuple
-                or id(x) in recorder.memories
-            ):
+            if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):
                 return refuse("`is` compares what may be another object")
         return (left is right) is not negate
 
@@ -614,6 +619,8 @@ class Items:
 
     def __next__(self) -> Any:
         recorder = now()
+        if not recorder.begins():
+            refuse("something else than a loop asks for the next item")
         try:
             i = next(self.steps)
         except StopIteration:
@@ -629,6 +636,8 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
     kind = type(x)
     if kind is Source:
         return x  # type: ignore[no-any-return]
+    if kind is dict and id(x) in recorder.memories:
+        return source_of_dict(recorder, key, x, "keys")
     if kind is Box and type(x.value) is range:
         return Source(x, lambda i: i)
     if kind is tuple:
@@ -707,7 +716,9 @@ def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
 
 def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> Hook:
     def hook(error: BaseException, *values: Any) -> Any:
-        if not isinstance(error, Exception) or isinstance(error, (RecursionError, MemoryError)):
+        if not isinstance(error, Exception):
+            raise error
+        if isinstance(error, (RecursionError, MemoryError)):
             refuse(f"a {type(error).__name__} is caught")
         recorder = now()
         out = recorder.unwind(recorder.floor, error, values, sys._getframe(1), index)
@@ -791,16 +802,8 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
     if kwargs and not flags_of(cls) & HEAP_TYPE:
         return refuse(f"{cls.__name__} is given keywords")
-    if cls is float and len(args) == 1 and (type(args[0]) is Box or type(args[0]) in NUMBERS):
-        x = args[0]
-        if type(plain(x)) is float:
-            return x
-        return recorder.value(key, float, (x,), float(plain(x)))
-    if cls is int and len(args) == 1 and (type(args[0]) is Box or type(args[0]) in NUMBERS):
-        x = args[0]
-        if type(plain(x)) is int:
-            return x
-        return recorder.value(key, int, (x,), int(plain(x)))
+    if cls in NUMBERS and len(args) == 1:
+        return converted(recorder, key, cls, args[0])
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
         return decided(recorder, key, operator.truth, args, bool(args[0].value))
     if cls is range and all(type(plain(x)) is int for x in args):
@@ -863,13 +866,33 @@ def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
     return recorder.value((key, "count"), LENGTH, (items,), len(items))
 
 
+PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
+
+
 def exception(cls: Any, args: Any) -> Any:
-    """An exception, of a class that does nothing of its own when it is made."""
-    if static(cls, "__init__") is not Exception.__init__ and not cls.__module__ == "builtins":
+    """An exception, of a class that does nothing of its own when it is made. What it holds cannot be read."""
+    known = next((base for base in cls.__mro__ if base.__module__ == "builtins"), None)
+    own = [static(cls, name) is not static(known, name) for name in ("__init__", "__new__")]  # type: ignore[arg-type]
+    if any(own) or not (known is Exception or issubclass(cls, PLAIN_ERRORS)):
         return refuse(f"a {cls.__name__} is made")
-    if not all(map(is_constant, args)):
-        return refuse(f"a {cls.__name__} with values of the run is made")
     return cls(*args)
+
+
+def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
+    """``float(x)`` and ``int(x)``."""
+    value = plain(x)
+    if type(value) is cls:
+        return x
+    if type(x) in (bool, int, float):
+        return cls(x)
+    if type(value) not in NUMBERS:
+        return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
+    try:
+        made = cls(value)
+    except Exception as error:
+        recorder.failed(key, cls, (x,), error)
+        raise
+    return recorder.value(key, cls, (x,), made)
 
 
 def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
@@ -896,6 +919,8 @@ def call_builtin(
     owner = fn.__self__
     if type(owner) is list and id(owner) in recorder.memories:
         return method_of_list(recorder, key, owner, fn.__name__, args, kwargs)
+    if type(owner) is dict and id(owner) in recorder.memories:
+        return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is builtins.sorted:
         return ordered(recorder, key, args, kwargs)
     if kwargs:
@@ -1002,6 +1027,46 @@ def method_of_list(
     if name == "extend":
         apart(items, args[0])
     return call_function(recorder, key, same, (items, *args), {})
+
+
+def method_of_dict(
+    recorder: Recorder,
+    key: Any,
+    held: dict[Any, Any],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: Any,
+) -> Any:
+    if name in ("keys", "values", "items") and not args:
+        return source_of_dict(recorder, key, held, name)
+    if name == "get" and 0 < len(args) < 3 and not kwargs:
+        default = args[1] if len(args) == 2 else None
+        return call_function(recorder, key, equivalents.get, (held, args[0], default), {})
+    if name == "setdefault" and len(args) == 2 and not kwargs:
+        return call_function(recorder, key, equivalents.setdefault, (held, *args), {})
+    return refuse(f"{name} of a dict is called")
+
+
+def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str) -> Source:
+    """The keys of a dict as they are now, or its values, or both."""
+    keys = recorder.born((key, "keys"), list, (held,), [*held])
+    source = source_of(recorder, (key, "each"), keys)
+
+    def give(i: Box) -> Any:
+        k = source.give(i)
+        if what == "keys":
+            return k
+        x = loaded(now(), (key, "value"), held, k, held[plain(k)])
+        return x if what == "values" else (k, x)
+
+    def check() -> None:
+        """The dict must have as many keys as it had: Python asks at each step."""
+        there = now().value((key, "again"), LENGTH, (held,), len(held))
+        equal = len(held) == len(keys)
+        if not decided(now(), (key, "same"), operator.eq, (there, len(keys)), equal):
+            refuse("a dict changes its size while it is looped over")
+
+    return Source(source.range, give, check)
 
 
 OF_LISTS = {

@@ -452,6 +452,12 @@ class Recorder:
         ops = iter(body.parameters)
         return (*[self.rebuilt(x, ops) for x in carried], *values[count:])
 
+    def begins(self) -> bool:
+        """Whether an iteration of a counted loop has just begun."""
+        here = self.open[-1] if self.open else None
+        at_root = self.i == 0 and self.block is self.region.root
+        return at_root and here is not None and type(here.node) is Loop and here.node.counted
+
     def leave(
         self,
         cycles: Sequence[Cycle],
