@@ -21,10 +21,23 @@ from ..kinds import MISSING, flags_of, static
 from ..operators import INPLACE
 from ..reads import HEAP_TYPE
 from ..tape import Site
-from . import equivalents, region
+from . import equivalents
 from .equivalents import ONE_ITERABLE, equivalent
-from .recorder import Box, Recorder, Unfolded, active
-from .region import APPEND, DICT, EXHAUSTED, ITEM, LENGTH, LIST, LOAD, OBJECT, POP, REPEAT, STORE
+from .recorder import Box, Recorder, Unfolded, active, same_float
+from .region import (
+    APPEND,
+    DICT,
+    EXHAUSTED,
+    ITEM,
+    LENGTH,
+    LIST,
+    LOAD,
+    OBJECT,
+    POP,
+    REPEAT,
+    STORE,
+    Op,
+)
 
 Hook = Callable[..., Any]
 folds = True
@@ -63,6 +76,11 @@ def plain(x: Any) -> Any:
     return x.value if type(x) is Box else x
 
 
+def is_same(known: Any, x: Any) -> bool:
+    """Whether a number that is none of the run's is the one that was there, to the bit."""
+    return known == x and type(known) is type(x) and (x != 0 or same_float(known, x))
+
+
 def refuse(what: str) -> Any:
     raise Unfolded(what)
 
@@ -93,19 +111,20 @@ def binary(site: Site, op: Any) -> Hook:
             if kind is not Box and other is not Box:
                 return fn(left, right)
             recorder = now()
-            a, b = plain(left), plain(right)
+            a = left.value if kind is Box else left
+            b = right.value if other is Box else right
             try:
                 value = fn(a, b)
             except Exception as error:
                 recorder.failed(key, fn, (left, right), error)
                 raise
             i = recorder.i
-            if i < len(recorder.ops):
+            if i < len(recorder.ops):  # the usual case without ado
                 node = recorder.ops[i]
                 if node.key is key and type(value) is node.type:
                     x, y = node.args
-                    if (x.now is left if kind is Box and isinstance(x, region.Op) else False) and (
-                        y.now is right if other is Box and isinstance(y, region.Op) else False
+                    if (x.now is left if type(x) is Op else is_same(x, left)) and (
+                        y.now is right if type(y) is Op else is_same(y, right)
                     ):
                         recorder.i = i + 1
                         box = node.now = Box(value, node, recorder.turn)
@@ -1063,7 +1082,8 @@ def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str
         """The dict must have as many keys as it had: Python asks at each step."""
         there = now().value((key, "again"), LENGTH, (held,), len(held))
         equal = len(held) == len(keys)
-        if not decided(now(), (key, "same"), operator.eq, (there, len(keys)), equal):
+        count = now().value((key, "count"), LENGTH, (keys,), len(keys))
+        if not decided(now(), (key, "same"), operator.eq, (there, count), equal):
             refuse("a dict changes its size while it is looped over")
 
     return Source(source.range, give, check)

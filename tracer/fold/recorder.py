@@ -135,10 +135,14 @@ class Recorder:
         self.floor = 0  # how many passes go on around the function that runs
         self.codes: list[CodeType] = []  # of the functions that go on
         self.iterable: Op | None = None  # what the next counted loop goes through
-        self.grown = 0
+        self.began = folded.size
         self.keep: list[Any] = []  # what is known by its identity
         self.error: Exception | None = None  # in which the latest call has ended
         self.refusal: Unfolded | None = None  # whatever the program makes of it
+
+    @property
+    def grown(self) -> int:
+        return self.folded.size - self.began
 
     # Operands
 
@@ -170,16 +174,21 @@ class Recorder:
         kind = type(x)
         if kind is Box:
             return isinstance(known, Op) and known.now is x
+        if kind in NUMBERS or kind in PLAIN:
+            return (
+                type(known) is kind and known == x and (kind is not float or same_float(known, x))
+            )
         if kind is Packed:
             return known is x.op
-        if id(x) in self.memories:
-            if type(known) is not Reference:
-                return False
-            now = self.operand(x)
-            return known.narrowed(now)
-        if type(known) is Constant:
-            return known.value is x
-        return type(known) is kind and known == x and (kind is not float or same_float(known, x))
+        names = self.memories.get(id(x))
+        if names is None:
+            return type(known) is Constant and known.value is x
+        if type(known) is not Reference:
+            return False
+        if len(known.ops) == 1:
+            (op,) = known.ops
+            return any(o is op and turn in self.turns for o, turn in reversed(names[0]))
+        return known.narrowed(self.operand(x))
 
     def name(self, memory: Any, op: Op) -> Any:
         """From here on in this turn the memory is known by this op as well."""
@@ -208,8 +217,11 @@ class Recorder:
                 and op.fn is fn
                 and (op.type is kind or kind is UNKNOWN or op.type is UNKNOWN)
                 and len(op.args) == len(args)
-                and all(map(self.same, op.args, args))
             ):
+                same = self.same
+                for known, x in zip(op.args, args, strict=True):
+                    if not same(known, x):
+                        raise Unfolded("it does other things where it decided alike")
                 self.i = i + 1
                 if op.type is UNKNOWN:
                     op.type = kind
@@ -221,7 +233,7 @@ class Recorder:
         op = make(operands) if make is not None else Op(key, fn, operands, kind, self.region)
         self.ops.append(op)
         self.i = i + 1
-        self.grown += 1
+        self.folded.size += 1
         return op
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
@@ -273,7 +285,7 @@ class Recorder:
         op.key, op.fn, op.args = None, RESULT, ()
         block.ops = self.ops = [*block.ops[:i], node]
         block.subject, block.cases, block.end = node, {op.type: rest}, None
-        self.grown += 1
+        self.folded.size += 1
 
     def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
         """A memory that an op has made, or that a load has given."""
@@ -294,7 +306,7 @@ class Recorder:
         block = cases.get(outcome)
         if block is None:
             block = cases[outcome] = Block()
-            self.grown += 1
+            self.folded.size += 1
         self.at(block)
 
     def at(self, block: Block, i: int = 0) -> None:
@@ -319,7 +331,7 @@ class Recorder:
             raise Unfolded("it ends where it went on")
         if block.end is None:
             block.end = End(kind, state, [self.operand(x) for x in values])
-            self.grown += 1
+            self.folded.size += 1
             return
         if (block.end.kind, block.end.state) != (kind, state):
             raise Unfolded("it ends otherwise")
@@ -562,6 +574,21 @@ class Recorder:
             raise error
         return out[0]
 
+    def everything(self, function: Function) -> list[Op]:
+        """Every op of a function's region, and of the regions inside it."""
+        if function.size != self.folded.size:
+            function.size = self.folded.size
+            function.ops = []
+            todo: list[Region] = [function]
+            while todo:
+                one = todo.pop()
+                function.ops += one.parameters
+                for block in one.root.tree():
+                    for op in block.ops:
+                        function.ops += (op, *results_of(op))
+                        todo += inner(op)
+        return function.ops
+
     def invoke(
         self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]
     ) -> Any:
@@ -578,7 +605,7 @@ class Recorder:
         )
         if node.function is not function:
             raise Unfolded("another function is called")
-        saved = [(op, op.now) for op in everything(function)] if function.running else []
+        saved = [(op, op.now) for op in self.everything(function)] if function.running else []
         around = self.block, self.i, self.region, self.visible, self.turns, self.turn
         self.latest += 1
         self.turn, self.turns, self.visible = self.latest, {self.latest}, set()
@@ -608,18 +635,3 @@ def same_float(a: float, b: float) -> bool:
 def around(of: Any) -> Any:
     """The instructions of a loop of the bytecode, or of a fork."""
     return of.body if type(of) is Cycle else of.region
-
-
-def everything(function: Function) -> list[Op]:
-    """Every op of a function's region, and of the regions inside it."""
-    found: list[Op] = []
-    todo: list[Region] = [function]
-    while todo:
-        one = todo.pop()
-        found += one.parameters
-        for block in one.root.tree():
-            for op in block.ops:
-                found.append(op)
-                found += results_of(op)
-                todo += inner(op)
-    return found

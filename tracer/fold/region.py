@@ -200,11 +200,13 @@ class Take(Op):
 class Function(Region):
     """The region of a function that calls itself, shared by all its calls: it uses nothing from outside."""
 
-    __slots__ = ("code", "running")
+    __slots__ = ("code", "ops", "running", "size")
 
     def __init__(self, code: CodeType) -> None:
         super().__init__()
         self.code = code
+        self.size = -1  # of all that was known when its ops were listed
+        self.ops: list[Op] = []
         self.running = 0  # calls that go on
 
 
@@ -228,6 +230,7 @@ class Folded:
     def __init__(self) -> None:
         self.region = Region()  # its parameters are the inputs
         self.functions: dict[Any, Function] = {}
+        self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
 
     def regions(self) -> Iterator[Region]:
