@@ -48,12 +48,19 @@ class RenamedFlow(Flow):
 
     CPython (3.12) puts away the variables of the enclosing function that are named like those of a comprehension,
     LOAD_FAST_AND_CLEAR, and stores them again after it, with or without a value. Here the former do not change by that,
-    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value.
+    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value. Variables that
+    are shared with inner functions are left out.
     """
 
     def __init__(self, code: CodeType, source: list[Instr], regions: list[Region]) -> None:
         super().__init__(code, source, regions)
         self.cleared = 0
+        plain = 0  # the variables that are no cells
+        for i, name in enumerate(code.co_varnames):
+            plain |= (name not in code.co_cellvars) << i
+        self.loads = [x & plain for x in self.loads]
+        self.stores = [x & plain for x in self.stores]
+        self.plain = plain
         self.depths = stack_depths(self, source, regions)
         self.renamed: list[int] = []
         self.first = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
@@ -95,6 +102,8 @@ class RenamedFlow(Flow):
                     depth -= 1
                     continue
                 depth -= 1
+            if not self.plain >> variable & 1:
+                continue
             for _, names in reversed(around):
                 if variable in names:
                     variable = names[variable]

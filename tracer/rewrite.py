@@ -118,7 +118,7 @@ from typing import Any, NamedTuple, NoReturn
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .joins import Fork, Joins, RenamedFlow, find_joins
+from .joins import Fork, Joins, RenamedFlow, accesses, find_joins
 from .tape import Site, Target
 from .versions import current
 
@@ -903,6 +903,13 @@ class Rewriter:
             self.notify(self.hooks.shared(self.site()))
         self.notify(self.hooks.rebound(self.site()))
 
+    def store_fast(self, instr: Instr) -> None:
+        """A variable may be shared within a comprehension only, and be an ordinary one around it."""
+        self.keep(instr)
+        names, shared = self.code.co_varnames, self.code.co_cellvars
+        if any(store and (i >= len(names) or names[i] in shared) for store, i in accesses(instr)):
+            self.notify(self.hooks.rebound(self.site()))
+
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)
 
@@ -934,6 +941,9 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
         "STORE_DEREF": Rewriter.store_deref,
+        "STORE_FAST": Rewriter.store_fast,
+        "STORE_FAST_LOAD_FAST": Rewriter.store_fast,
+        "STORE_FAST_STORE_FAST": Rewriter.store_fast,
         "DELETE_DEREF": Rewriter.store_deref,
     }.items()
     if name in opmap

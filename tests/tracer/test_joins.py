@@ -590,6 +590,26 @@ def closures(a, b):
     return inner(), (lambda y: y if y > a else x)(b), x
 
 
+def shared_argument(a, b):
+    try:
+        x = (lambda: a)() // b
+    except ZeroDivisionError:
+        x = a
+    for i in range(2):
+        x += a if i else b
+    return x
+
+
+def shared_in_comprehension(a, b):
+    x = a
+    if b:
+        x = 7
+    fs = [lambda: x for x in range(a)]
+    if a:
+        x += 1
+    return x, [f() for f in fs]
+
+
 def generators(a, b):
     def numbers(n):
         for i in range(n):
@@ -672,17 +692,15 @@ def test_every_way_opens_and_closes(fn):
                 hooks.ended()
 
 
-def folded_module(name, hooks):
+def folded_module(name, hooks, monkeypatch):
     """A module of the standard library, every function of which is a twin."""
+    monkeypatch.setitem(sys.modules, f"_{name}", None)  # written in C
     found = importlib.import_module(name)
     with open(found.__file__) as file:
         code = compile(file.read(), found.__file__, "exec", dont_inherit=True)
     module = types.ModuleType(f"folded_{name}")
-    sys.modules[module.__name__] = module  # dataclasses and enums ask for it
-    try:
-        exec(instrument(code, hooks), module.__dict__)
-    finally:
-        del sys.modules[module.__name__]
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses and enums ask for it
+    exec(instrument(code, hooks), module.__dict__)
     return module
 
 
@@ -751,10 +769,10 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_modules_work_as_ever(name):
+def test_modules_work_as_ever(name, monkeypatch):
     expected = PROGRAMS[name](importlib.import_module(name))
     hooks = Folding()
-    module = folded_module(name, hooks)
+    module = folded_module(name, hooks, monkeypatch)
     assert repr(PROGRAMS[name](module)).replace("folded_", "") == repr(expected)
     assert hooks.seen["fork"]
 
