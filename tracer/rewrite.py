@@ -118,7 +118,7 @@ from typing import Any, NamedTuple, NoReturn
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .joins import Fork, Joins, RenamedFlow, accesses, find_joins
+from .joins import UNBOUND, Fork, Joins, RenamedFlow, accesses, assigned, find_joins
 from .tape import Site, Target
 from .versions import current
 
@@ -157,7 +157,7 @@ CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
-PUSH_NULL = opmap["PUSH_NULL"]
+PUSH_NULL, RESUME = opmap["PUSH_NULL"], opmap["RESUME"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
 STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
     opmap["STORE_DEREF"],
@@ -326,6 +326,8 @@ class Rewriter:
                     self.notify(self.hooks.shared(self.site()))
             else:
                 handler(self, instr)
+            if flow is not None:
+                self.unbound(flow, instr)
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
@@ -436,6 +438,8 @@ class Rewriter:
         self.load(self.hooks.loop(self.site(), loop))
         self.hand((*loop.carried, *loop.looked))
         self.take(loop.carried)
+        if self.folds and loop.unsure.get(loop.head):
+            self.notify(self.hooks.rebound(self.site()))
 
     def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
         """Call the hook below the topmost ``given`` values with these and the values of variables."""
@@ -475,6 +479,15 @@ class Rewriter:
         """The variables that loops hand over where they are left."""
         return tuple(sorted({i for loop in loops for i in loop.left[index]}))
 
+
+    def unbound(self, flow: RenamedFlow, instr: Instr) -> None:
+        """Let variables that may have no value have one at first, and nobody read it."""
+        if instr.op == RESUME and flow.first:
+            for variable in flow.numbers(flow.first):
+                self.load(UNBOUND)
+                self.emit(STORE_FAST, variable)
+        elif self.index in flow.checked:
+            self.apply(assigned(self.code.co_varnames[instr.arg]), 1)
 
     def join(self, forks: list[Fork]) -> None:
         """Hand what the ways of forks may have stored or pushed to a hook, and take it back."""
