@@ -169,7 +169,9 @@ class Flow:
         self.caught: list[list[int]] = [[] for _ in range(count)]  # the handlers of an instruction
         self.loads = [0] * count
         self.stores = [0] * count
-        self.unbinds = [0] * count  # of those that it stores, the ones that have no value afterwards
+        self.unbinds = [
+            0
+        ] * count  # of those that it stores, the ones that have no value afterwards
         self.cleared = 0
         self.first = 0  # what has a value before the first instruction, besides the parameters
         self._bound: list[int] | None = None

@@ -25,7 +25,9 @@ from .cycles import AFTER_ITERATION, Flow, Loop, bits
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
 CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
-LOAD_FAST = dis.opmap.get("LOAD_FAST_CHECK", dis.opmap["LOAD_FAST"])  # of a variable that may have no value
+LOAD_FAST = dis.opmap.get(
+    "LOAD_FAST_CHECK", dis.opmap["LOAD_FAST"]
+)  # of a variable that may have no value
 
 # What stands between a decision and its jump, and the decisions themselves.
 TESTS = {"TO_BOOL", "UNARY_NOT"}
@@ -295,7 +297,9 @@ def find_forks(
         around[loop] = loop_at.get(loop.head)
         for i in loop.body:
             loop_at[i] = loop
-    found: dict[int, tuple[Fork, int]] = {}  # by jump: the fork, and how far down its ways touch the stack
+    found: dict[
+        int, tuple[Fork, int]
+    ] = {}  # by jump: the fork, and how far down its ways touch the stack
     for i in reversed(jumps):
         join = joins[i]
         if join is None or join == len(source) or source[join].name in AFTER_ITERATION:

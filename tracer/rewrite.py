@@ -332,7 +332,9 @@ class Rewriter:
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
         if self.folds:
-            most = max(most, self.joins.most + 2, *[len(self.left(x, i)) + 2 for i, x in exits.items()], 0)
+            most = max(
+                most, self.joins.most + 2, *[len(self.left(x, i)) + 2 for i, x in exits.items()], 0
+            )
         return out.assemble(max(EXTRA_STACK, most))
 
     def nested(self, code: CodeType) -> CodeType:
@@ -478,7 +480,6 @@ class Rewriter:
     def left(loops: list[Loop], index: int) -> tuple[int, ...]:
         """The variables that loops hand over where they are left."""
         return tuple(sorted({i for loop in loops for i in loop.left[index]}))
-
 
     def unbound(self, flow: RenamedFlow, instr: Instr) -> None:
         """Let variables that may have no value have one at first, and nobody read it."""
