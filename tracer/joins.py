@@ -102,7 +102,7 @@ class RenamedFlow(Flow):
         restoring = False
         for i, instr in enumerate(source):
             name = instr.name
-            restoring = i in handlers or restoring and source[i - 1].name != "RERAISE"
+            restoring = i in handlers or (restoring and source[i - 1].name != "RERAISE")
             if name == "DELETE_FAST":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":
@@ -326,7 +326,7 @@ def find_forks(
             region |= 1 << j
             fine = (
                 source[j].name not in RETURNS
-                and (here is None or j in here.body and j != here.head)
+                and (here is None or (j in here.body and j != here.head))
                 and j in depths
             )
             todo += [k for k in flow.caught[j] if k not in own]

@@ -74,7 +74,7 @@ The hooks
     caught(site)                   h(error); a handler begins that looks at this exception
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
-Where ``hooks.folds`` is true, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
+Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
 
     fork(site, fork)               h(None); a conditional jump of which the ways meet again is about to be decided
     join(site, forks, names, pushed)  h(*values) -> values, as a tuple unless it is one, None if there are none; ways of
@@ -280,7 +280,7 @@ class Rewriter:
         # Where calls begin that may look at the variables: the names of what is called
         self.around: dict[tuple[int | None, int | None], str] = {}
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
-        self.folds: bool = builtins.getattr(hooks, "folds", False)
+        self.folds = builtins.getattr(hooks, "folds", False) is True
         self.joins = Joins({}, {}, {})
 
     def rewrite(self) -> CodeType:

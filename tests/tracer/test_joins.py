@@ -1,11 +1,10 @@
 """Forks and joins: every way is told where it begins and ends, and gets the values of its variables through hooks."""
 
-# ruff: noqa: E402, F841, SIM102, SIM103, SIM108, SIM114, SIM208, SIM210
+# ruff: noqa: E402, F821, F841, SIM102, SIM103, SIM108, SIM114, SIM208, SIM210
 
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import types
 from collections import Counter
