@@ -36,8 +36,8 @@ class Loop:
     to which the loop is left, and ``rigid`` says why its iterations may depend on more than these variables.
     ``counted`` tells whether it is a ``for`` loop, ``indexed`` whether its body looks at what is iterated over, and
     ``followed`` whether that may be traced: what is looked at after the loop must be carried. For a recorder of regions
-    (``joins``), ``left`` are the variables that it hands over at each exit, and ``unsure`` those that it cannot, as they
-    may have no value there.
+    (``joins``), ``left`` are the variables that it hands over at each exit, and ``unsure`` those that it cannot, at its
+    head and at each exit, as they may have no value there.
     """
 
     __slots__ = (
@@ -133,6 +133,7 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     loop.carried = (*carried, *flow.numbers(loaded & ~stored & known if writes else 0), *growing)
     loop.looked = tuple(i for i in flow.numbers(loaded & known) if i not in loop.carried)
     unknown = inside & stored & ~known
+    loop.unsure[loop.head] = flow.numbers(unknown)
     if unknown:
         name = flow.code.co_varnames[flow.numbers(unknown)[0]]
         loop.rigid = f"the variable {name!r} may not have a value yet when it begins"
@@ -168,8 +169,11 @@ class Flow:
         self.caught: list[list[int]] = [[] for _ in range(count)]  # the handlers of an instruction
         self.loads = [0] * count
         self.stores = [0] * count
-        self.unbinds = [0] * count  # of those that it stores, the ones that have no value afterwards
+        self.unbinds = [
+            0
+        ] * count  # of those that it stores, the ones that have no value afterwards
         self.cleared = 0
+        self.first = 0  # what has a value before the first instruction, besides the parameters
         self._bound: list[int] | None = None
         self._live: list[int] | None = None
         for i, instr in enumerate(source):
@@ -222,7 +226,7 @@ class Flow:
             given = code.co_argcount + code.co_kwonlyargcount
             given += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
             known = [-1] * len(self.after)
-            known[0] = (1 << given) - 1
+            known[0] = (1 << given) - 1 | self.first
             todo = list(range(len(known) - 1, -1, -1))
             while todo:
                 i = todo.pop()

@@ -16,13 +16,18 @@ The immediate post-dominators are found as in Cooper, Harvey and Kennedy, *A Sim
 from __future__ import annotations
 
 import dis
-from typing import NamedTuple
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NamedTuple
 
 from .assembly import HAS_ARGUMENT, Instr, Region
 from .cycles import AFTER_ITERATION, Flow, Loop, bits
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
-CO_GENERATOR = 0x20
+CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
+LOAD_FAST = dis.opmap.get(
+    "LOAD_FAST_CHECK", dis.opmap["LOAD_FAST"]
+)  # of a variable that may have no value
 
 # What stands between a decision and its jump, and the decisions themselves.
 TESTS = {"TO_BOOL", "UNARY_NOT"}
@@ -42,40 +47,89 @@ GIVES_NOTHING = ("STORE_", "DELETE_", "POP_", "JUMP_IF_", "END_", "RETURN_", "RA
                  "MAP_", "DICT_", "PRINT_EXPR", "IMPORT_STAR")  # fmt: skip
 
 
+class Unbound:
+    """What a variable holds for a recorder of regions as long as it has no value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND = Unbound()
+
+
+def assigned(name: str) -> Callable[[Any], Any]:
+    """What checks that a variable has a value, as CPython would, and gives it back."""
+
+    def check(value: Any) -> Any:
+        if value is UNBOUND:
+            raise UnboundLocalError(
+                f"cannot access local variable {name!r} where it is not associated with a value"
+            )
+        return value
+
+    return check
+
+
 class RenamedFlow(Flow):
     """The flow of a code object in which every inlined comprehension has variables of its own.
 
     CPython (3.12) puts away the variables of the enclosing function that are named like those of a comprehension,
     LOAD_FAST_AND_CLEAR, and stores them again after it, with or without a value. Here the former do not change by that,
-    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value.
+    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value. Variables that
+    are shared with inner functions are left out.
+
+    ``first`` are the variables that may be read before they are stored: they are to be ``UNBOUND`` at first, so that
+    every place can hand them over, and the instructions ``checked`` must not get that.
     """
 
     def __init__(self, code: CodeType, source: list[Instr], regions: list[Region]) -> None:
         super().__init__(code, source, regions)
         self.cleared = 0
+        plain = 0  # the variables that are no cells
+        for i, name in enumerate(code.co_varnames):
+            plain |= (name not in code.co_cellvars) << i
+        self.loads = [x & plain for x in self.loads]
+        self.stores = [x & plain for x in self.stores]
+        self.plain = plain
         self.depths = stack_depths(self, source, regions)
         self.renamed: list[int] = []
-        self.first = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
+        self.own = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
         handlers = {x.handler for x in regions if source[x.handler].name != "PUSH_EXC_INFO"}
         # The comprehensions around: the highest stack on which its variables are stored again, and their new numbers.
         around: list[tuple[int, dict[int, int]]] = []
         restoring = False
         for i, instr in enumerate(source):
             name = instr.name
-            restoring = i in handlers or restoring and source[i - 1].name != "RERAISE"
+            restoring = i in handlers or (restoring and source[i - 1].name != "RERAISE")
             if name == "DELETE_FAST":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":
                 if source[i - 1].name != name:
                     around.append((self.depths.get(i, 0), {}))
                 depth, names = around.pop()
-                names[instr.arg] = self.first + len(self.renamed)
+                names[instr.arg] = self.own + len(self.renamed)
                 around.append((depth + 1, names))
                 self.renamed.append(instr.arg)
                 self.loads[i] = 0
                 self.stores[i] = self.unbinds[i] = 1 << names[instr.arg]
             elif "_FAST" in name and (around or restoring):
                 self.rename(i, instr, around, restoring)
+        # Whatever may be read before it is stored gets a value that says so, and reading it is checked.
+        deleted = 0
+        for unbound in self.unbinds:
+            deleted |= unbound
+        first = self.live()[0] & ~self.bound()[0] & ~deleted if code.co_flags & CO_OPTIMIZED else 0
+        if code.co_flags & CO_GENERATOR:
+            first = 0
+        self.checked = {
+            i
+            for i, instr in enumerate(source)
+            if self.loads[i] & first & ~self.bound()[i] and instr.op == LOAD_FAST
+        }
+        if first:
+            self.first, self._bound = first, None
 
     def rename(
         self, i: int, instr: Instr, around: list[tuple[int, dict[int, int]]], restoring: bool
@@ -94,6 +148,8 @@ class RenamedFlow(Flow):
                     depth -= 1
                     continue
                 depth -= 1
+            if not self.plain >> variable & 1:
+                continue
             for _, names in reversed(around):
                 if variable in names:
                     variable = names[variable]
@@ -104,7 +160,7 @@ class RenamedFlow(Flow):
                 self.loads[i] |= 1 << variable & ~self.stores[i]
 
     def numbers(self, variables: int) -> tuple[int, ...]:
-        return tuple([i if i < self.first else self.renamed[i - self.first] for i in bits(variables)])
+        return tuple([i if i < self.own else self.renamed[i - self.own] for i in bits(variables)])
 
 
 def accesses(instr: Instr) -> list[tuple[bool, int]]:

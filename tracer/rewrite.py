@@ -74,7 +74,7 @@ The hooks
     caught(site)                   h(error); a handler begins that looks at this exception
     shared(site)                   h(None); a variable of an enclosing function has been stored
 
-Where ``hooks.folds`` is true, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
+Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the words), to whom these are told as well:
 
     fork(site, fork)               h(None); a conditional jump of which the ways meet again is about to be decided
     join(site, forks, names, pushed)  h(*values) -> values, as a tuple unless it is one, None if there are none; ways of
@@ -118,7 +118,7 @@ from typing import Any, NamedTuple, NoReturn
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .joins import Fork, Joins, RenamedFlow, find_joins
+from .joins import UNBOUND, Fork, Joins, RenamedFlow, accesses, assigned, find_joins
 from .tape import Site, Target
 from .versions import current
 
@@ -157,7 +157,7 @@ CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
-PUSH_NULL = opmap["PUSH_NULL"]
+PUSH_NULL, RESUME = opmap["PUSH_NULL"], opmap["RESUME"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
 STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
     opmap["STORE_DEREF"],
@@ -280,7 +280,7 @@ class Rewriter:
         # Where calls begin that may look at the variables: the names of what is called
         self.around: dict[tuple[int | None, int | None], str] = {}
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
-        self.folds: bool = builtins.getattr(hooks, "folds", False)
+        self.folds = builtins.getattr(hooks, "folds", False) is True
         self.joins = Joins({}, {}, {})
 
     def rewrite(self) -> CodeType:
@@ -326,6 +326,8 @@ class Rewriter:
                     self.notify(self.hooks.shared(self.site()))
             else:
                 handler(self, instr)
+            if flow is not None:
+                self.unbound(flow, instr)
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
@@ -438,6 +440,8 @@ class Rewriter:
         self.load(self.hooks.loop(self.site(), loop))
         self.hand((*loop.carried, *loop.looked))
         self.take(loop.carried)
+        if self.folds and loop.unsure.get(loop.head):
+            self.notify(self.hooks.rebound(self.site()))
 
     def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
         """Call the hook below the topmost ``given`` values with these and the values of variables."""
@@ -476,6 +480,15 @@ class Rewriter:
     def left(loops: list[Loop], index: int) -> tuple[int, ...]:
         """The variables that loops hand over where they are left."""
         return tuple(sorted({i for loop in loops for i in loop.left[index]}))
+
+    def unbound(self, flow: RenamedFlow, instr: Instr) -> None:
+        """Let variables that may have no value have one at first, and nobody read it."""
+        if instr.op == RESUME and flow.first:
+            for variable in flow.numbers(flow.first):
+                self.load(UNBOUND)
+                self.emit(STORE_FAST, variable)
+        elif self.index in flow.checked:
+            self.apply(assigned(self.code.co_varnames[instr.arg]), 1)
 
     def join(self, forks: list[Fork]) -> None:
         """Hand what the ways of forks may have stored or pushed to a hook, and take it back."""
@@ -904,6 +917,13 @@ class Rewriter:
             self.notify(self.hooks.shared(self.site()))
         self.notify(self.hooks.rebound(self.site()))
 
+    def store_fast(self, instr: Instr) -> None:
+        """A variable may be shared within a comprehension only, and be an ordinary one around it."""
+        self.keep(instr)
+        names, shared = self.code.co_varnames, self.code.co_cellvars
+        if any(store and (i >= len(names) or names[i] in shared) for store, i in accesses(instr)):
+            self.notify(self.hooks.rebound(self.site()))
+
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)
 
@@ -935,6 +955,9 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
         "STORE_DEREF": Rewriter.store_deref,
+        "STORE_FAST": Rewriter.store_fast,
+        "STORE_FAST_LOAD_FAST": Rewriter.store_fast,
+        "STORE_FAST_STORE_FAST": Rewriter.store_fast,
         "DELETE_DEREF": Rewriter.store_deref,
     }.items()
     if name in opmap

@@ -1,11 +1,10 @@
 """Forks and joins: every way is told where it begins and ends, and gets the values of its variables through hooks."""
 
-# ruff: noqa: E402, F841, SIM102, SIM103, SIM108, SIM114, SIM208, SIM210
+# ruff: noqa: E402, F821, F841, SIM102, SIM103, SIM108, SIM114, SIM208, SIM210
 
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import types
 from collections import Counter
@@ -17,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_rewrite import Transparent, twin
 
 from wengert.tracer.cycles import Loop
-from wengert.tracer.joins import Fork
+from wengert.tracer.joins import UNBOUND, Fork
 from wengert.tracer.rewrite import instrument
 
 
@@ -31,6 +30,7 @@ class Folding(Transparent):
         self.open = {}
         self.seen = Counter()
         self.births = []
+        self.given = []
 
     def scopes(self):
         """The loops and forks that are open in the frame that calls a hook, outer ones first."""
@@ -43,7 +43,7 @@ class Folding(Transparent):
         assert len(names) == len(values)
         for i, value in zip(names, values):
             assert known[code.co_varnames[i]] is value
-        self.seen["values"] += len(values)
+        self.given.append(values)
 
     def loop(self, site, loop):
         count = len(loop.carried)
@@ -590,6 +590,26 @@ def closures(a, b):
     return inner(), (lambda y: y if y > a else x)(b), x
 
 
+def shared_argument(a, b):
+    try:
+        x = (lambda: a)() // b
+    except ZeroDivisionError:
+        x = a
+    for i in range(2):
+        x += a if i else b
+    return x
+
+
+def shared_in_comprehension(a, b):
+    x = a
+    if b:
+        x = 7
+    fs = [lambda: x for x in range(a)]
+    if a:
+        x += 1
+    return x, [f() for f in fs]
+
+
 def generators(a, b):
     def numbers(n):
         for i in range(n):
@@ -666,23 +686,23 @@ def test_every_way_opens_and_closes(fn):
             hooks.open.clear()
             hooks.seen.clear()
             hooks.births.clear()
+            hooks.given.clear()
             expected = outcome(fn, a, b)
             assert outcome(folded, a, b) == expected
             if expected[0] == "returned":
                 hooks.ended()
 
 
-def folded_module(name, hooks):
-    """A module of the standard library, every function of which is a twin."""
-    found = importlib.import_module(name)
-    with open(found.__file__) as file:
-        code = compile(file.read(), found.__file__, "exec", dont_inherit=True)
-    module = types.ModuleType(f"folded_{name}")
-    sys.modules[module.__name__] = module  # dataclasses and enums ask for it
-    try:
-        exec(instrument(code, hooks), module.__dict__)
-    finally:
-        del sys.modules[module.__name__]
+def made(name, monkeypatch, hooks=None):
+    """A module of the standard library, made anew from its source: with ``hooks``, every function is a twin."""
+    if name in ("bisect", "heapq", "statistics"):
+        monkeypatch.setitem(sys.modules, f"_{name}", None)  # the same in C
+    path = importlib.import_module(name).__file__
+    with open(path) as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    module = types.ModuleType(f"made_{name}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses and enums ask for it
+    exec(code if hooks is None else instrument(code, hooks), module.__dict__)
     return module
 
 
@@ -690,8 +710,21 @@ def statistics_of(module):
     data = [3.5, 1.25, 8.0, -2.0, 8.0]
     return [
         getattr(module, name)(data)
-        for name in ("mean", "median", "stdev", "mode", "fmean", "quantiles", "median_grouped", "pvariance")
-    ] + [outcome(module.mean, []), module.NormalDist(1, 2).cdf(1.5), module.linear_regression(data, data[::-1])]
+        for name in (
+            "mean",
+            "median",
+            "stdev",
+            "mode",
+            "fmean",
+            "quantiles",
+            "median_grouped",
+            "pvariance",
+        )
+    ] + [
+        outcome(module.mean, []),
+        module.NormalDist(1, 2).cdf(1.5),
+        module.linear_regression(data, data[::-1]),
+    ]
 
 
 def heaps(module):
@@ -708,7 +741,11 @@ def heaps(module):
 
 def bisections(module):
     xs = [1, 2, 2, 5]
-    return [module.bisect_left(xs, 2), module.bisect_right(xs, 2, 1), outcome(module.bisect, xs, 2, -1)]
+    return [
+        module.bisect_left(xs, 2),
+        module.bisect_right(xs, 2, 1),
+        outcome(module.bisect, xs, 2, -1),
+    ]
 
 
 def fractions_of(module):
@@ -732,7 +769,18 @@ def wrapped(module):
 def decimals(module):
     d = module.Decimal
     x = d("2.5") ** 3 / d(7) - d("1e-5")
-    return [str(v) for v in (x, x.sqrt(), x.quantize(d("0.01")), d(2).ln(), f"{x:+.3f}", outcome(d, "x"), d(3) % d(2))]
+    return [
+        str(v)
+        for v in (
+            x,
+            x.sqrt(),
+            x.quantize(d("0.01")),
+            d(2).ln(),
+            f"{x:+.3f}",
+            outcome(d, "x"),
+            d(3) % d(2),
+        )
+    ]
 
 
 def templates(module):
@@ -751,16 +799,185 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_modules_work_as_ever(name):
-    expected = PROGRAMS[name](importlib.import_module(name))
+def test_modules_work_as_ever(name, monkeypatch):
+    expected = PROGRAMS[name](made(name, monkeypatch))
     hooks = Folding()
-    module = folded_module(name, hooks)
-    assert repr(PROGRAMS[name](module)).replace("folded_", "") == repr(expected)
+    assert repr(PROGRAMS[name](made(name, monkeypatch, hooks))) == repr(expected)
     assert hooks.seen["fork"]
 
 
-@pytest.mark.parametrize("name", ["argparse", "ast", "asyncio.base_events", "difflib", "inspect", "json.decoder", "typing"])
+@pytest.mark.parametrize(
+    "name",
+    ["argparse", "ast", "asyncio.base_events", "difflib", "inspect", "json.decoder", "typing"],
+)
 def test_modules_are_instrumented(name):
     path = importlib.import_module(name).__file__
     with open(path) as file:
         instrument(compile(file.read(), path, "exec", dont_inherit=True), Folding())
+
+
+class Failing(Folding):
+    """Hooks of which one kind raises an error in one line."""
+
+    def __init__(self, kind, line):
+        super().__init__()
+        self.kind, self.line = kind, line
+
+    def __getattribute__(self, name):
+        made = super().__getattribute__(name)
+        if name != object.__getattribute__(self, "kind"):
+            return made
+
+        def make(site, *details):
+            hook = made(site, *details)
+            return self.fail if site.lineno == self.line else hook
+
+        return make
+
+    def fail(self, *values):
+        raise ZeroDivisionError(self.kind)
+
+
+def guarded(a, b):
+    x = y = 0
+    try:
+        x = 1 if a else 2
+        for i in range(2):
+            y += i
+        x += 1
+        z = [x]
+        z = [*z, *[q for q in range(3)]]
+    except ZeroDivisionError as error:
+        return str(error), x, y
+    return z
+
+
+FIRST = guarded.__code__.co_firstlineno
+
+
+@pytest.mark.parametrize(
+    "kind, line, x, y",
+    [
+        ("fork", 3, 0, 0),
+        ("join", 3, 0, 0),
+        ("loop", 4, 1, 0),
+        ("leave", 6, 1, 1),
+        ("born", 7, 2, 1),
+        ("extended", 8, 2, 1),
+        ("list_append", 8, 2, 1),
+    ],
+)
+def test_what_a_hook_raises_goes_where_the_instruction_would(kind, line, x, y):
+    assert twin(guarded, Failing(kind, FIRST + line))(1, 2) == (kind, x, y)
+
+
+class Listing(Folding):
+    """Hooks that keep the forks, and the names that are handed over at joins, exits and handlers."""
+
+    def __init__(self):
+        super().__init__()
+        self.forks, self.joined, self.exits, self.handlers = [], [], [], []
+
+    def fork(self, site, fork):
+        self.forks.append(fork)
+        return super().fork(site, fork)
+
+    def join(self, site, forks, names, pushed):
+        self.joined.append((names, pushed))
+        return super().join(site, forks, names, pushed)
+
+    def leave(self, site, loops, names, exit):
+        self.exits.append(names)
+        return super().leave(site, loops, names, exit)
+
+    def caught_here(self, site, index, region, names):
+        self.handlers.append((names, region))
+        return super().caught_here(site, index, region, names)
+
+
+def listed(fn):
+    hooks = Listing()
+    twin(fn, hooks)
+    names = fn.__code__.co_varnames
+
+    def named(found):
+        return {names[i] for i in found}
+
+    hooks.joined = [(named(found), pushed) for found, pushed in hooks.joined]
+    hooks.exits = [named(found) for found in hooks.exits]
+    return hooks
+
+
+def decisions(a, b):
+    if a > b:
+        x = a
+    else:
+        x = b
+    y = [x, x + 1, x + 2, a or b]
+    if a:
+        if b:
+            raise ValueError
+        z = 1
+    elif b:
+        z = 2
+    else:
+        z = 3
+    y += [z, z + 1, z + 2, None if a is None else -a]
+    if a > 2:
+        w = 3
+    y += [a, b, y, x]
+    if a > 2:
+        return w
+    return y, x, z, y
+
+
+def test_what_is_handed_over_where_ways_meet():
+    hooks = listed(decisions)
+    assert hooks.joined == [({"x"}, 0), (set(), 1), ({"z"}, 0), (set(), 1), ({"w"}, 0)]
+    assert len(hooks.forks) == 6  # not where a way raises, or where one returns
+    for fork in hooks.forks:
+        assert fork.join not in fork.region and fork.jump not in fork.region
+        assert fork.index <= fork.jump < min(fork.region) < fork.join
+
+
+def test_what_is_handed_over_where_a_loop_is_left():
+    assert listed(while_break).exits == [{"n", "x"}] * len(listed(while_break).exits)
+    assert {"x"} in listed(last_of_loop).exits  # it may have no value
+
+
+def test_a_variable_without_a_value_is_handed_over_as_such():
+    hooks = Folding()
+    folded = twin(last_of_loop, hooks)
+    assert folded(2, 5) == 1
+    assert all(UNBOUND in values for values in hooks.given[:1])
+    del hooks.given[:]
+    assert folded(0, 5) == 5
+    assert (UNBOUND,) in hooks.given
+
+    def unbound(n):
+        while n > 1:
+            n -= 1
+            x = n
+        return x
+
+    assert twin(unbound, Folding())(3) == 1
+    with pytest.raises(
+        UnboundLocalError, match="cannot access local variable 'x' where it is not associated"
+    ):
+        twin(unbound, Folding())(0)
+
+
+def test_a_handler_knows_what_it_guards():
+    """What an inner handler raises again comes from what that one guards."""
+    hooks = listed(failing_comprehension)
+    names, region = hooks.handlers[0]
+    assert all(fork.index in region for fork in hooks.forks)
+    assert {failing_comprehension.__code__.co_varnames[i] for i in names} == {"x"}
+
+
+def test_hooks_that_do_not_fold_are_asked_for_nothing_more():
+    for fn in FUNCTIONS:
+        hooks = Transparent()
+        assert not hasattr(hooks, "fork")
+        for a in range(2):
+            assert outcome(twin(fn, hooks), a, 1) == outcome(fn, a, 1)
