@@ -16,6 +16,7 @@ from ...tracer.fold.region import (
     LENGTH,
     LIST,
     LOAD,
+    MEMORIES,
     OBJECT,
     POP,
     REPEAT,
@@ -75,6 +76,14 @@ def is_typed(op: Op) -> bool:
         return is_steady(example(op, ())[0])
     except Unemittable:
         return False
+
+
+def seen_as(op: Op, kind: type) -> type:
+    """The exception that a program raises in the place of another one: an object is a dict there."""
+    if op.fn != LOAD or kind is not AttributeError:
+        return kind
+    memory = op.args[0].ops[0] if isinstance(op.args[0], Reference) else op.args[0]
+    return kind if memory.type in MEMORIES else KeyError
 
 
 class Forward:
@@ -150,7 +159,11 @@ class Forward:
         """An op that was seen to raise: what it raised decides."""
         assert node.trying is not None
         raised, error = self.writer.fresh("e"), self.writer.fresh("e")
-        kinds = {kind: self.writer.name_of_class(kind) for kind in node.kids if kind is not None}
+        kinds = {
+            kind: self.writer.name_of_class(seen_as(node.trying, kind))
+            for kind in node.kids
+            if kind is not None
+        }
         caught = f"({', '.join(kinds.values())})" if len(kinds) > 1 else next(iter(kinds.values()))
         self.code.add("try:", depth)
         self.op(node.trying, depth + 1)

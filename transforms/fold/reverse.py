@@ -68,6 +68,7 @@ class Frame:
         self.states: dict[Op, str | None] = {}
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
+        self.shadows: dict[Op, str] = {}  # the variables of shadows that were asked for by identity
         self.code = Code()
         self.guard: Guard | None = None  # what the last lines are
 
@@ -90,6 +91,15 @@ class Frame:
         while frame is not None:
             if x in frame.names or x in frame.local:
                 return frame.names.get(x)
+            frame = frame.parent
+        return None
+
+    def shadow(self, memory: Op) -> str | None:
+        """The variable of a shadow, where it was asked for before."""
+        frame: Frame | None = self
+        while frame is not None:
+            if memory in frame.shadows:
+                return frame.shadows[memory]
             frame = frame.parent
         return None
 
@@ -144,8 +154,8 @@ class Reverse:
         x = self.writer.resolve(x)
         return self.writer.active(x) and not is_memory(x.type)
 
-    def shadow_name(self, memory: Any) -> str:
-        """The source text of a memory's shadow."""
+    def shadow_of(self, frame: Frame, memory: Any) -> str:
+        """The variable of a memory's shadow."""
         memory = self.writer.resolve(memory)
         if memory in self.writer.active.own:
             if memory not in self.writer.shadows:
@@ -153,7 +163,11 @@ class Reverse:
             return self.writer.shadows[memory]
         if not self.shadow:
             self.shadow = self.writer.text.fresh("shadow")
-        return f"{self.shadow}({self.value(memory)})"
+        known = frame.shadow(memory)
+        if known is None:
+            known = frame.shadows[memory] = self.writer.fresh("s")
+            frame.add(f"{known} = {self.shadow}({self.value(memory)})")
+        return known
 
     def make_shadows(self, frame: Frame, ops: Iterable[Op]) -> None:
         """The shadows of births that are known by one name: a variable for each."""
@@ -162,7 +176,7 @@ class Reverse:
                 made = f"[None] * len({self.value(op)})"
                 if op.fn in (DICT, OBJECT):
                     made = f"dict.fromkeys({self.value(op)})"
-                frame.add(f"{self.shadow_name(op)} = {made}")
+                frame.add(f"{self.shadow_of(frame, op)} = {made}")
 
     # ---------------------------------------------------------------------------------------- accumulation
 
@@ -258,7 +272,7 @@ class Reverse:
             if active(op):
                 self.birth(frame, op)
         elif fn in (STORE, APPEND) and active(op.args[0]):
-            shadow = self.shadow_name(op.args[0])
+            shadow = self.shadow_of(frame, op.args[0])
             taken = f"{shadow}.pop()"
             if fn == STORE:
                 taken = f"{shadow}[{self.value(op.args[1])}]"
@@ -273,7 +287,7 @@ class Reverse:
         elif fn == POP and active(op.args[0]):
             state = frame.get(op) if self.floats(op) else None
             given = "None" if state is None else self.cotangent(frame, op)
-            frame.add(f"{self.shadow_name(op.args[0])}.append({given})")
+            frame.add(f"{self.shadow_of(frame, op.args[0])}.append({given})")
         elif fn not in (STORE, APPEND, LOAD, POP, LENGTH) and self.floats(op):
             if fn not in ("input", "parameter", "result", "item"):
                 raise Unemittable(f"an op that has no reverse: {fn}")
@@ -284,10 +298,7 @@ class Reverse:
         return name
 
     def load(self, op: Op, frame: Frame) -> None:
-        cell = f"{self.shadow_name(op.args[0])}"
-        if "(" in cell:
-            cell = self.taken(frame, cell)
-        cell = f"{cell}[{self.value(op.args[1])}]"
+        cell = f"{self.shadow_of(frame, op.args[0])}[{self.value(op.args[1])}]"
         have, new = self.taken(frame, cell), self.cotangent(frame, op)
         frame.add(f"{cell} = {new} if {have} is None else {have} + {new}")
 
@@ -308,14 +319,14 @@ class Reverse:
         for key, x in items:
             if self.floats(x):
                 self.accumulate(
-                    frame, x, self.taken(frame, f"{self.shadow_name(op)}[{key}]"), MAYBE, True
+                    frame, x, self.taken(frame, f"{self.shadow_of(frame, op)}[{key}]"), MAYBE, True
                 )
 
     def repeat(self, frame: Frame, op: Op) -> None:
         """The cotangents of a repeated list go to the list that was repeated."""
         to, i, d, k = (self.writer.fresh(x) for x in "sidk")
-        frame.add(f"{to} = {self.shadow_name(op.args[0])}")
-        frame.add(f"for {i}, {d} in enumerate({self.shadow_name(op)}):")
+        frame.add(f"{to} = {self.shadow_of(frame, op.args[0])}")
+        frame.add(f"for {i}, {d} in enumerate({self.shadow_of(frame, op)}):")
         frame.code.add(f"if {d} is not None:", 1)
         frame.code.add(f"{k} = {i} % len({to})", 2)
         frame.code.add(f"{to}[{k}] = {d} if {to}[{k}] is None else {to}[{k}] + {d}", 2)
