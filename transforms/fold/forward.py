@@ -359,15 +359,18 @@ class Forward:
 
     def invoke(self, op: Invoke, depth: int) -> None:
         writer, add = self.writer, self.code.add
-        results = writer.fresh("r")
         given = ", ".join(writer.name(x) for x in op.args)
-        kind, row = writer.kind(op), writer.name(op)
-        add(f"{kind}, {row}, {results} = {self.function(op.function)}({given})", depth)
-        several = len(self.state_numbers(op)) > 1
+        call = f"{self.function(op.function)}({given})"
+        if len(self.state_numbers(op)) < 2:  # the row and the results
+            found = [x for ops in op.results.values() for x in ops]
+            add(f"{joined(map(writer.name, [op, *found]))} = {call}", depth)
+            return
+        results, kind = writer.fresh("r"), writer.kind(op)
+        add(f"{writer.name(op)}, {kind}, {results} = {call}", depth)
         for state, ops in op.results.items():
             if ops:
-                test = f"if {kind} == {self.state(op, state)}: " if several else ""
-                add(f"{test}{joined(map(writer.name, ops))} = {results}", depth)
+                test = f"if {kind} == {self.state(op, state)}"
+                add(f"{test}: {joined(map(writer.name, ops))} = {results}", depth)
 
     def function(self, function: Function) -> str:
         """The name of a function's forward half; both halves are still to be written."""
@@ -379,21 +382,22 @@ class Forward:
         return self.functions[function]
 
     def define(self, function: Function) -> None:
-        """The forward half: it returns the number of the state, the row, and the results."""
+        """The forward half: it returns the row and the results, with the number of the state if there are several."""
         rows = self.rows[function]
         parameters = ", ".join(map(self.writer.name, function.parameters))
-        self.code.add(f"def {self.functions[function]}({parameters}):")
+        add = self.code.add
+        add(f"def {self.functions[function]}({parameters}):")
 
         def leaf(node: Node, depth: int) -> None:
             end = node.end
             assert end is not None
             for x in end.outs:
                 self.same(x, depth)
-            outs = "".join(f"{self.writer.name(x)}, " for x in end.outs).rstrip()
-            number = self.states[function][end.state]
-            self.code.add(
-                lambda: f"return {number}, {self.row_or_none(rows, node)}, ({outs})", depth
-            )
+            outs = [*map(self.writer.name, end.outs)]
+            numbers = self.states[function]
+            if len(numbers) > 1:
+                outs = [str(numbers[end.state]), f"({joined(outs)})" if outs else "()"]
+            add(lambda: f"return {joined([self.row_or_none(rows, node), *outs])}", depth)
 
         self.tree(rows.roots[0], 1, leaf)
 

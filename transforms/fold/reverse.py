@@ -39,7 +39,7 @@ from ...tracer.fold.region import (
 from .forward import Forward, Trail, goes_out
 from .pulls import Pulls
 from .ways import Node, Unemittable
-from .writer import Code, Late, Rows, Writer, joined
+from .writer import Code, Late, Rows, Writer
 
 MAYBE, SURE, ZERO = "maybe", "sure", "zero"
 AtEnd = Callable[["Frame", Node], None]  # writes what stands at an end
@@ -567,7 +567,7 @@ class Reverse:
             (p, x) for p, x in zip(function.parameters, op.args, strict=False) if self.floats(p)
         ]
         names = [self.writer.fresh("q") for _ in taking]
-        frame.add(f"{joined(names)} = {call}" if names else call)
+        frame.add(f"{', '.join(names)} = {call}" if names else call)
         for name, (_, x) in zip(names, taking, strict=True):
             self.accumulate(frame, x, name, MAYBE, spare=True)
 
@@ -603,7 +603,7 @@ class Reverse:
         code.add(lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {trail}", 1)
         code.extend(frame.code, 1)
         outs = [self.cotangent(frame, p) if frame.get(p) else "None" for p in parameters]
-        code.add(f"return {joined(outs)}" if outs else "return None", 1)
+        code.add(f"return {', '.join(outs) or None}", 1)
         return code
 
     # ------------------------------------------------------------------------------------------------ whole
