@@ -369,6 +369,30 @@ def test_exceptions():
     assert program(folded)(2.0, 0.0) == (14.0, [7.0, 0.0])
 
 
+def test_an_attribute_that_is_missing():
+    class Point:
+        pass
+
+    folded, at, (x,) = whole(float)
+    point = at.op(OBJECT, Constant(Point), "x", x, kind=Point)
+    found = at.op(LOAD, point, "y")
+    missing = at.raised(found, AttributeError)
+    missing.give(missing.op(o.mul, missing.op(LOAD, point, "x"), x))
+    at.give(found)
+    assert program(folded)(3.0) == (9.0, [6.0])
+
+
+def test_an_exception_of_another_class_is_missed():
+    """Also of a class that is derived from one that was seen."""
+    folded, at, (x, y) = whole(float, float)
+    q = at.op(o.truediv, x, y)
+    at.raised(q, ArithmeticError).give(x)
+    at.give(q)
+    assert program(folded)(3.0, 2.0)[0] == 1.5
+    with pytest.raises(Miss):
+        program(folded)(3.0, 0.0)
+
+
 def test_exceptions_that_leave_a_loop_and_a_scope():
     folded, at, (x, n) = whole(float, int)
     loop = at.loop([x], at.op(range, n, kind=range))

@@ -16,6 +16,7 @@ from ...tracer.fold.region import (
     LENGTH,
     LIST,
     LOAD,
+    MEMORIES,
     OBJECT,
     POP,
     REPEAT,
@@ -75,6 +76,14 @@ def is_typed(op: Op) -> bool:
         return is_steady(example(op, ())[0])
     except Unemittable:
         return False
+
+
+def seen_as(op: Op, kind: type) -> type:
+    """The exception that a program raises in the place of another one: an object is a dict there."""
+    if op.fn != LOAD or kind is not AttributeError:
+        return kind
+    memory = op.args[0].ops[0] if isinstance(op.args[0], Reference) else op.args[0]
+    return kind if memory.type in MEMORIES else KeyError
 
 
 class Forward:
@@ -150,7 +159,11 @@ class Forward:
         """An op that was seen to raise: what it raised decides."""
         assert node.trying is not None
         raised, error = self.writer.fresh("e"), self.writer.fresh("e")
-        kinds = {kind: self.writer.name_of_class(kind) for kind in node.kids if kind is not None}
+        kinds = {
+            kind: self.writer.name_of_class(seen_as(node.trying, kind))
+            for kind in node.kids
+            if kind is not None
+        }
         caught = f"({', '.join(kinds.values())})" if len(kinds) > 1 else next(iter(kinds.values()))
         self.code.add("try:", depth)
         self.op(node.trying, depth + 1)
@@ -346,15 +359,18 @@ class Forward:
 
     def invoke(self, op: Invoke, depth: int) -> None:
         writer, add = self.writer, self.code.add
-        results = writer.fresh("r")
         given = ", ".join(writer.name(x) for x in op.args)
-        kind, row = writer.kind(op), writer.name(op)
-        add(f"{kind}, {row}, {results} = {self.function(op.function)}({given})", depth)
-        several = len(self.state_numbers(op)) > 1
+        call = f"{self.function(op.function)}({given})"
+        if len(self.state_numbers(op)) < 2:  # the row and the results
+            found = [x for ops in op.results.values() for x in ops]
+            add(f"{joined(map(writer.name, [op, *found]))} = {call}", depth)
+            return
+        results, kind = writer.fresh("r"), writer.kind(op)
+        add(f"{writer.name(op)}, {kind}, {results} = {call}", depth)
         for state, ops in op.results.items():
             if ops:
-                test = f"if {kind} == {self.state(op, state)}: " if several else ""
-                add(f"{test}{joined(map(writer.name, ops))} = {results}", depth)
+                test = f"if {kind} == {self.state(op, state)}"
+                add(f"{test}: {joined(map(writer.name, ops))} = {results}", depth)
 
     def function(self, function: Function) -> str:
         """The name of a function's forward half; both halves are still to be written."""
@@ -366,21 +382,22 @@ class Forward:
         return self.functions[function]
 
     def define(self, function: Function) -> None:
-        """The forward half: it returns the number of the state, the row, and the results."""
+        """The forward half: it returns the row and the results, with the number of the state if there are several."""
         rows = self.rows[function]
         parameters = ", ".join(map(self.writer.name, function.parameters))
-        self.code.add(f"def {self.functions[function]}({parameters}):")
+        add = self.code.add
+        add(f"def {self.functions[function]}({parameters}):")
 
         def leaf(node: Node, depth: int) -> None:
             end = node.end
             assert end is not None
             for x in end.outs:
                 self.same(x, depth)
-            outs = "".join(f"{self.writer.name(x)}, " for x in end.outs).rstrip()
-            number = self.states[function][end.state]
-            self.code.add(
-                lambda: f"return {number}, {self.row_or_none(rows, node)}, ({outs})", depth
-            )
+            outs = [*map(self.writer.name, end.outs)]
+            numbers = self.states[function]
+            if len(numbers) > 1:
+                outs = [str(numbers[end.state]), f"({joined(outs)})" if outs else "()"]
+            add(lambda: f"return {joined([self.row_or_none(rows, node), *outs])}", depth)
 
         self.tree(rows.roots[0], 1, leaf)
 

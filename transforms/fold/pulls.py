@@ -54,7 +54,7 @@ class Pulls:
         self.value = value  # the source text of an operand's value in the reverse part
 
     def write(self, op: Op, dz: str, add: Callable[[str], None]) -> list[tuple[Op, str]]:
-        """The operands that get a cotangent out of ``dz``, each with its text; ``add`` takes statements before these."""
+        """The operands that get a cotangent out of ``dz``, each with its text; ``add`` takes statements."""
         writer = self.writer
         plain = Op(op.key, op.fn, tuple(map(writer.resolve, op.args)), op.type, op.home)
         found = self.expansion(plain)

@@ -4,10 +4,11 @@ Words
 -----
 frame     what is known of cotangents while code is written: of each op whether there is none (None), there may be one
           (MAYBE: the variable holds it or None), or there is one (SURE). A branch and a pass have frames of their own.
+          ZERO is for what every pass of a loop adds to: the variable holds -0.0 before the first one.
 shadow    of a memory: a list or dict like it, with the cotangents of what is in it.
 carried   an op outside a pass whose cotangent the passes add to, or a parameter, whose cotangent one hands to the next.
 
-There is no cotangent where none flows, and never a zero to begin with: zero times infinity must not come up.
+There is no cotangent where none flows: a zero in its place would make NaN of an infinite slope.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from ...tracer.fold.region import (
 from .forward import Forward, Trail, goes_out
 from .pulls import Pulls
 from .ways import Node, Unemittable
-from .writer import Code, Late, Rows, Writer, joined
+from .writer import Code, Late, Rows, Writer
 
-MAYBE, SURE = "maybe", "sure"
+MAYBE, SURE, ZERO = "maybe", "sure", "zero"
 AtEnd = Callable[["Frame", Node], None]  # writes what stands at an end
 
 
@@ -59,15 +60,21 @@ def shadow_of(memory: Any) -> Any:
 
 
 class Frame:
-    """The cotangents of ``local`` ops begin here; those of the others are the parent's."""
+    """The cotangents of ``local`` ops begin here; those of the others are the parent's.
 
-    def __init__(self, parent: Frame | None, local: Iterable[Op], repeated: bool = False) -> None:
+    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to.
+    """
+
+    def __init__(
+        self, parent: Frame | None, local: Iterable[Op], unsure: set[Op] | None = None
+    ) -> None:
         self.parent = parent
         self.local = set(local)
-        self.repeated = repeated
+        self.unsure = unsure
         self.states: dict[Op, str | None] = {}
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
+        self.shadows: dict[Op, str] = {}  # the variables of shadows that were asked for by identity
         self.code = Code()
         self.guard: Guard | None = None  # what the last lines are
 
@@ -77,7 +84,9 @@ class Frame:
         if x in self.local or self.parent is None:
             return None
         state = self.parent.get(x)
-        return MAYBE if self.repeated and state is None else state
+        if self.unsure is not None and state is None:
+            return MAYBE if x in self.unsure else ZERO
+        return state
 
     def set(self, x: Op, state: str | None) -> None:
         self.states[x] = state
@@ -90,6 +99,15 @@ class Frame:
         while frame is not None:
             if x in frame.names or x in frame.local:
                 return frame.names.get(x)
+            frame = frame.parent
+        return None
+
+    def shadow(self, memory: Op) -> str | None:
+        """The variable of a shadow, where it was asked for before."""
+        frame: Frame | None = self
+        while frame is not None:
+            if memory in frame.shadows:
+                return frame.shadows[memory]
             frame = frame.parent
         return None
 
@@ -123,7 +141,7 @@ class Reverse:
         self.forward = forward
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
-        self.unsure: set[Op] = set()  # parameters that have no cotangent after some pass
+        self.unsure: dict[Loop, set[Op]] = {}  # what has no cotangent after some pass
         self.closed: set[Node] = set()  # ends that are not on the way that the run went
         self.shadow = ""  # the function that gives shadows by identity, once it is used
 
@@ -144,8 +162,8 @@ class Reverse:
         x = self.writer.resolve(x)
         return self.writer.active(x) and not is_memory(x.type)
 
-    def shadow_name(self, memory: Any) -> str:
-        """The source text of a memory's shadow."""
+    def shadow_of(self, frame: Frame, memory: Any) -> str:
+        """The variable of a memory's shadow."""
         memory = self.writer.resolve(memory)
         if memory in self.writer.active.own:
             if memory not in self.writer.shadows:
@@ -153,7 +171,11 @@ class Reverse:
             return self.writer.shadows[memory]
         if not self.shadow:
             self.shadow = self.writer.text.fresh("shadow")
-        return f"{self.shadow}({self.value(memory)})"
+        known = frame.shadow(memory)
+        if known is None:
+            known = frame.shadows[memory] = self.writer.fresh("s")
+            frame.add(f"{known} = {self.shadow}({self.value(memory)})")
+        return known
 
     def make_shadows(self, frame: Frame, ops: Iterable[Op]) -> None:
         """The shadows of births that are known by one name: a variable for each."""
@@ -162,7 +184,7 @@ class Reverse:
                 made = f"[None] * len({self.value(op)})"
                 if op.fn in (DICT, OBJECT):
                     made = f"dict.fromkeys({self.value(op)})"
-                frame.add(f"{self.shadow_name(op)} = {made}")
+                frame.add(f"{self.shadow_of(frame, op)} = {made}")
 
     # ---------------------------------------------------------------------------------------- accumulation
 
@@ -186,8 +208,9 @@ class Reverse:
             frame.set(x, state)
             return
         name = self.cotangent(frame, x)
-        if state == SURE and have == SURE:
+        if state == SURE and have != MAYBE:
             frame.add(f"{name} = {name} + {text if text.isidentifier() else f'({text})'}")
+            frame.set(x, SURE)
             return
         if not text.isidentifier():
             made = self.writer.fresh("q")
@@ -197,7 +220,7 @@ class Reverse:
         if have == MAYBE:
             total = f"{text} if {name} is None else {total}"
         frame.add(f"{f'if {text} is not None: ' if state == MAYBE else ''}{name} = {total}")
-        frame.set(x, SURE if SURE in (state, have) else MAYBE)
+        frame.set(x, SURE if state == SURE else have)
 
     def guarded(self, frame: Frame, x: Op, write: Callable[[Frame], None]) -> None:
         """Write what hands on the cotangent of an op, for where there is one."""
@@ -258,7 +281,7 @@ class Reverse:
             if active(op):
                 self.birth(frame, op)
         elif fn in (STORE, APPEND) and active(op.args[0]):
-            shadow = self.shadow_name(op.args[0])
+            shadow = self.shadow_of(frame, op.args[0])
             taken = f"{shadow}.pop()"
             if fn == STORE:
                 taken = f"{shadow}[{self.value(op.args[1])}]"
@@ -273,7 +296,7 @@ class Reverse:
         elif fn == POP and active(op.args[0]):
             state = frame.get(op) if self.floats(op) else None
             given = "None" if state is None else self.cotangent(frame, op)
-            frame.add(f"{self.shadow_name(op.args[0])}.append({given})")
+            frame.add(f"{self.shadow_of(frame, op.args[0])}.append({given})")
         elif fn not in (STORE, APPEND, LOAD, POP, LENGTH) and self.floats(op):
             if fn not in ("input", "parameter", "result", "item"):
                 raise Unemittable(f"an op that has no reverse: {fn}")
@@ -284,10 +307,7 @@ class Reverse:
         return name
 
     def load(self, op: Op, frame: Frame) -> None:
-        cell = f"{self.shadow_name(op.args[0])}"
-        if "(" in cell:
-            cell = self.taken(frame, cell)
-        cell = f"{cell}[{self.value(op.args[1])}]"
+        cell = f"{self.shadow_of(frame, op.args[0])}[{self.value(op.args[1])}]"
         have, new = self.taken(frame, cell), self.cotangent(frame, op)
         frame.add(f"{cell} = {new} if {have} is None else {have} + {new}")
 
@@ -308,14 +328,14 @@ class Reverse:
         for key, x in items:
             if self.floats(x):
                 self.accumulate(
-                    frame, x, self.taken(frame, f"{self.shadow_name(op)}[{key}]"), MAYBE, True
+                    frame, x, self.taken(frame, f"{self.shadow_of(frame, op)}[{key}]"), MAYBE, True
                 )
 
     def repeat(self, frame: Frame, op: Op) -> None:
         """The cotangents of a repeated list go to the list that was repeated."""
         to, i, d, k = (self.writer.fresh(x) for x in "sidk")
-        frame.add(f"{to} = {self.shadow_name(op.args[0])}")
-        frame.add(f"for {i}, {d} in enumerate({self.shadow_name(op)}):")
+        frame.add(f"{to} = {self.shadow_of(frame, op.args[0])}")
+        frame.add(f"for {i}, {d} in enumerate({self.shadow_of(frame, op)}):")
         frame.code.add(f"if {d} is not None:", 1)
         frame.code.add(f"{k} = {i} % len({to})", 2)
         frame.code.add(f"{to}[{k}] = {d} if {to}[{k}] is None else {to}[{k}] + {d}", 2)
@@ -346,8 +366,8 @@ class Reverse:
                     if inner.get(x) is None:
                         idle = frame.get(x) is None
                         inner.add(f"{self.cotangent(frame, x)} = None", idle=idle)
-            sure = all(state == SURE for state in states)
-            frame.set(x, SURE if sure else MAYBE if any(states) else None)
+            same = states[0] if len({*states}) == 1 else MAYBE
+            frame.set(x, ZERO if ZERO in states else same)
         if all(not inner.code.lines for _, inner in found):
             return
         word = "if"
@@ -424,12 +444,13 @@ class Reverse:
         trail = self.forward.trails[loop]
         if not trail.turns:
             return
+        self.unsure.setdefault(loop, set())
         while True:
             attempt = Frame(frame, self.parameters(trail))
             unsure = self.attempt(attempt, loop, trail)
-            if unsure <= self.unsure:
+            if unsure <= self.unsure[loop]:
                 break
-            self.unsure |= unsure
+            self.unsure[loop] |= unsure
         self.settle(frame, attempt)
         if attempt.code.busy:
             trail.last.wanted = True
@@ -446,7 +467,7 @@ class Reverse:
         ]
 
     def attempt(self, frame: Frame, loop: Loop, trail: Trail) -> set[Op]:
-        """Write a loop; says which parameters were found to be without a cotangent after some pass."""
+        """Write a loop; says what was found to be without a cotangent after some pass."""
         row, name = self.writer.fresh("row"), self.writer.name(loop)
         parameters = self.parameters(trail)
         unsure: set[Op] = set()
@@ -487,11 +508,11 @@ class Reverse:
         at_end: AtEnd,
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
-        rows, name = trail.next, self.writer.name(loop)
-        inner = Frame(frame, (), repeated=True)
+        rows, name, known = trail.next, self.writer.name(loop), self.unsure[loop]
+        inner = Frame(frame, (), known)
         before = {p: frame.get(p) for p in parameters}
         for p in parameters:
-            inner.states[p] = MAYBE if p in self.unsure else SURE
+            inner.states[p] = MAYBE if p in known else SURE
         for x in results_of(loop):  # which no pass adds to
             inner.states[x] = frame.get(x)
         self.rows.append(rows)
@@ -507,16 +528,27 @@ class Reverse:
         if not inner.code.busy:
             return unsure
         rows.wanted = True
+        none: list[str] = []  # the variables that say -0.0 for no cotangent, if there was no pass
         for x in inner.touched:
-            if frame.get(x) is None:
-                if x not in parameters or x in self.unsure:
-                    frame.add(f"{self.cotangent(frame, x)} = None")
-            state = SURE if frame.get(x) == SURE else MAYBE
+            have, name_of_x = frame.get(x), self.cotangent(frame, x)
             if x in parameters:
-                state = MAYBE if x in self.unsure else SURE
-            frame.set(x, state)
+                if have is None and x in known:
+                    frame.add(f"{name_of_x} = None")
+                frame.set(x, MAYBE if x in known else SURE)
+                continue
+            now = inner.get(x)
+            if have is None:
+                frame.add(f"{name_of_x} = {'None' if x in known else '-0.0'}")
+                if now == ZERO:
+                    unsure.add(x)
+                elif trail.apart and x not in known:
+                    none.append(name_of_x)
+            every = now == SURE and (have == SURE or x not in known) and not trail.apart
+            frame.set(x, SURE if every or have == SURE else have or MAYBE)
         frame.add(lambda: f"for {self.writer.target(rows, row)} in reversed({name}):")
         frame.extend(inner.code, 1)
+        if none:
+            frame.add(f"if not {name}: {' = '.join(none)} = None")
         return unsure
 
     # ----------------------------------------------------------------------------------------- invocations
@@ -535,7 +567,7 @@ class Reverse:
             (p, x) for p, x in zip(function.parameters, op.args, strict=False) if self.floats(p)
         ]
         names = [self.writer.fresh("q") for _ in taking]
-        frame.add(f"{joined(names)} = {call}" if names else call)
+        frame.add(f"{', '.join(names)} = {call}" if names else call)
         for name, (_, x) in zip(names, taking, strict=True):
             self.accumulate(frame, x, name, MAYBE, spare=True)
 
@@ -571,7 +603,7 @@ class Reverse:
         code.add(lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {trail}", 1)
         code.extend(frame.code, 1)
         outs = [self.cotangent(frame, p) if frame.get(p) else "None" for p in parameters]
-        code.add(f"return {joined(outs)}" if outs else "return None", 1)
+        code.add(f"return {', '.join(outs) or None}", 1)
         return code
 
     # ------------------------------------------------------------------------------------------------ whole

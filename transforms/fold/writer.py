@@ -10,7 +10,9 @@ code    lines with their depth; some are made up only when the program is put to
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from ...tracer.fold.region import Constant, Op
@@ -19,6 +21,21 @@ from .activity import Activity, Aliases
 from .ways import Node, Ways
 
 INDENT = "    "
+IN_PLACE: dict[Any, Any] = {  # on numbers, which are never changed
+    getattr(operator, f"i{name}"): getattr(operator, name)
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "lshift",
+        "rshift",
+        "xor",
+    )
+}
 Late = Callable[[], str]  # a line that is known at the end; "" for none
 Line = tuple[int, str | Late]
 
@@ -88,14 +105,14 @@ class Rows:
     def numbered(self) -> bool:
         return len(self.leaves) > 1
 
-    @property
+    @cached_property
     def bare(self) -> bool:
-        """Whether every row is one part, and no tuple."""
+        """Whether every row is one part, and no tuple; to be asked when all is written."""
         return all(len(self.values(x)) + self.numbered < 2 for x in self.leaves)
 
-    @property
+    @cached_property
     def empty(self) -> bool:
-        """Whether there is nothing to be kept."""
+        """Whether there is nothing to be kept; to be asked when all is written."""
         return not self.numbered and not any(map(self.values, self.leaves))
 
 
@@ -162,6 +179,7 @@ class Writer:
 
     def expression(self, fn: Any, args: Sequence[str]) -> str:
         """A call of a function, as an operator where there is one."""
+        fn = IN_PLACE.get(fn, fn)
         if fn in INFIX and len(args) == 2:
             return f"{args[0]} {INFIX[fn]} {args[1]}"
         if fn in PREFIX and len(args) == 1:
