@@ -441,7 +441,7 @@ class Rewriter:
         self.hand((*loop.carried, *loop.looked))
         self.take(loop.carried)
         if self.folds and loop.unsure.get(loop.head):
-            self.notify(self.hooks.rebound(self.site()))
+            self.notify(self.hooks.unsure(self.site()))
 
     def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
         """Call the hook below the topmost ``given`` values with these and the values of variables."""
