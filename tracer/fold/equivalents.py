@@ -6,6 +6,7 @@ import bisect
 import builtins
 import heapq
 import importlib.util
+import math
 import sys
 import types
 from collections.abc import Callable
@@ -36,6 +37,14 @@ def least(items):  # type: ignore[no-untyped-def]
     if best is None:
         raise ValueError("min() iterable argument is empty")
     return best
+
+
+def product(items):  # type: ignore[no-untyped-def]
+    """``math.prod(items)``, of numbers."""
+    found = 1
+    for x in items:
+        found = found * x
+    return found
 
 
 def any_of(items):  # type: ignore[no-untyped-def]
@@ -191,6 +200,7 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
 
 ONE_ITERABLE = {
     builtins.max: greatest, builtins.min: least, builtins.any: any_of, builtins.all: all_of,
+    math.prod: product,
 }  # fmt: skip
 SAME: dict[Any, Callable[..., Any]] = {}
 

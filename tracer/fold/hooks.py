@@ -581,6 +581,22 @@ def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
     items.append(x)
 
 
+yielded = list_append
+
+
+class Collected:
+    """What a generator expression gives that has run at once, for the call of which it is an argument."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def collected(site: Site) -> Hook:
+    return Collected
+
+
 def put(site: Site) -> Hook:
     store = setitem(site)
     return lambda x, index, container: store(container, index, x)
@@ -594,13 +610,17 @@ def unpack(site: Site) -> Hook:
             return x
         recorder = now()
         if type(x) is list and id(x) in recorder.memories:
-            count = recorder.value(key, LENGTH, (x,), len(x))
-            if not decided(recorder, key, operator.eq, (count, len(x)), True):
-                raise AssertionError
-            return tuple([loaded(recorder, (key, i), x, i, y) for i, y in enumerate([*x])])
+            return apart_by_length(recorder, key, x)
         return refuse(f"a {type(x).__name__} is taken apart")
 
     return hook
+
+
+def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
+    """What is in a list that has this length in every run."""
+    count = recorder.value(key, LENGTH, (items,), len(items))
+    decided(recorder, key, operator.eq, (count, len(items)), True)
+    return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
 
 
 def spread(site: Site) -> Hook:
@@ -746,19 +766,6 @@ def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> 
     return hook
 
 
-def rebound(site: Site) -> Hook:
-    def hook(_: Any) -> None:
-        recorder = now()
-        if (
-            len(recorder.open) != recorder.floor
-        ):  # where the cell may hold what another turn has left
-            refuse(
-                "a variable that an inner function shares is written in a loop or behind a decision"
-            )
-
-    return hook
-
-
 def shared(site: Site) -> Hook:
     return lambda _: refuse("a variable of an enclosing function is written")
 
@@ -791,6 +798,8 @@ def calling(site: Site) -> Hook:
     def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = now()
         kind = type(fn)
+        if args and type(args[0]) is Collected:
+            return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
         if kind is types.MethodType:
             fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
         if kind is types.FunctionType:
@@ -802,6 +811,24 @@ def calling(site: Site) -> Hook:
         return refuse(f"a {kind.__name__} is called")
 
     return hook
+
+
+def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    """A call that takes all that a generator expression gives, and does nothing else in between."""
+    items = args[0]
+    if fn is builtins.list and len(args) == 1:
+        return items
+    if fn is builtins.tuple and len(args) == 1:
+        return apart_by_length(recorder, key, items)
+    if fn is builtins.sorted:
+        return ordered(recorder, key, args, kwargs)
+    if any(fn is one for one in OF_NUMBERS):
+        if all(type(plain(x)) in NUMBERS for x in items):
+            return call_builtin(recorder, key, fn, args, kwargs)
+    return refuse("a generator expression is given to something else than sum, max, list and the like")
+
+
+OF_NUMBERS = (builtins.sum, builtins.max, builtins.min, math.fsum, math.prod)
 
 
 def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:

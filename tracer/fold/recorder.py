@@ -445,8 +445,6 @@ class Recorder:
             self.pop(here.turn)
             self.push()
         else:
-            if cycle.rigid is not None and "shares" in cycle.rigid:
-                raise Unfolded(cycle.rigid)
             source, self.iterable = self.iterable, None
             counted = cycle.counted
             given = [*found, source] if counted else found
