@@ -121,10 +121,10 @@ class RenamedFlow(Flow):
     def __init__(self, code: CodeType, source: list[Instr], regions: list[Region]) -> None:
         super().__init__(code, source, regions)
         self.cleared = 0
-        own = [x for x in names_of(code) if x not in code.co_freevars]
-        self.plain = (1 << len(own)) - 1
+        mine = [x for x in names_of(code) if x not in code.co_freevars]
+        self.plain = (1 << len(mine)) - 1
         self.cells = 0
-        for i, name in enumerate(own):
+        for i, name in enumerate(mine):
             self.cells |= (name in code.co_cellvars) << i
         for i, instr in enumerate(source):
             if instr.name in SHARED and self.plain >> instr.arg & 1:
@@ -138,8 +138,12 @@ class RenamedFlow(Flow):
         # The comprehensions around: the highest stack on which its variables are stored again, and their new numbers.
         around: list[tuple[int, dict[int, int]]] = []
         restoring = False
+        self.away = [0] * len(source)  # the variables that a comprehension has put away
         for i, instr in enumerate(source):
             name = instr.name
+            for _, names in around:
+                for variable in names:
+                    self.away[i] |= 1 << variable
             restoring = i in handlers or (restoring and source[i - 1].name != "RERAISE")
             if name == "DELETE_FAST" or name == "DELETE_DEREF":
                 self.unbinds[i] = self.stores[i]
@@ -154,6 +158,7 @@ class RenamedFlow(Flow):
                 self.stores[i] = self.unbinds[i] = 1 << names[instr.arg]
             elif ("_FAST" in name or name in SHARED) and (around or restoring):
                 self.rename(i, instr, around, restoring)
+        own = [*self.loads]
         self.capture(source)
         # Whatever may be read before it is stored gets a value that says so, and reading it is checked.
         deleted = 0
@@ -166,7 +171,7 @@ class RenamedFlow(Flow):
             i
             for i, instr in enumerate(source)
             if (instr.op == LOAD_FAST and self.loads[i] & first & ~self.cells & ~self.bound()[i])
-            or (instr.name == "LOAD_DEREF" and 1 << instr.arg & first & ~self.bound()[i])
+            or (instr.name == "LOAD_DEREF" and own[i] & first & ~self.bound()[i])
         }
         if first:
             self.first, self._bound = first, None
@@ -200,6 +205,11 @@ class RenamedFlow(Flow):
                 self.stores[i] |= 1 << variable
             else:
                 self.loads[i] |= 1 << variable & ~self.stores[i]
+
+    def bound(self) -> list[int]:
+        if self._bound is None:
+            self._bound = [x & ~away for x, away in zip(super().bound(), self.away, strict=True)]
+        return self._bound
 
     def closed(self, i: int, variable: int) -> None:
         """Nothing changes the cells of comprehensions that had this name any more."""
