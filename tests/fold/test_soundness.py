@@ -147,8 +147,15 @@ def test_the_world_changes_during_a_call(floats: str) -> None:
     compare(story, floats)
 
 
+# A kept program of several ways gives the derivative by y of `max(0, x) * y` as the int 0.
+KNOWN = ["the largest of an int and a float"]
+
+
 @each("case", cases("turns"), ids=str)
-def test_ways_through_a_loop(case: Case, floats: str) -> None:
+def test_ways_through_a_loop(case: Case, floats: str, request: pytest.FixtureRequest) -> None:
+    if case.title in KNOWN:
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, strict=True))
+
     def story(world: World) -> Iterator[Call]:
         f = world.module(HEAD + function(case)).f
         yield from drawn(f, FEW_THEN_MANY, random.Random(case.title))
@@ -227,7 +234,7 @@ def test_too_deep_a_recursion() -> None:
         if n < 10:
             value, gradient = both(0.3, 0.1 * n, n)
             assert_same(value, f(0.3, 0.1 * n, n))
-            slope = sum(0.9**n * 0.5**k for k in range(n))
+            slope = sum([0.9**n * 0.5**k for k in range(n)], 0.0)
             assert_close(gradient, (0.45**n, slope))
         else:
             with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
