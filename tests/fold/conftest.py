@@ -17,7 +17,9 @@ def by_floats(call, number):
     argnums = tuple(
         i
         for i, x in enumerate(call.args)
-        if isinstance(x, float | np.floating) or (type(x) in (list, np.ndarray) and has_leaves(x))
+        if type(x) is float
+        or isinstance(x, np.floating)
+        or (type(x) in (list, np.ndarray) and has_leaves(x))
     )
     value, gradients = value_and_grad(call.f, argnums)(*call.args, **call.kwargs)
     return Answer(value, gradients)
