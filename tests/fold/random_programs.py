@@ -128,10 +128,10 @@ class Writer:
         a, b = (self.number(s, d - 1) for _ in range(2))
         if self.chance(0.3):
             return self.load(s, d)
-        forms = [
+        forms = [  # ints and floats in `max` are never equal: that is a case of its own in test_soundness.py
             f"({a} + 0.5 * {b})", f"({a} - {b}) * 0.5", f"{a} * {b} * 0.3", f"math.sin({a})",
             f"{a} / (1.5 + {b} * {b})", f"0.7 * {a}", f"max({a}, {b})", f"min({a}, 0.5 * {b})", f"max({a}, {b}, 0.1)",
-            f"max(0, {a})", f"min(1, {a}) * {b}",
+            f"max(0, {a} - 0.0371)", f"min(1, {a} + 0.0371) * {b}",
             f"({a} if {self.test(s, d - 1)} else {b})", f"-{a}", f"math.sqrt(1.0 + {a} * {a})", f"abs({a})",
             f"({a} + 0.1 * {self.integer(s)})", f"{a} * {b}", f"math.tanh({a})", f"float({self.integer(s)}) * 0.2",
             f"({a} + level)", f"math.exp(-abs({a}))", f"({a}) ** 2", f"({b} and {a})" if self.chance(0.2) else a,
