@@ -70,7 +70,8 @@ def copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def slopes(program: Program, args: tuple[Any, ...]) -> np.ndarray:
     """The gradient by central differences of plain Python."""
-    flat, places = [], []
+    flat: list[float] = []
+    places: list[tuple[int, int | None]] = []
     for number in program.argnums:
         if isinstance(args[number], list):
             places += [(number, i) for i in range(len(args[number]))]
