@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}]+)")
+MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
 NEAR = 6  # statements between an expression and its user
