@@ -29,3 +29,10 @@ def test_a_chain_becomes_one_statement():
 )
 def test_what_stays(lines):
     assert nested(lines) == lines
+
+
+def test_a_long_chain_is_cut():
+    """Python takes two hundred parentheses inside one another."""
+    lines = nested([f"a{i + 1} = a{i} * x" for i in range(500)])
+    assert 10 < len(lines) < 250
+    compile("\n".join(lines), "<chain>", "exec")

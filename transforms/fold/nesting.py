@@ -14,6 +14,7 @@ MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
 NEAR = 6  # statements between an expression and its user
+DEEP = 8  # parentheses in an expression that is put into another one
 
 
 def nested(lines: list[str]) -> list[str]:
@@ -41,7 +42,7 @@ def indent(line: str) -> int:
 
 def movable(text: str, over: list[str]) -> bool:
     """Whether an expression is arithmetic, of variables that the lines in between leave alone."""
-    if CALL.search(text):
+    if CALL.search(text) or text.count("(") > DEEP:
         return False
     read = {*WORD.findall(text)}
     return not any(
