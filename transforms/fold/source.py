@@ -8,7 +8,9 @@ from typing import Any
 from ...tracer.fold.region import End, Folded, Op
 from .activity import Activity, Aliases
 from .forward import Forward
-from .reverse import MAYBE, Reverse, Shadows
+from .frames import MAYBE
+from .nesting import nested
+from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
 
@@ -64,12 +66,11 @@ class Emission:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
         start = Code()
-        if self.reverse.shadow:
-            shadows = writer.text.named(Shadows, "Shadows")
-            start.add(f"{self.reverse.shadow} = {shadows}().of")
+        if self.reverse.memories.shadows:
+            start.add(f"{self.reverse.memories.shadows} = {{}}")
         for part in (functions, body):
             start.extend(part)
-        found = start.text(pad)
+        found = nested(start.text(pad))
         must_fit(found)
         return found
 
@@ -86,7 +87,7 @@ class Emission:
             state = frame.get(x) if writer.active(x) else None
             if state is None:
                 return "0.0"
-            name = self.reverse.cotangent(frame, x)
+            name = self.reverse.cotangents.name(frame, x)
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         for line in answer(end, writer.name, cotangent):
