@@ -21,9 +21,10 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from .assembly import HAS_ARGUMENT, Assembler, Instr, Region
-from .cycles import AFTER_ITERATION, Flow, Loop, bits
+from .cycles import AFTER_ITERATION, ALWAYS_JUMP, ENDS, Flow, Loop, bits
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
+LEAVING = ENDS | ALWAYS_JUMP
 CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
 LOAD_FAST = dis.opmap.get(
     "LOAD_FAST_CHECK", dis.opmap["LOAD_FAST"]
@@ -144,7 +145,7 @@ class RenamedFlow(Flow):
             for _, names in around:
                 for variable in names:
                     self.away[i] |= 1 << variable
-            restoring = i in handlers or (restoring and source[i - 1].name != "RERAISE")
+            restoring = i in handlers or (restoring and source[i - 1].name not in LEAVING)
             if name == "DELETE_FAST" or name == "DELETE_DEREF":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":

@@ -15,10 +15,18 @@ memory     a list, dict or object that the run has made (see `region`); which op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FrameType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from ..cycles import Loop as Cycle
+from ..joins import UNBOUND
 from .region import (
     INVOKE,
     LOOP,
@@ -43,6 +51,7 @@ from .region import (
 )
 
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
+FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type)  # what a state has by identity
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -136,7 +145,6 @@ class Recorder:
         self.codes: list[CodeType] = []  # of the functions that go on
         self.iterable: Op | None = None  # what the next counted loop goes through
         self.began = folded.size
-        self.keep: list[Any] = []  # what is known by its identity
         self.error: Exception | None = None  # in which the latest call has ended
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -255,6 +263,9 @@ class Recorder:
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
         kind = type(x.value if type(x) is Box else x)
+        if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
+            self.given.add(id(x))  # a list in an argument
+            self.memories[id(x)] = [], x
         here = self.ops[self.i] if self.i < len(self.ops) else None
         plain = kind in NUMBERS or kind is str or id(x) in self.memories
         if kind is str and type(x) is not Box:
@@ -356,8 +367,13 @@ class Recorder:
             return kind
         if kind in PLAIN:
             return ("value", x)
-        self.keep.append(x)
-        return ("object", id(self.constant(x).value))
+        if kind is MethodType:
+            return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
+        if isinstance(x, BaseException):  # of which nothing is followed but its class
+            return ("error", kind)
+        if isinstance(x, FIXED) or x is UNBOUND:
+            return ("object", id(self.constant(x).value))
+        raise Unfolded(f"a {kind.__name__} is kept in a variable")
 
     def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
         """The same value, with these ops for what was found in it."""
@@ -370,6 +386,8 @@ class Recorder:
             return tuple([self.rebuilt(y, ops) for y in x])
         if id(x) in self.memories:
             self.name(x, next(ops))
+        elif kind is MethodType:
+            return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
 
     def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..active import active as traced
 from ..reads import Place
-from . import hooks
 from .hooks import call_function, plain
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
@@ -91,11 +90,10 @@ class Arguments:
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
             return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
-        if kind is list:
-            pairs = self.parts(place, list(enumerate(x)))
-            inner = [inside for inside, _ in pairs]
-            self.recorder.given.add(id(inner))
-            return hooks.born_list(self.recorder, place, inner), [tree for _, tree in pairs]
+        if kind is list:  # whose length may be another one at the next call
+            op = self.input(place, list)
+            self.recorder.given.add(id(x))
+            return self.recorder.name(x, op), op
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
             made = dict(zip(x, [inside for inside, _ in pairs], strict=True))
@@ -137,7 +135,9 @@ def kind_of(x: Any, depth: int) -> Any:
         return kind
     if kind is bool or x is None:
         return ("is", x)
-    if depth > 3 or kind not in (tuple, list, dict) or len(x) > LONGEST:
+    if kind is list:
+        return kind
+    if depth > 3 or kind not in (tuple, dict) or len(x) > LONGEST:
         return None
     if kind is dict and not all(type(key) is str for key in x):
         return None

@@ -34,10 +34,11 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from .ways import has_one_way
+from .ways import Unemittable, has_one_way
 
 Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
 UNKNOWN = object()
+DISCRETE = (int, bool, str, bytes, range, type(None))  # no derivative flows through these
 
 
 class Aliases:
@@ -173,7 +174,7 @@ class Activity:
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
-        varied = reached([self.resolve(x) for x in wrt], forth, carries)
+        varied = reached([self.resolve(x) for x in wrt], forth, hands_on)
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
@@ -232,6 +233,13 @@ class Activity:
 def carries(op: Op) -> bool:
     """Whether an op can carry a derivative: a float, or what may have floats in it."""
     return op.type is float or is_memory(op.type)
+
+
+def hands_on(op: Op) -> bool:
+    """The same of an op that something varied flows into, which has to be known of its class."""
+    if not carries(op) and op.type not in DISCRETE:
+        raise Unemittable(f"a derivative through a {op.type.__name__}")
+    return carries(op)
 
 
 def reached(

@@ -14,9 +14,11 @@ from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
+from .listed import listed
 from .source import Emission, Unemittable
 
 PAD = "        "
+EXAMPLES: dict[type, Any] = {float: 1.5, int: 1, str: "", list: None}
 UNSEEN = "it goes a way that no call has gone before"
 
 
@@ -26,7 +28,7 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
     done.reads, done.outcome = known.outside.reads, Outcome()
     inputs = {}
     for place, op in known.inputs:
-        value: Any = 1.5 if op.type is float else 1
+        value = EXAMPLES[op.type]
         inputs[op] = Input(str(place), value, done.tape, "argument", place)
     done.tape.ops = [*inputs.values()]
     done.args = [tree_of(tree, inputs) for tree in known.trees]
@@ -36,7 +38,7 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        return Leaf(inputs[tree], inputs[tree].value)
+        return FIXED if tree.type is str else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
         return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})
     if type(tree) is list or type(tree) is tuple:
@@ -46,6 +48,13 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
 
 class RegionBuilder(Builder):
     """Writes the program of a region."""
+
+    def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
+        if isinstance(tree, Leaf) and tree.value is None:  # a list
+            shadows = self.assembly.names[found[tree.op]]
+            name = self.assembly.names[tree.op]  # type: ignore[index]
+            return f"{self.constant(listed, 'listed')}({name}, {shadows})"
+        return super().gradient(tree, found)
 
     def region(
         self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tracer.fold.region import End, Folded, Op
+from ...tracer.fold.region import End, Folded, Op, is_memory
 from .activity import Activity, Aliases
 from .forward import Forward
-from .reverse import MAYBE, Reverse, Shadows
+from .frames import MAYBE
+from .nesting import nested
+from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
 
@@ -39,7 +41,8 @@ class Emission:
         """The statements, indented by ``pad``.
 
         ``answer(end, value, cotangent)`` gives those that stand at the end of a way: ``value(x)`` is the source text
-        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows. Raises
+        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows; for a list
+        it is the dict that has shadows by identity, or None. Raises
         `Unemittable` if there is no such program.
         """
         forward, writer = self.forward, self.writer
@@ -64,12 +67,11 @@ class Emission:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
         start = Code()
-        if self.reverse.shadow:
-            shadows = writer.text.named(Shadows, "Shadows")
-            start.add(f"{self.reverse.shadow} = {shadows}().of")
+        if self.reverse.memories.shadows:
+            start.add(f"{self.reverse.memories.shadows} = {{}}")
         for part in (functions, body):
             start.extend(part)
-        found = start.text(pad)
+        found = nested(start.text(pad))
         must_fit(found)
         return found
 
@@ -83,10 +85,12 @@ class Emission:
         code.extend(frame.code, depth)
 
         def cotangent(x: Op) -> str:
+            if is_memory(x.type):
+                return self.reverse.memories.by_identity() if writer.active(x) else "None"
             state = frame.get(x) if writer.active(x) else None
             if state is None:
                 return "0.0"
-            name = self.reverse.cotangent(frame, x)
+            name = self.reverse.cotangents.name(frame, x)
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         for line in answer(end, writer.name, cotangent):
