@@ -1054,11 +1054,19 @@ def call_builtin(
 
 
 def total(recorder: Recorder, key: Any, fn: Any, items: list[Any]) -> Any:
-    """The sum of a list of numbers."""
+    """The sum of a list of numbers, which is an integer where there are none."""
     values = [plain(x) for x in items]
     if id(items) not in recorder.memories or any(type(x) not in NUMBERS for x in values):
         return refuse("something else than numbers is added up")
-    return recorder.value(key, fn, (items,), fn(values))
+    recorder.scope(key, fn)
+    count = count_of(recorder, key, items)
+    if not decided(recorder, (key, "any"), operator.truth, (count,), bool(items)):
+        return recorder.closed([fn(())])[0]
+    try:
+        found = fn(values)
+    except Exception:
+        return refuse(f"{fn.__name__} raises")
+    return recorder.closed([recorder.value((key, "sum"), fn, (items,), found)])[0]
 
 
 def is_primitive(fn: Any) -> bool:

@@ -116,6 +116,16 @@ class Memories:
         have, new = self.taken(frame, cell), self.cotangents.name(frame, op)
         frame.add(f"{cell} = {new} if {have} is None else {have} + {new}")
 
+    def total(self, op: Op, frame: Frame) -> None:
+        """The cotangent of a sum goes to every number in the list."""
+        if not self.writer.active(op.args[0]):
+            return
+        to, i, d = (self.writer.fresh(x) for x in "sid")
+        new = self.cotangents.name(frame, op)
+        frame.add(f"{to} = {self.of(frame, op.args[0])}")
+        frame.add(f"for {i}, {d} in enumerate({to}):")
+        frame.code.add(f"{to}[{i}] = {new} if {d} is None else {d} + {new}", 1)
+
     def birth(self, frame: Frame, op: Op) -> None:
         """What a memory was made of gets the cotangents that are left in its shadow."""
         items: list[tuple[str, Any]] = []

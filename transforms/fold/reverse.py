@@ -7,6 +7,7 @@ or added one, and again without those of which that turned out to be wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -63,6 +64,8 @@ class Reverse:
                 self.invoke(frame, op)
             elif not callable(op.fn):
                 self.memories.back(frame, op)
+            elif op.fn is sum or op.fn is math.fsum:
+                self.cotangents.guarded(frame, op, partial(self.memories.total, op))
             elif self.cotangents.floats(op):
                 self.cotangents.guarded(frame, op, partial(self.pull, op))
 
