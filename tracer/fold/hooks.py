@@ -885,7 +885,7 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
     twin = recorder.twins.get(id(fn))
     if twin is None or twin[0] is not fn:
         twin = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, sys.modules[__name__])
-    return recorder.call(key, twin[1].__code__, lambda *given: twin[1](*given, **kwargs), args)
+    return recorder.call(key, twin[1], lambda *given: twin[1](*given, **kwargs), args)
 
 
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FrameType,
     FunctionType,
@@ -551,10 +552,17 @@ class Recorder:
 
     # Calls
 
-    def call(self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Run the instrumented copy of a function as a pass of its own."""
+    def call(
+        self,
+        key: Any,
+        fn: FunctionType,
+        run: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> Any:
+        """Run the instrumented copy ``fn`` of a function as a pass of its own."""
+        code = fn.__code__
         if code in self.codes:
-            return self.invoke(key, code, run, args)
+            return self.invoke(key, fn, run, args)
         self.scope(key, code)
         self.codes.append(code)
         try:
@@ -605,12 +613,40 @@ class Recorder:
                         todo += inner(op)
         return function.ops
 
+    def captured(self, fn: FunctionType, seen: set[FunctionType]) -> Any:
+        """The constants that a function finds in its cells and defaults, and those that functions in them find."""
+        held = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+        for cell in fn.__closure__ or ():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:
+                held.append(cell)
+        return tuple([self.described(x, seen) for x in held])
+
+    def described(self, x: Any, seen: set[FunctionType]) -> Any:
+        """A constant, to the bit; of numbers and memories, which a function may not use from outside, the class."""
+        kind = type(x)
+        if kind in NUMBERS or kind in PLAIN:
+            return kind, repr(x)
+        if kind is tuple:
+            return kind, *[self.described(y, seen) for y in x]
+        if kind is FunctionType:
+            if x in seen:
+                return kind, x.__code__
+            seen.add(x)
+            return kind, x.__code__, self.captured(x, seen)
+        if kind is Box or kind is CellType or id(x) in self.memories:
+            return kind
+        self.keep.append(x)
+        return id(x)
+
     def invoke(
-        self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]
+        self, key: Any, fn: FunctionType, run: Callable[..., Any], args: tuple[Any, ...]
     ) -> Any:
-        """A function that calls itself: a region of its own, which uses nothing from outside."""
+        """A function that calls itself: a region of its own, which uses nothing from outside but constants."""
+        code = fn.__code__
         found: list[Any] = []
-        state = tuple([self.flat(x, found) for x in args])
+        state = (self.captured(fn, {fn}), *[self.flat(x, found) for x in args])
         known = self.folded.functions.get((code, state))
         if known is None:
             known = self.folded.functions[code, state] = Function(code)
