@@ -961,8 +961,7 @@ class Rewriter:
             if instr.name == "RETURN_GENERATOR":
                 instr.op = self.source[i + 1].op = NOP
             elif instr.op == RESUME:
-                if resumed:
-                    instr.op, instr.arg = NOP, 0
+                instr.op, instr.arg = NOP if resumed else RESUME, 0
                 resumed = True
 
     def load_iterator(self, instr: Instr) -> None:
