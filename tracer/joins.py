@@ -263,14 +263,13 @@ LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
 SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
 
 
-def consumed_at_once(
-    code: CodeType, source: list[Instr], depths: dict[int, int]
-) -> frozenset[int]:
+def consumed_at_once(code: CodeType, source: list[Instr], depths: dict[int, int]) -> frozenset[int]:
     """The generator expressions, by the number of their constant, that are made nowhere but as a call's first argument.
 
     The further arguments are constants and variables, so that nothing happens between.
     """
-    found, other = set(), set()
+    found: set[int] = set()
+    other: set[int] = set()
     for i, instr in enumerate(source):
         if instr.name == "LOAD_CONST" and is_genexpr(code.co_consts[instr.arg]):
             (found if is_first_argument(source, i, depths) else other).add(instr.arg)
@@ -309,9 +308,7 @@ def is_first_argument(source: list[Instr], i: int, depths: dict[int, int]) -> bo
     return False
 
 
-def made_and_run(
-    code: CodeType, source: list[Instr], i: int, at_once: frozenset[int]
-) -> bool:
+def made_and_run(code: CodeType, source: list[Instr], i: int, at_once: frozenset[int]) -> bool:
     """Whether the function for which a cell is loaded here is run at once, and none that it makes lives on."""
     while source[i].name.startswith("LOAD_"):
         i += 1
@@ -331,9 +328,7 @@ def leaves_nothing(code: CodeType) -> bool:
         return True
     taken = Assembler(code)
     flow = Flow(code, taken.source, taken.regions)
-    at_once = consumed_at_once(
-        code, taken.source, stack_depths(flow, taken.source, taken.regions)
-    )
+    at_once = consumed_at_once(code, taken.source, stack_depths(flow, taken.source, taken.regions))
     return all((x.co_name in AT_ONCE or i in at_once) and leaves_nothing(x) for i, x in inner)
 
 

@@ -23,7 +23,10 @@ from wengert.transforms.budget import Budget
 
 CALLS = 25
 FEW = 12  # of CALLS, that no program may answer: those that are recorded, or have a tie
-EAGER = sys.version_info < (3, 14)  # later, `tuple`, `any` and `all` are written as loops by the compiler
+EAGER = sys.version_info < (
+    3,
+    14,
+)  # later, `tuple`, `any` and `all` are written as loops by the compiler
 
 
 @pytest.fixture(autouse=True)
@@ -327,11 +330,11 @@ def counter_of_an_inner_function(x: float, n: int) -> float:
 
 def constant_of_a_recursion(x: float, n: int) -> float:
     """The same function, with another constant in its cell."""
-    k = 0
+    k, sine = 0, math.sin
 
     def deeper(m: int, t: float) -> float:
         if m <= 0:
-            return t
+            return sine(t)
         if k:
             return deeper(m - 1, t * 2.0)
         return deeper(m - 1, t + 1.0)

@@ -853,7 +853,9 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
     if any(fn is one for one in OF_NUMBERS):
         if all(type(plain(x)) in NUMBERS for x in items):
             return call_builtin(recorder, key, fn, args, kwargs)
-    return refuse("a generator expression is given to something else than sum, max, list and the like")
+    return refuse(
+        "a generator expression is given to something else than sum, max, list and the like"
+    )
 
 
 OF_NUMBERS = (builtins.sum, builtins.max, builtins.min, math.fsum, math.prod)

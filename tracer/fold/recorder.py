@@ -637,8 +637,7 @@ class Recorder:
             return kind, x.__code__, self.captured(x, seen)
         if kind is Box or kind is CellType or id(x) in self.memories:
             return kind
-        self.keep.append(x)
-        return id(x)
+        return id(self.constant(x).value)
 
     def invoke(
         self, key: Any, fn: FunctionType, run: Callable[..., Any], args: tuple[Any, ...]
