@@ -167,6 +167,32 @@ def setdefault(held, key, default):  # type: ignore[no-untyped-def]
     return held[key]
 
 
+def copied(held):  # type: ignore[no-untyped-def]
+    """``dict(held)``."""
+    made = {}
+    for key in held:
+        made[key] = held[key]
+    return made
+
+
+def fromkeys(keys, value):  # type: ignore[no-untyped-def]
+    """``dict.fromkeys(keys, value)``."""
+    made = {}
+    for key in keys:
+        made[key] = value
+    return made
+
+
+def backwards(steps: range) -> range:
+    """``reversed(steps)``, as a range."""
+    return steps[::-1]
+
+
+def part_of_text(text: str, start: int | None, stop: int | None, step: int | None) -> str:
+    """``text[start:stop:step]``; it has no derivative."""
+    return text[start:stop:step]
+
+
 def raise_unordered() -> None:
     raise ValueError("NaN has no order")
 
