@@ -8,7 +8,9 @@ from typing import Any
 from ...tracer.fold.region import End, Folded, Op
 from .activity import Activity, Aliases
 from .forward import Forward
-from .reverse import MAYBE, Reverse, Shadows
+from .frames import MAYBE
+from .memories import Shadows
+from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
 
@@ -64,9 +66,9 @@ class Emission:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
         start = Code()
-        if self.reverse.shadow:
+        if self.reverse.memories.find:
             shadows = writer.text.named(Shadows, "Shadows")
-            start.add(f"{self.reverse.shadow} = {shadows}().of")
+            start.add(f"{self.reverse.memories.find} = {shadows}().of")
         for part in (functions, body):
             start.extend(part)
         found = start.text(pad)
@@ -86,7 +88,7 @@ class Emission:
             state = frame.get(x) if writer.active(x) else None
             if state is None:
                 return "0.0"
-            name = self.reverse.cotangent(frame, x)
+            name = self.reverse.cotangents.name(frame, x)
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         for line in answer(end, writer.name, cotangent):

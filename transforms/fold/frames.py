@@ -1,0 +1,168 @@
+"""What is known of cotangents while reverse code is written, and how one is added to.
+
+Words
+-----
+frame     the code of a branch or a pass, and of each op whether it has a cotangent there: None for none, MAYBE where
+          the variable holds it or None, SURE where it holds it. ZERO is for what every pass of a loop adds to: the
+          variable holds -0.0 before the first one.
+guard     an ``if`` that asks whether there is a cotangent, with the lines that hand it on.
+
+There is no cotangent where none flows: a zero in its place would make NaN of an infinite slope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ...tracer.fold.region import Op, is_memory
+from .writer import Code, Late, Writer
+
+MAYBE, SURE, ZERO = "maybe", "sure", "zero"
+
+
+class Frame:
+    """The cotangents of ``local`` ops begin here; those of the others are the parent's.
+
+    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to.
+    """
+
+    def __init__(
+        self, parent: Frame | None, local: Iterable[Op], unsure: set[Op] | None = None
+    ) -> None:
+        self.parent = parent
+        self.local = set(local)
+        self.unsure = unsure
+        self.states: dict[Op, str | None] = {}
+        self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
+        self.touched: dict[Op, None] = {}
+        self.shadows: dict[Op, str] = {}  # the variables of shadows that were asked for by identity
+        self.code = Code()
+        self.guard: Guard | None = None  # what the last lines are
+
+    def get(self, x: Op) -> str | None:
+        if x in self.states:
+            return self.states[x]
+        if x in self.local or self.parent is None:
+            return None
+        state = self.parent.get(x)
+        if self.unsure is not None and state is None:
+            return MAYBE if x in self.unsure else ZERO
+        return state
+
+    def set(self, x: Op, state: str | None) -> None:
+        self.states[x] = state
+        if x not in self.local:
+            self.touched[x] = None
+
+    def name(self, x: Op) -> str | None:
+        """The variable of a local op's cotangent, where that is not its own."""
+        frame: Frame | None = self
+        while frame is not None:
+            if x in frame.names or x in frame.local:
+                return frame.names.get(x)
+            frame = frame.parent
+        return None
+
+    def shadow(self, memory: Op) -> str | None:
+        """The variable of a shadow, where it was asked for before."""
+        frame: Frame | None = self
+        while frame is not None:
+            if memory in frame.shadows:
+                return frame.shadows[memory]
+            frame = frame.parent
+        return None
+
+    def add(self, line: str | Late, idle: bool = False) -> None:
+        self.guard = None
+        self.code.add(line, idle=idle)
+
+    def extend(self, other: Code, depth: int = 0) -> None:
+        self.guard = None
+        self.code.extend(other, depth)
+
+
+class Guard:
+    """Lines under an ``if`` that asks for a cotangent: ``fresh`` are those that are there if and only if that is.
+
+    ``at`` is where lines before the ``if`` go.
+    """
+
+    def __init__(self, frame: Frame, x: Op, at: int) -> None:
+        self.inner = Frame(frame, ())
+        self.inner.states[x] = SURE
+        self.fresh: set[Op] = set()
+        self.at = at
+
+
+class Cotangents:
+    """Writes what adds to cotangents and what asks for them."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def floats(self, x: Any) -> bool:
+        """Whether an operand is a number with a derivative."""
+        x = self.writer.resolve(x)
+        return self.writer.active(x) and not is_memory(x.type)
+
+    def name(self, frame: Frame, x: Op) -> str:
+        """The variable of an op's cotangent."""
+        return frame.name(x) or self.writer.cotangent(x)
+
+    def add(self, frame: Frame, x: Any, text: str, state: str = SURE, spare: bool = False) -> None:
+        """Add a cotangent to that of an op; ``spare`` says that ``text`` is a variable that nobody else needs."""
+        x = self.writer.resolve(x)
+        if not self.floats(x):
+            return
+        have = frame.get(x)
+        if have is None:
+            if spare and x in frame.local and x not in frame.states:
+                frame.names[x] = text
+            elif self.name(frame, x) != text:
+                frame.add(f"{self.name(frame, x)} = {text}")
+            frame.set(x, state)
+            return
+        name = self.name(frame, x)
+        if state == SURE and have != MAYBE:
+            frame.add(f"{name} = {name} + {text if text.isidentifier() else f'({text})'}")
+            frame.set(x, SURE)
+            return
+        if not text.isidentifier():
+            made = self.writer.fresh("q")
+            frame.add(f"{made} = {text}")
+            text = made
+        total = f"{name} + {text}"
+        if have == MAYBE:
+            total = f"{text} if {name} is None else {total}"
+        frame.add(f"{f'if {text} is not None: ' if state == MAYBE else ''}{name} = {total}")
+        frame.set(x, SURE if state == SURE else have)
+
+    def guarded(self, frame: Frame, x: Op, write: Callable[[Frame], None]) -> None:
+        """Write what hands on the cotangent of an op, for where there is one."""
+        state = frame.get(x)
+        if state is None:
+            return
+        if state == SURE:
+            write(frame)
+            return
+        guard = frame.guard
+        begun = guard is not None and x in guard.fresh
+        if guard is None or not begun:
+            guard = Guard(frame, x, len(frame.code.lines))
+        inner = guard.inner
+        inner.code = Code()
+        write(inner)
+        if not inner.code.lines:
+            return
+        new = [y for y in inner.touched if frame.get(y) is None]
+        for y in new:
+            frame.code.lines.insert(guard.at, (0, f"{self.name(frame, y)} = None"))
+            guard.at += 1
+        if not begun:
+            frame.code.add(f"if {self.name(frame, x)} is not None:")
+        frame.extend(inner.code, 1)
+        guard.fresh.update(y for y in new if inner.get(y) == SURE)
+        for y in inner.touched:
+            frame.set(y, MAYBE if y in new else frame.get(y))
+        frame.guard = guard
