@@ -11,6 +11,7 @@ own       a birth that no other op names: its list is never passed on, nor put i
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from ...tracer.fold.region import (
     BIRTHS,
     LENGTH,
     LOAD,
+    PACK,
     POP,
     REPEAT,
     STORE,
@@ -30,6 +32,7 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Take,
     inner,
     is_memory,
     results_of,
@@ -160,6 +163,8 @@ class Activity:
 
     def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
         self.resolve = aliases.resolve
+        self.ints = any(x.type is int for x in wrt)
+        carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}
         passed: set[Op] = set()
@@ -188,6 +193,15 @@ class Activity:
         x = self.resolve(x)
         return isinstance(x, Op) and x in self.active
 
+    def carries(self, op: Op) -> bool:
+        """Whether an op can carry a derivative: a number, or what may have numbers in it.
+
+        An int does where a gradient by an int is asked for.
+        """
+        if op.fn == PACK:
+            return any(self.carries(y) for x in op.args if isinstance(y := self.resolve(x), Op))
+        return op.type is float or is_memory(op.type) or (self.ints and op.type is int)
+
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
         for x in map(self.resolve, xs):
             if isinstance(x, Op) and is_memory(x.type):
@@ -201,6 +215,8 @@ class Activity:
             )
         elif op.fn in BIRTHS:
             yield from self.memories(() if op.fn == REPEAT else op.args)
+        elif op.fn == PACK:
+            yield from self.memories(op.args)
         elif op.fn in (STORE, APPEND):
             yield from self.memories(op.args[-1:])
 
@@ -214,7 +230,7 @@ class Activity:
                 if not isinstance(source, Op) or not isinstance(target, Op) or source is target:
                     continue
                 yield source, target
-                if is_memory(source.type) and is_memory(target.type):
+                if holds(source) and holds(target):
                     yield target, source  # what is put in by one name is found by the other
 
     def flow(self, op: Op) -> Iterable[tuple[Any, Any]]:
@@ -223,15 +239,15 @@ class Activity:
         if op.fn in (STORE, APPEND):
             return [(op.args[-1], op.args[0])]
         if op.fn in (LOAD, POP):
-            return [(op.args[0], op)]
-        if op.fn == LENGTH:
+            return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
+        if op.fn == LENGTH or op.fn is builtins.list:
             return []
         return [(x, op) for x in op.args]
 
 
-def carries(op: Op) -> bool:
-    """Whether an op can carry a derivative: a float, or what may have floats in it."""
-    return op.type is float or is_memory(op.type)
+def holds(op: Op) -> bool:
+    """Whether there may be memories in the value of an op, or it is one."""
+    return is_memory(op.type) or op.fn == PACK
 
 
 def reached(

@@ -17,6 +17,7 @@ from ..programs import Builder, Program, Unfit
 from .source import Emission, Unemittable
 
 PAD = "        "
+EXAMPLES: dict[type, Any] = {float: 1.5, int: 1, str: ""}
 UNSEEN = "it goes a way that no call has gone before"
 
 
@@ -26,8 +27,7 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
     done.reads, done.outcome = known.outside.reads, Outcome()
     inputs = {}
     for place, op in known.inputs:
-        value: Any = 1.5 if op.type is float else 1
-        inputs[op] = Input(str(place), value, done.tape, "argument", place)
+        inputs[op] = Input(str(place), EXAMPLES[op.type], done.tape, "argument", place)
     done.tape.ops = [*inputs.values()]
     done.args = [tree_of(tree, inputs) for tree in known.trees]
     return done, inputs

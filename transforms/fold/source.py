@@ -8,6 +8,7 @@ from typing import Any
 from ...tracer.fold.region import End, Folded, Op
 from .activity import Activity, Aliases
 from .forward import Forward
+from .held import Held
 from .frames import MAYBE
 from .memories import Shadows
 from .reverse import Reverse
@@ -34,7 +35,7 @@ class Emission:
         aliases = Aliases(folded)
         active = Activity(folded, wrt, aliases)
         self.writer = Writer(text, names, miss, aliases, active, Ways())
-        self.forward = Forward(self.writer)
+        self.forward = Forward(self.writer, Held(folded))
         self.reverse = Reverse(self.writer, self.forward)
 
     def lines(self, answer: Answer, pad: str) -> list[str]:

@@ -36,6 +36,7 @@ IN_PLACE: dict[Any, Any] = {  # on numbers, which are never changed
         "xor",
     )
 }
+RELATIONS = {operator.is_: "is", operator.contains: "in"}
 Late = Callable[[], str]  # a line that is known at the end; "" for none
 Line = tuple[int, str | Late]
 
@@ -180,6 +181,9 @@ class Writer:
     def expression(self, fn: Any, args: Sequence[str]) -> str:
         """A call of a function, as an operator where there is one."""
         fn = IN_PLACE.get(fn, fn)
+        if fn in RELATIONS and len(args) == 2:
+            left, right = args if fn is operator.is_ else args[::-1]
+            return f"{left} {RELATIONS[fn]} {right}"
         if fn in INFIX and len(args) == 2:
             return f"{args[0]} {INFIX[fn]} {args[1]}"
         if fn in PREFIX and len(args) == 1:
