@@ -21,9 +21,10 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from .assembly import HAS_ARGUMENT, Instr, Region
-from .cycles import AFTER_ITERATION, Flow, Loop, bits
+from .cycles import AFTER_ITERATION, ALWAYS_JUMP, ENDS, Flow, Loop, bits
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
+LEAVING = ENDS | ALWAYS_JUMP
 CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
 LOAD_FAST = dis.opmap.get(
     "LOAD_FAST_CHECK", dis.opmap["LOAD_FAST"]
@@ -102,7 +103,7 @@ class RenamedFlow(Flow):
         restoring = False
         for i, instr in enumerate(source):
             name = instr.name
-            restoring = i in handlers or (restoring and source[i - 1].name != "RERAISE")
+            restoring = i in handlers or (restoring and source[i - 1].name not in LEAVING)
             if name == "DELETE_FAST":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":

@@ -93,6 +93,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     unsure(site)                   h(None); a variable that may have no value, and so cannot be handed over, has been left
                                    behind by a loop or an exception
 
+Where there is nothing to hand over, ``join`` and ``leave`` get None and what they return is dropped. A variable that
+has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; reading it raises UnboundLocalError.
 At one instruction, loops are left first, then ways meet, then an iteration begins, then a fork is decided.
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either

@@ -22,6 +22,7 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
+FIRST_REGION = 4e-3  # seconds: the price of the first program of a region
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
 
@@ -40,6 +41,7 @@ class Budget:
         self.won = 0.0  # by programs that are no longer kept
         self.price = 0.0
         self.barren = 0
+        self.folding = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
         self.steady = False  # whether the one before it went the same way
 
@@ -85,6 +87,18 @@ class Budget:
             return True
         price = self.price * 2.0 ** min(self.barren, MOST_BARREN)
         return price <= self.left() or price <= self.left() + won()
+
+    def may_fold(self, won: Callable[[], float]) -> bool:
+        """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
+        price = self.usual + (self.folding or FIRST_REGION)
+        return not self.limited or price <= self.left() or price <= self.left() + won()
+
+    def note_fold(self, seconds: float, building: float) -> None:
+        """A call was recorded as a pass, and a program of all passes made, which took ``building`` on top."""
+        self.calls += 1
+        self.traced += self.usual
+        self.folding = building
+        self.spent += seconds + building
 
     def left(self) -> float:
         """What may still be spent on building, but for what was won."""

@@ -220,7 +220,7 @@ class Entry:
         budget = self.budget
         varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
         varies |= sum(self.misses.values()) >= VARIED
-        return varies and budget.may_build(self.won)
+        return varies and budget.may_fold(self.won)
 
     def may_build(self) -> bool:
         """Whether this call, which is traced, may be made a program."""

@@ -221,24 +221,21 @@ class Caller:
         """Answer a call by the region of the function; MISSING where that cannot be."""
         return MISSING
 
-    def by_region(self, entry: Entry, args: tuple[Any, ...], build: Any) -> Any:
+    def by_region(self, entry: Entry, args: tuple[Any, ...], keys: Any, answer: str) -> Any:
         """Record a call, and answer it by the program of all the ways that were seen."""
         from .fold.keep import recorded
 
-        found = recorded(entry, self.f, args, build)
-        if found is None:
+        program = recorded(entry, self.f, args, keys, answer)
+        if program is None:
             return MISSING
-        program, _ = found
         trial = Trial(self.f)
-        answer = program.alone(trial, *args)
+        value = program.alone(trial, *args)
         if trial.error is not None:
-            entry.folding.why = (
-                f"its program does not go the way that was recorded: {trial.error!r}"
-            )
+            entry.folding.why = f"its program is left where it was recorded: {trial.error!r}"
             entry.drop(program)
             return MISSING
         self.attach(program)
-        return answer
+        return value
 
     def roll(self, entry: Entry, done: Run) -> None:
         """Roll the loops of a traced run; nobody needs its tape as it is any more."""
@@ -289,8 +286,10 @@ class Caller:
 
 
 def way_of(done: Run) -> int:
-    """A number that stands for all that a run did, in its order."""
-    return hash(tuple([(id(op.fn), id(op.site)) for op in done.tape.ops]))
+    """A number that stands for all that a run did, in its order, and how it decided."""
+    return hash(
+        tuple([(id(op.fn), id(op.site), op.kind == "guard" and op.value) for op in done.tape.ops])
+    )
 
 
 def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:

@@ -142,15 +142,7 @@ class Gradient(Dispatcher):
     def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if kwargs or self.has_aux or type(self.f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, args, self.build_region)
-
-    def build_region(self, known: Any) -> Program:
-        """The program of all ways that were seen (see ``fold``)."""
-        from .fold.program import RegionBuilder, run_of
-
-        done, inputs = run_of(known, self.f)
-        builder = RegionBuilder(done, self.__name__, self.entry().names)
-        return builder.region(known, inputs, self.chosen(done.args, ()), self.answer_text)
+        return self.by_region(entry, args, self.chosen(args, ()), self.answer_text)
 
     @property
     def answer_text(self) -> str:

@@ -5,6 +5,7 @@ sys.path.insert(
     0, str(Path(__file__).parents[1] / "jit")
 )  # so that every test here can import `worlds`
 
+import numpy as np
 import pytest
 from worlds import WAYS, Answer, has_leaves
 
@@ -12,8 +13,14 @@ from wengert import value_and_grad
 
 
 def by_floats(call, number):
-    """Value and gradient, with respect to all arguments but integers."""
-    argnums = tuple(i for i, x in enumerate(call.args) if type(x) is not int and has_leaves(x))
+    """Value and gradient, with respect to floats, lists and arrays."""
+    argnums = tuple(
+        i
+        for i, x in enumerate(call.args)
+        if type(x) is float
+        or isinstance(x, np.floating)
+        or (type(x) in (list, np.ndarray) and has_leaves(x))
+    )
     value, gradients = value_and_grad(call.f, argnums)(*call.args, **call.kwargs)
     return Answer(value, gradients)
 

@@ -128,9 +128,10 @@ class Writer:
         a, b = (self.number(s, d - 1) for _ in range(2))
         if self.chance(0.3):
             return self.load(s, d)
-        forms = [
+        forms = [  # ints and floats in `max` are never equal: that is a case of its own in test_soundness.py
             f"({a} + 0.5 * {b})", f"({a} - {b}) * 0.5", f"{a} * {b} * 0.3", f"math.sin({a})",
             f"{a} / (1.5 + {b} * {b})", f"0.7 * {a}", f"max({a}, {b})", f"min({a}, 0.5 * {b})", f"max({a}, {b}, 0.1)",
+            f"max(0, {a} - 0.0371)", f"min(1, {a} + 0.0371) * {b}",
             f"({a} if {self.test(s, d - 1)} else {b})", f"-{a}", f"math.sqrt(1.0 + {a} * {a})", f"abs({a})",
             f"({a} + 0.1 * {self.integer(s)})", f"{a} * {b}", f"math.tanh({a})", f"float({self.integer(s)}) * 0.2",
             f"({a} + level)", f"math.exp(-abs({a}))", f"({a}) ** 2", f"({b} and {a})" if self.chance(0.2) else a,
@@ -273,7 +274,7 @@ class Writer:
         forms += [
             f"{a} *= 0.8",
             f"{a} = {b} = {self.number(s, 1)}",
-            f"{a} = {self.pick(['0.5', '-0.25', '1.0'])}",
+            f"{a} = {self.pick(['0.5', '-0.25', '1.0', '0', '1', self.integer(s)])}",
         ]
         self.put(pad, self.pick(forms))
 
@@ -545,7 +546,7 @@ class Writer:
         self.put(pad + 1, f"raise {self.pick(raised)}")
 
     def result(self, s: Scope) -> str:
-        return self.pick(s.floats)
+        return self.pick(["{}", "{} * 1.0", "{} + 0.0"]).format(self.pick(s.floats))
 
     # ------------------------------------------------------------------------------------------- programs
 
@@ -776,6 +777,9 @@ def judge(source: str, seed: int, calls: int = CALLS) -> Verdict:
             if off.gradient is None or on.gradient is None:
                 continue
             verdict.gradients += 1
+            if [*map(type, on.gradient)] != [*map(type, off.gradient)]:
+                verdict.word = "type of a gradient"
+                verdict.difference = f"{at}\n  traced: {off.gradient}\n  kept:   {on.gradient}"
             if not close(on.gradient, off.gradient, RELATIVE) and not close(
                 on.gradient, off.gradient, 100 * rounding(traced, args, off.gradient)
             ):

@@ -20,7 +20,10 @@ from wengert import clear_cache, explain, jit, value_and_grad
 CALLS = 30
 FIRST = 12  # calls that may all be traced
 MOST = 5  # of CALLS further ones
-KEPT: list[str] = []  # the programs that are answered without being followed again
+KEPT = [  # the programs that are answered without being followed again
+    "dormand_prince", "bisection", "golden_section", "horner", "while_true", "largest_and_smallest", "collatz",
+    "mutual_recursion",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +70,8 @@ def copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def slopes(program: Program, args: tuple[Any, ...]) -> np.ndarray:
     """The gradient by central differences of plain Python."""
-    flat, places = [], []
+    flat: list[float] = []
+    places: list[tuple[int, int | None]] = []
     for number in program.argnums:
         if isinstance(args[number], list):
             places += [(number, i) for i in range(len(args[number]))]
@@ -88,26 +92,18 @@ def slopes(program: Program, args: tuple[Any, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_value_and_gradient(name: str) -> None:
-    program = PROGRAMS[name]
+    """As in plain Python and in traced calls; in most calls as by differences: a few lie on the edge of two ways."""
+    program, far = PROGRAMS[name], 0
     both = value_and_grad(program.function, argnums=program.argnums)
-    for args in draws(program, CALLS):
+    for number, args in enumerate(draws(program, CALLS)):
         value, gradient = both(*args)
         assert_same(value, program.function(*copies(args)))
         with jit(False):
             _, traced = both(*args)
-        np.testing.assert_allclose([*numbers(gradient)], [*numbers(traced)], rtol=1e-9, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_gradient_by_differences(name: str) -> None:
-    """Of most calls: those that lie on an edge between two ways have no differences."""
-    program = PROGRAMS[name]
-    both = value_and_grad(program.function, argnums=program.argnums)
-    far = 0
-    for args in draws(program, 10):
-        _, gradient = both(*args)
-        found, wanted = np.array([*numbers(gradient)]), slopes(program, args)
-        far += not np.allclose(found, wanted, rtol=1e-3, atol=1e-4)
+        found = np.array([*numbers(gradient)])
+        np.testing.assert_allclose(found, [*numbers(traced)], rtol=1e-9, atol=1e-13)
+        if number % 3 == 0:
+            far += not np.allclose(found, slopes(program, args), rtol=1e-3, atol=1e-4)
     assert far <= 2
 
 
@@ -139,8 +135,10 @@ def test_is_kept(name: str) -> None:
     program = PROGRAMS[name]
     both = value_and_grad(program.function, argnums=program.argnums)
     calls = [*draws(program, FIRST + CALLS)]
-    for args in calls[:FIRST]:
-        both(*args)
+    with count_of_work() as work:
+        for args in calls[:FIRST]:
+            both(*args)
+    assert work  # or nothing is counted
     followed = 0
     for args in calls[FIRST:]:
         with count_of_work() as work:

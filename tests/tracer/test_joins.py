@@ -477,6 +477,22 @@ def unsure_in_handler(a, b):
     return y
 
 
+def exception_groups(a, b):
+    x = y = 0
+    for i in range(3):
+        try:
+            if i == a:
+                raise ExceptionGroup("g", [ValueError(i), KeyError(b)] if b else [KeyError(b)])
+            x += i
+        except* ValueError as error:
+            x += 10 if error.exceptions else 3
+        except* KeyError:
+            y = x if b > 1 else 5
+            x += y
+        x += 1
+    return x, y
+
+
 class Manager:
     def __init__(self, swallow):
         self.swallow = swallow

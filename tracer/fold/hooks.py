@@ -23,7 +23,7 @@ from ..reads import HEAP_TYPE
 from ..tape import Site
 from . import equivalents
 from .equivalents import ONE_ITERABLE, equivalent
-from .recorder import Box, Recorder, Unfolded, active, same_float
+from .recorder import Box, Passing, Recorder, Unfolded, active, same_float
 from .region import (
     APPEND,
     DICT,
@@ -531,6 +531,8 @@ def born(site: Site) -> Hook:
 
     def hook(container: Any) -> Any:
         recorder = now()
+        if id(container) in recorder.memories:  # `make_dict` has made it
+            return container
         if type(container) is list:
             return born_list(recorder, key, container)
         for k in container:
@@ -1014,6 +1016,10 @@ def extreme(recorder: Recorder, key: Any, better: Any, args: tuple[Any, ...]) ->
         part = (key, i)
         recorder.scope(part, better)
         found = decided(recorder, part, better, (x, best), better(plain(x), plain(best)))
+        if not found and type(plain(x)) is float is type(plain(best)):
+            equal = plain(x) == plain(best)
+            if decided(recorder, (part, "tie"), operator.eq, (x, best), equal):
+                raise Passing("max or min of equal numbers")  # whose slope is no one's of the two
         best = recorder.closed([x if found else best])[0]
     return best
 

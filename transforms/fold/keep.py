@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter as clock
 from typing import Any
 
@@ -11,17 +11,30 @@ from ...tracer.fold.run import Known, kinds_of
 from ...tracer.run import argument_names
 from ..cache import Entry, settings
 from ..programs import Program, Unfit
+from .program import RegionBuilder, run_of
 
 KINDS = 4  # of arguments that are kept apart
+
+
+def program_of(
+    known: Known, f: Callable[..., Any], entry: Entry, keys: Sequence[Any], answer: str
+) -> Program:
+    """The program of all ways that were seen."""
+    done, inputs = run_of(known, f)
+    return RegionBuilder(done, entry.title, entry.names).region(known, inputs, [*keys], answer)
 
 
 def recorded(
     entry: Entry,
     f: Callable[..., Any],
     args: tuple[Any, ...],
-    build: Callable[[Known], Program],
-) -> tuple[Program, float] | None:
-    """Record a call: the program that answers for it, and its value; None where it must be traced."""
+    keys: Sequence[Any],
+    answer: str,
+) -> Program | None:
+    """Record a call: the program that answers for it; None where it must be traced.
+
+    It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`).
+    """
     folding = entry.folding
     kinds = kinds_of(args)
     if kinds is None:
@@ -33,12 +46,12 @@ def recorded(
         known = folding.known[kinds] = Known()
     start = clock()
     try:
-        value, grown = known.run(f, argument_names(f, len(args)), args)
+        _, grown = known.run(f, argument_names(f, len(args)), args)
         took = clock() - start
         old = folding.programs.get(kinds)
         if old is not None and not grown:
             return None  # it was left for another reason
-        program = build(known)
+        program = program_of(known, f, entry, keys, answer)
     except Passing:
         return None
     except (Unfolded, Unfit) as why:
@@ -49,9 +62,9 @@ def recorded(
             raise
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
         return None
-    entry.budget.note_attempt(took, clock() - start - took)
+    entry.budget.note_fold(took, clock() - start - took)
     folding.programs[kinds] = program
     if old is not None:
         entry.drop(old)
     entry.add(program)
-    return program, value
+    return program
