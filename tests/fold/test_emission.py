@@ -587,3 +587,22 @@ def test_a_result_that_is_no_float_has_no_gradient():
     at.end("return", (int,), at.op(math.floor, x, kind=int))
     with pytest.raises(Unemittable):
         program(folded)
+
+
+def test_a_derivative_through_a_class_that_is_not_known_is_refused():
+    folded, at, (x,) = whole(float)
+    both = at.op(math.modf, x, kind=tuple)
+    at.give(at.op(o.getitem, both, 0))
+    with pytest.raises(Unemittable, match="tuple"):
+        program(folded)
+
+
+def test_a_rule_that_is_missing_is_refused():
+    folded, at, (x,) = whole(float)
+    at.give(at.op(without_a_rule, x))
+    with pytest.raises(Unemittable, match="rule"):
+        program(folded)
+
+
+def without_a_rule(x):
+    return x

@@ -51,7 +51,7 @@ def forget(folded: Folded, dice: random.Random) -> None:
 def test_a_way_that_was_not_seen_is_missed():
     """Of a part of the ways a program answers what it knows, as all of them would, and nothing else."""
     answered = missed = 0
-    for seed in range(40):
+    for seed in (*range(40), 4470):  # a variable whose cotangent no pass that was seen begins
         f, folded = made(seed)
         everything = program(folded)
         _, folded = made(seed)

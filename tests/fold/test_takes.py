@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from wengert import jit, settings, value_and_grad
 from wengert.transforms import cache
 

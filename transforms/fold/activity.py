@@ -37,10 +37,11 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from .ways import has_one_way
+from .ways import Unemittable, has_one_way
 
 Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
 UNKNOWN = object()
+DISCRETE = (int, bool, str, bytes, range, type(None))  # no derivative flows through these
 
 
 class Aliases:
@@ -178,7 +179,7 @@ class Activity:
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
-        varied = reached([self.resolve(x) for x in wrt], forth, carries)
+        varied = reached([self.resolve(x) for x in wrt], forth, self.hands_on)
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
@@ -201,6 +202,13 @@ class Activity:
         if op.fn == PACK:
             return any(self.carries(y) for x in op.args if isinstance(y := self.resolve(x), Op))
         return op.type is float or is_memory(op.type) or (self.ints and op.type is int)
+
+    def hands_on(self, op: Op) -> bool:
+        """The same of an op that something varied flows into, which has to be known of its class."""
+        carries = self.carries(op)
+        if not carries and op.type not in DISCRETE and op.fn != PACK and type(op) is not Take:
+            raise Unemittable(f"a derivative through a {op.type.__name__}")
+        return carries
 
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
         for x in map(self.resolve, xs):

@@ -37,6 +37,9 @@ class Frame:
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
         self.shadows: dict[Op, str] = {}  # the variables of shadows that were asked for by identity
+        self.asked: set[Op] = (
+            set()
+        )  # local ops that are meant outside of the guard that they begin in
         self.code = Code()
         self.guard: Guard | None = None  # what the last lines are
 
@@ -56,10 +59,14 @@ class Frame:
             self.touched[x] = None
 
     def name(self, x: Op) -> str | None:
-        """The variable of a local op's cotangent, where that is not its own."""
+        """The variable of a local op's cotangent, where that is not its own; asked by whoever writes it."""
         frame: Frame | None = self
+        inside = False
         while frame is not None:
+            inside |= type(frame) is Guarded and x in frame.states
             if x in frame.names or x in frame.local:
+                if not inside:
+                    frame.asked.add(x)
                 return frame.names.get(x)
             frame = frame.parent
         return None
@@ -82,6 +89,14 @@ class Frame:
         self.code.extend(other, depth)
 
 
+class Guarded(Frame):
+    """What stands under an ``if``, where ``x`` has a cotangent."""
+
+    def __init__(self, parent: Frame, x: Op) -> None:
+        super().__init__(parent, ())
+        self.states[x] = SURE
+
+
 class Guard:
     """Lines under an ``if`` that asks for a cotangent: ``fresh`` are those that are there if and only if that is.
 
@@ -89,8 +104,7 @@ class Guard:
     """
 
     def __init__(self, frame: Frame, x: Op, at: int) -> None:
-        self.inner = Frame(frame, ())
-        self.inner.states[x] = SURE
+        self.inner = Guarded(frame, x)
         self.fresh: set[Op] = set()
         self.at = at
 
@@ -119,9 +133,9 @@ class Cotangents:
         if have is None:
             if spare and x in frame.local and x not in frame.states:
                 frame.names[x] = text
-            elif self.name(frame, x) != text:
-                frame.add(f"{self.name(frame, x)} = {text}")
             frame.set(x, state)
+            if self.name(frame, x) != text:
+                frame.add(f"{self.name(frame, x)} = {text}")
             return
         name = self.name(frame, x)
         if state == SURE and have != MAYBE:
@@ -157,7 +171,7 @@ class Cotangents:
             return
         new = [y for y in inner.touched if frame.get(y) is None]
         for y in new:
-            frame.code.lines.insert(guard.at, (0, f"{self.name(frame, y)} = None"))
+            frame.code.lines.insert(guard.at, (0, self.none(frame, y)))
             guard.at += 1
         if not begun:
             frame.code.add(f"if {self.name(frame, x)} is not None:")
@@ -166,3 +180,8 @@ class Cotangents:
         for y in inner.touched:
             frame.set(y, MAYBE if y in new else frame.get(y))
         frame.guard = guard
+
+    def none(self, frame: Frame, x: Op) -> str | Late:
+        """The line that begins without a cotangent; what is not meant outside of a guard needs none."""
+        line = f"{self.name(Guarded(frame, x), x)} = None"
+        return (lambda: line if x in frame.asked else "") if x in frame.local else line

@@ -160,7 +160,11 @@ class States:
         yield f"type({text}) is dict"
         if self.held.tagged:
             tag = f"{text}.get({TAG})"
-            yield f"type({tag}) is not type" if kind is dict else f"{tag} is {self.name(Constant(kind))}"
+            yield (
+                f"type({tag}) is not type"
+                if kind is dict
+                else f"{tag} is {self.name(Constant(kind))}"
+            )
 
     def constant(self, state: Any) -> str:
         kind, value = state

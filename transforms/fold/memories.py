@@ -33,17 +33,8 @@ from .ways import Unemittable
 from .writer import Writer
 
 
-class Shadows(dict[int, Any]):
-    """The shadows of memories that have several names, by identity."""
-
-    def of(self, memory: Any) -> Any:
-        found = self.get(id(memory))
-        if found is None:
-            found = self[id(memory)] = shadow_of(memory)
-        return found
-
-
 def shadow_of(memory: Any) -> Any:
+    """The shadow of a memory, without cotangents."""
     return [None] * len(memory) if type(memory) is list else dict.fromkeys(memory)
 
 
@@ -57,8 +48,8 @@ def added(x: Any, y: Any) -> Any:
 class Memories:
     """Writes the reverse of what makes, reads and changes memories.
 
-    ``value`` gives the source text of an operand's value. ``find`` is the function that finds shadows by identity,
-    once it is used.
+    ``value`` gives the source text of an operand's value. ``shadows`` is the variable of the dict that has shadows by
+    identity, once it is used.
     """
 
     def __init__(
@@ -68,7 +59,7 @@ class Memories:
         self.cotangents = cotangents
         self.value = value
         self.held = held
-        self.find = ""
+        self.shadows = ""
 
     def of(self, frame: Frame, memory: Any) -> str:
         """The variable of a memory's shadow."""
@@ -77,12 +68,15 @@ class Memories:
             if memory not in self.writer.shadows:
                 self.writer.shadows[memory] = self.writer.fresh("s")
             return self.writer.shadows[memory]
-        if not self.find:
-            self.find = self.writer.text.fresh("shadow")
+        if not self.shadows:
+            self.shadows = self.writer.text.fresh("shadows")
         known = frame.shadow(memory)
         if known is None:
             known = frame.shadows[memory] = self.writer.fresh("s")
-            frame.add(f"{known} = {self.find}({self.value(memory)})")
+            text = self.value(memory)
+            made = f"{self.writer.text.named(shadow_of, 'shadow_of')}({text})"
+            frame.add(f"{known} = {self.shadows}.get(id({text}))")
+            frame.add(f"if {known} is None: {known} = {self.shadows}[id({text})] = {made}")
         return known
 
     def make(self, frame: Frame, ops: Iterable[Op]) -> None:

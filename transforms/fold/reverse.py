@@ -22,6 +22,8 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
+from ...tracer.fold.region import inner as inner_regions
+from .activity import ops_within
 from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .memories import Memories
@@ -165,6 +167,8 @@ class Reverse:
 
     def scope(self, frame: Frame, scope: Scope) -> None:
         """A scope: its row says which way the pass went."""
+        if not self.is_reached(frame, scope):
+            return
         rows = self.forward.rows[scope]
         row = self.writer.fresh("row")
         inner = Frame(frame, ())
@@ -184,6 +188,18 @@ class Reverse:
             frame.add(lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {trail}")
             frame.extend(inner.code)
 
+    def is_reached(self, frame: Frame, op: Loop | Scope) -> bool:
+        """Whether a cotangent comes into an op: of a result, or out of a memory."""
+        if any(frame.get(x) for x in results_of(op) if self.cotangents.floats(x)):
+            return True
+        active = self.writer.active
+        return any(
+            active(y) and not self.cotangents.floats(y)
+            for region in inner_regions(op)
+            for x in ops_within(region)
+            for y in (x, *x.args)
+        )
+
     def settle(self, frame: Frame, inner: Frame) -> None:
         for x in inner.touched:
             frame.set(x, inner.get(x))
@@ -191,7 +207,7 @@ class Reverse:
     def loop(self, frame: Frame, loop: Loop) -> None:
         """A loop: the pass that left it, and then the others, from the last one to the first."""
         trail = self.forward.trails[loop]
-        if not trail.turns:
+        if not trail.turns or not self.is_reached(frame, loop):
             return
         self.unsure.setdefault(loop, set())
         while True:
@@ -277,12 +293,13 @@ class Reverse:
         if not inner.code.busy:
             return unsure
         rows.wanted = True
+        for p in parameters:
+            if before[p] is None and p in known:
+                frame.add(f"{self.cotangents.name(frame, p)} = None")
         none: list[str] = []  # the variables that say -0.0 for no cotangent, if there was no pass
         for x in inner.touched:
             have, name_of_x = frame.get(x), self.cotangents.name(frame, x)
             if x in parameters:
-                if have is None and x in known:
-                    frame.add(f"{name_of_x} = None")
                 frame.set(x, MAYBE if x in known else SURE)
                 continue
             now = inner.get(x)

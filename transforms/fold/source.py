@@ -8,9 +8,9 @@ from typing import Any
 from ...tracer.fold.region import End, Folded, Op
 from .activity import Activity, Aliases
 from .forward import Forward
-from .held import Held
 from .frames import MAYBE
-from .memories import Shadows
+from .held import Held
+from .nesting import nested
 from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
@@ -67,12 +67,11 @@ class Emission:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
         start = Code()
-        if self.reverse.memories.find:
-            shadows = writer.text.named(Shadows, "Shadows")
-            start.add(f"{self.reverse.memories.find} = {shadows}().of")
+        if self.reverse.memories.shadows:
+            start.add(f"{self.reverse.memories.shadows} = {{}}")
         for part in (functions, body):
             start.extend(part)
-        found = start.text(pad)
+        found = nested(start.text(pad))
         must_fit(found)
         return found
 

@@ -1,0 +1,56 @@
+"""Expressions inside one another: what is computed for one statement only stands in that statement.
+
+CPython then keeps the value on its stack, and writes the result of an operation into the object of an operand that
+nobody else holds. Order and operations stay what they were, so values do to the bit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
+CALL = re.compile(r"[\w\])]\(| if | else |,")
+USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
+NEAR = 6  # statements between an expression and its user
+DEEP = 8  # parentheses in an expression that is put into another one
+
+
+def nested(lines: list[str]) -> list[str]:
+    """The lines of a function with the arithmetic that is used once written where it is used."""
+    uses = Counter(word for line in lines for word in WORD.findall(line))
+    found: list[str] = []
+    for line in lines:
+        for i in range(len(found) - 1, max(len(found) - 1 - NEAR, -1), -1):
+            earlier = found[i]
+            if indent(earlier) != indent(line) or earlier.endswith(":"):
+                break
+            made = MADE.fullmatch(earlier)
+            if made and uses[made[2]] == 2 and movable(made[3], found[i + 1 :]):
+                name = made[2]
+                if USES.fullmatch(line) and name in WORD.findall(line.partition(" = ")[2] or line):
+                    line = put(made[3], name, line)
+                    del found[i]
+        found.append(line)
+    return found
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def movable(text: str, over: list[str]) -> bool:
+    """Whether an expression is arithmetic, of variables that the lines in between leave alone."""
+    if CALL.search(text) or text.count("(") > DEEP:
+        return False
+    read = {*WORD.findall(text)}
+    return not any(
+        read & {*WORD.findall(line.partition(" = ")[0])} and " = " in line for line in over
+    )
+
+
+def put(text: str, name: str, line: str) -> str:
+    """The line with an expression in the place of a variable."""
+    alone = line.endswith(f" = {name}") or re.fullmatch(r"[\w.]+", text)
+    return re.sub(rf"(?<![\w.]){name}(?!\w)", text if alone else f"({text})", line)
