@@ -59,16 +59,16 @@ def two(rng: random.Random) -> tuple[float, int]:
 def memo(x: float, n: int) -> float:
     table = [None] * (n + 2)
 
-    def f(table, i):  # type: ignore[no-untyped-def]
+    def f(x, table, i):  # type: ignore[no-untyped-def]
         if i < 2:
             return x * (i + 1)
         if table[i] is not None:
             return table[i]
-        r = math.sin(f(table, i - 1)) + x * f(table, i - 2)
+        r = math.sin(f(x, table, i - 1)) + x * f(x, table, i - 2)
         table[i] = r
         return r
 
-    return f(table, n + 1) * 1.0
+    return f(x, table, n + 1) * 1.0
 
 
 def memo_in_loop(x: float, n: int) -> float:
@@ -278,3 +278,107 @@ def repeated(x: float, n: int) -> float:
 )  # fmt: skip
 def test_what_is_taken_out_may_be_one_of_several_things(f: Callable[..., float]) -> None:
     check(f, two)
+
+
+def changed_keys(x: float, n: int) -> float:
+    held = {x: 1.0, x * 2.0: 2.0}
+    total = 0.0
+    for k in held:
+        total = total + k * held[k]
+    return total * n
+
+
+def test_keys_with_derivatives_are_left_to_the_flat_tape() -> None:
+    both = value_and_grad(changed_keys)
+    rng = random.Random(1)
+    for _ in range(CALLS):
+        x, n = two(rng)
+        value, gradient = both(x, n)
+        assert value == changed_keys(x, n)
+        assert close(gradient, 5.0 * n)
+
+
+def letters(a: str, b: str, x: float) -> float:
+    row = [0.0]
+    for j in range(len(b)):
+        row.append(row[j] + x)
+    for i in range(len(a)):
+        new = [row[0] + x]
+        for j in range(len(b)):
+            if a[i] == b[j]:
+                new.append(row[j] * x)
+            elif row[j] < new[j]:
+                new.append(row[j] + x * x)
+            else:
+                new.append(new[j] + math.sin(x))
+        row = new
+    return row[-1]
+
+
+def vowels(a: str, b: str, x: float) -> float:
+    total = x
+    for letter in a:
+        if letter in "aeiou" or letter == b:
+            total = total * x
+        else:
+            total = total + x
+    return total
+
+
+def texts(rng: random.Random) -> tuple[str, str, float]:
+    a, b = ("".join(rng.choices("aeb", k=rng.randint(1, 5))) for _ in "ab")
+    return a, b, rng.uniform(0.5, 2.0)
+
+
+@pytest.mark.parametrize("f", [letters, vowels])
+def test_texts_are_arguments(f: Callable[..., float]) -> None:
+    check(f, texts, argnums=2)
+
+
+def powers(n: int, x: float) -> float:
+    total = 0.0
+    for j in range(n):
+        total = total + x ** (n - j) * (n - j) / (j + 1)
+    return total + n * x
+
+
+def conversions(n: int, x: float) -> float:
+    m = n * 2 + 1
+    half = m // 2
+    rest = m % 3
+    return float(m) * x + half * x + rest + int(x * 3.0) * x - n / (1 + abs(-n))
+
+
+def counted(n: int, x: float) -> float:
+    held = [n, n * n, x]
+    count = n
+    total = 0.0
+    while count > 0:
+        total = total + count * held[0] * x
+        count = count - 1
+        held[0] = held[0] + count
+    return total + sum(held) + len(held) * n
+
+
+def number_first(rng: random.Random) -> tuple[int, float]:
+    return two(rng)[::-1]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("f", [powers, conversions, counted])
+def test_gradients_by_ints_are_those_of_the_flat_tape(f: Callable[..., float]) -> None:
+    check(f, number_first, argnums=(0, 1))
+    check(f, number_first, argnums=1)
+
+
+@pytest.mark.parametrize("f", [heap_of_pairs, texts_and_numbers, tree, dict_of_pairs])
+def test_gradients_are_those_of_differences(f: Callable[..., float]) -> None:
+    both = value_and_grad(f)
+    rng = random.Random(2)
+    for _ in range(CALLS):
+        x, n = two(rng)
+        value, gradient = both(x, n)
+        h = 1e-6
+        slope = (f(x + h, n) - f(x - h, n)) / (2.0 * h)
+        assert value == f(x, n)
+        assert abs(gradient - slope) < 1e-6 * max(1.0, abs(slope))
+    assert entry_of(f).folding.programs

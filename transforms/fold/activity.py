@@ -18,12 +18,14 @@ from typing import Any
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
+    DICT,
     LENGTH,
     LOAD,
     PACK,
     POP,
     REPEAT,
     STORE,
+    Block,
     End,
     Folded,
     Invoke,
@@ -180,6 +182,11 @@ class Activity:
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
         varied = reached([self.resolve(x) for x in wrt], forth, self.hands_on)
+        for op in (op for block in blocks for op in block.ops):
+            if op.fn in (DICT, STORE):
+                keys = map(self.resolve, op.args[::2] if op.fn == DICT else op.args[1:2])
+                if any(isinstance(x, Op) and x in varied for x in keys) and lists_keys(blocks):
+                    raise Unemittable("a loop over keys of a dict that have derivatives")
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
@@ -251,6 +258,11 @@ class Activity:
         if op.fn == LENGTH or op.fn is builtins.list:
             return []
         return [(x, op) for x in op.args]
+
+
+def lists_keys(blocks: Iterable[Block]) -> bool:
+    """Whether the keys of any dict become items of a list."""
+    return any(op.fn is builtins.list for block in blocks for op in block.ops)
 
 
 def holds(op: Op) -> bool:
