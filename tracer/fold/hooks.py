@@ -535,27 +535,29 @@ def born(site: Site) -> Hook:
             return container
         if type(container) is list:
             return born_list(recorder, key, container)
-        for k in container:
-            if type(k) is not Box and type(k) not in ATOMS:
-                refuse(f"a {type(k).__name__} is a key")
-        packed = [recorder.packed((key, plain(k)), x) for k, x in container.items()]
-        pairs = [y for pair in zip(container, packed, strict=True) for y in pair]
-        made = {plain(k): x for k, x in container.items()}
-        return recorder.born(key, DICT, pairs, made)
+        return born_dict(recorder, key, [*container], [*container.values()])
 
     return hook
+
+
+def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) -> Any:
+    """A dict that was made of these, with each key once."""
+    made = {}
+    for k, x in zip(keys, values, strict=True):
+        if type(plain(k)) not in ATOMS:
+            refuse(f"a {type(k).__name__} is a key")
+        made[plain(k)] = x
+    if len(made) < len(keys):
+        refuse("a dict is given a key twice")
+    packed = [recorder.packed((key, i), x) for i, x in enumerate(values)]
+    return recorder.born(
+        key, DICT, [y for pair in zip(keys, packed, strict=True) for y in pair], made
+    )
 
 
 def make_dict(site: Site) -> Hook:
-    give = born(site)
-
-    def hook(items: Any) -> Any:
-        keys = [plain(k) for k in items[::2]]
-        if any(type(k) not in ATOMS for k in keys) or len({*keys}) < len(keys):
-            return refuse("keys of a dict are not followed")
-        return give(dict(zip(keys, items[1::2], strict=True)))
-
-    return hook
+    key = object()
+    return lambda items: born_dict(now(), key, [*items[::2]], [*items[1::2]])
 
 
 def extended(site: Site) -> Hook:

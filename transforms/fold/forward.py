@@ -258,6 +258,8 @@ class Forward:
             add(f"{args[0]}.append({args[1]})", depth)
             return
         add(f"{writer.name(op)} = {self.value(op, args)}", depth)
+        if op.fn == DICT and len(op.args) > 2 and any(isinstance(k, Op) for k in op.args[::2]):
+            add(f"if len({writer.name(op)}) != {len(op.args) // 2}: {writer.miss}", depth)
         if is_taken(op) and op.type is not UNKNOWN and not self.held.is_sure(op):
             tests = " and ".join(self.of_states.tests(op.type, writer.name(op)))
             add(f"if not ({tests}): {writer.miss}", depth)
