@@ -14,28 +14,40 @@ from typing import Any
 
 def greatest(items):  # type: ignore[no-untyped-def]
     """``max(items)``."""
-    best = None
+    best, equal = None, False
     for x in items:
         if best is None:
             best = x
         elif x > best:
-            best = x
+            best, equal = x, False
+        elif x == best:
+            equal = True
     if best is None:
         raise ValueError("max() iterable argument is empty")
+    if equal and isinstance(best, float):
+        shared()
     return best
 
 
 def least(items):  # type: ignore[no-untyped-def]
     """``min(items)``."""
-    best = None
+    best, equal = None, False
     for x in items:
         if best is None:
             best = x
         elif x < best:
-            best = x
+            best, equal = x, False
+        elif x == best:
+            equal = True
     if best is None:
         raise ValueError("min() iterable argument is empty")
+    if equal and isinstance(best, float):
+        shared()
     return best
+
+
+def shared() -> None:
+    """Stands where equal numbers would share a slope: such a run is traced."""
 
 
 def any_of(items):  # type: ignore[no-untyped-def]

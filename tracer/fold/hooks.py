@@ -263,8 +263,11 @@ def contains(site: Site, negate: bool) -> Hook:
         if type(item) is not Box and type(item) not in ATOMS:
             return refuse("it is asked whether a container holds a container")
         if id(container) in recorder.memories and kind is dict:
-            found = plain(item) in container
-            return decided(recorder, key, operator.contains, (container, item), found) is not negate
+            given, where = indexed(recorder, key, item)
+            found = where in container
+            return (
+                decided(recorder, key, operator.contains, (container, given), found) is not negate
+            )
         if (kind is tuple and all(map(is_constant, container))) or kind is str:
             if type(item) is Box:
                 found = item.value in container
@@ -295,7 +298,16 @@ def is_(site: Site, negate: bool) -> Hook:
 # Variables and attributes
 
 
+def copy_of(recorder: Recorder, key: Any, items: list[Any]) -> list[Any]:
+    """A list of constants from outside, which is only read."""
+    recorder.given.add(id(items))
+    made = [copy_of(recorder, (key, i), x) if type(x) is list else x for i, x in enumerate(items)]
+    items[:] = made
+    return born_list(recorder, key, items)  # type: ignore[no-any-return]
+
+
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
+    key = object()
     noted: tuple[Any, Any] = (None, None)
 
     def hook(value: Any) -> Any:
@@ -306,7 +318,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
         if traced is value:
             noted = (recorder, value)
-        return traced
+        return copy_of(recorder, key, traced) if type(traced) is list else traced
 
     return hook
 
@@ -337,6 +349,8 @@ def getattr(site: Site, name: str) -> Hook:
                 return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
         if kind is str:
             return builtins.getattr(obj, name)
+        if kind is Box and type(obj.value) is str and name in OF_TEXT:
+            return types.MethodType(builtins.getattr(str, name), obj)
         return refuse(f"the attribute {name} of a {kind.__name__} is read")
 
     return hook
@@ -426,6 +440,18 @@ def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Non
     recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
 
 
+def indexed(recorder: Recorder, key: Any, index: Any) -> tuple[Any, Any]:
+    """An index or a key: as an operand, and as it is."""
+    if type(index) is Box:
+        return index, index.value
+    if type(index) is tuple:
+        where = tuple([indexed(recorder, key, x)[1] for x in index])
+        return (recorder.packed((key, "key"), index) if index else index), where
+    if type(index) not in ATOMS:
+        refuse(f"a {type(index).__name__} is an index")
+    return index, index
+
+
 def subscript(site: Site) -> Hook:
     key, made, call = object(), object(), calling(site)
 
@@ -437,14 +463,13 @@ def subscript(site: Site) -> Hook:
                 return refuse(f"a {kind.__name__} from outside is read")
             if type(index) is slice:
                 return copied(recorder, key, container, index)
-            if type(index) is not Box and type(index) not in ATOMS:
-                return refuse(f"a {type(index).__name__} is an index")
+            given, where = indexed(recorder, key, index)
             try:
-                x = container[plain(index)]
+                x = container[where]
             except (LookupError, TypeError) as error:
-                recorder.failed(key, LOAD, (container, index), error)
+                recorder.failed(key, LOAD, (container, given), error)
                 raise
-            return loaded(recorder, key, container, index, x)
+            return loaded(recorder, key, container, given, x)
         if kind is tuple:
             if type(index) is Box:
                 items = elements(recorder, made, container)
@@ -508,15 +533,14 @@ def setitem(site: Site) -> Hook:
         recorder = now()
         must_be_own(recorder, container)
         if type(container) is list or type(container) is dict:
-            if type(index) is not Box and type(index) not in ATOMS:
-                refuse(f"a {type(index).__name__} is an index")
+            given, where = indexed(recorder, (key, "index"), index)
             value = recorder.packed(key, x)
             try:
-                container[plain(index)] = x
+                container[where] = x
             except (LookupError, TypeError) as error:
-                recorder.failed(key, STORE, (container, index, value), error)
+                recorder.failed(key, STORE, (container, given, value), error)
                 raise
-            recorder.add(key, STORE, (container, index, value), type(None))
+            recorder.add(key, STORE, (container, given, value), type(None))
             return
         method = recorder.outside.of_class(type(container), "__setitem__")
         if type(method) is not types.FunctionType:
@@ -799,6 +823,8 @@ def calling(site: Site) -> Hook:
             fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
         if kind is types.FunctionType:
             return call_function(recorder, key, fn, args, kwargs)
+        if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
+            return of_text(recorder, key, fn, args)
         if kind is type:
             return construct(recorder, key, fn, args, kwargs)
         if kind is types.BuiltinFunctionType:
@@ -808,7 +834,22 @@ def calling(site: Site) -> Hook:
     return hook
 
 
+def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    """A method of a text: what it gives is a text, a number, or a decision."""
+    values = [plain(x) for x in args]
+    if not all(type(x) in (str, int) for x in values):
+        return refuse(f"{fn.__name__} of a text is given something else")
+    value = fn(*values)
+    if type(value) is bool:
+        return decided(recorder, key, fn, args, value)
+    if type(value) is not str and type(value) is not int:
+        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+    return recorder.value(key, fn, args, value)
+
+
 def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    if fn is equivalents.shared:
+        raise Passing("equal numbers share the slope of max or min")
     if fn in registry.rules or fn in handlers or registry.package_of(fn) in registry.awaited:
         return refuse(f"{fn.__name__} has a rule")
     code = fn.__code__
@@ -889,6 +930,9 @@ def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
     return recorder.value((key, "count"), LENGTH, (items,), len(items))
 
 
+OF_TEXT = frozenset(
+    "upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
+)
 PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
 
 
@@ -959,7 +1003,7 @@ def call_builtin(
         if type(x) is Box and type(x.value) in (range, str):
             return recorder.value(key, len, (x,), len(x.value))
     if (fn is builtins.max or fn is builtins.min) and len(args) > 1:
-        return extreme(recorder, key, operator.gt if fn is builtins.max else operator.lt, args)
+        return extreme(recorder, key, fn, args)
     if fn is builtins.isinstance and len(args) == 2:
         return is_instance(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
@@ -1006,24 +1050,35 @@ def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
     return isinstance(plain(x), kinds)
 
 
-def extreme(recorder: Recorder, key: Any, better: Any, args: tuple[Any, ...]) -> Any:
-    """``max`` or ``min`` of numbers: decisions whose ways meet again."""
+def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal floats share the slope."""
+    if any(type(plain(x)) not in NUMBERS for x in args):
+        return refuse("max or min of other things than numbers")
+    if not any(type(x) is Box for x in args):
+        return fn(*args)
+    better = operator.gt if fn is max else operator.lt
+    recorder.scope(key, fn)
     best = args[0]
     for i, x in enumerate(args[1:]):
-        if any(type(plain(y)) not in NUMBERS for y in (best, x)):
-            return refuse("max or min of other things than numbers")
-        if type(best) is not Box and type(x) is not Box:
-            best = x if better(x, best) else best
-            continue
-        part = (key, i)
-        recorder.scope(part, better)
-        found = decided(recorder, part, better, (x, best), better(plain(x), plain(best)))
-        if not found and type(plain(x)) is float is type(plain(best)):
-            equal = plain(x) == plain(best)
-            if decided(recorder, (part, "tie"), operator.eq, (x, best), equal):
-                raise Passing("max or min of equal numbers")  # whose slope is no one's of the two
-        best = recorder.closed([x if found else best])[0]
-    return best
+        if asked(recorder, (key, i), better, x, best):
+            best = x
+    if type(plain(best)) is float:
+        given = [
+            x
+            for i, x in enumerate(args)
+            if x is best or asked(recorder, (key, i, "tie"), operator.eq, x, best)
+        ]
+        if len(given) > 1:
+            best = recorder.value(key, fn, given, plain(best))
+    return recorder.closed([best])[0]
+
+
+def asked(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
+    """Whether one number compares to another."""
+    value = fn(plain(x), plain(y))
+    if type(x) is not Box and type(y) is not Box:
+        return bool(value)
+    return decided(recorder, key, fn, (x, y), value)
 
 
 def method_of_list(

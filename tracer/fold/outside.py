@@ -18,6 +18,7 @@ from ..reads import HEAP_TYPE, Place, Reads
 from .recorder import Unfolded
 
 ATOMS = frozenset((int, float, bool, str, type(None)))
+MOST_ITEMS = 64  # of a list outside, which becomes a list of the program's own wherever it is read
 THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
 
@@ -59,6 +60,9 @@ class Outside:
         if kind is tuple:
             place.check, place.size = "length", len(value)
             return tuple([self.note(place, "item", i, x) for i, x in enumerate(value)])
+        if kind is list and len(value) <= MOST_ITEMS:
+            place.check, place.size = "length", len(value)
+            return [self.note(place, "item", i, x) for i, x in enumerate(value)]
         raise Unfolded(f"{place}, a {kind.__name__} from outside, is read")
 
     def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:

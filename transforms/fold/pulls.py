@@ -169,7 +169,9 @@ class Steps:
             if x not in self.names:
                 self.names[x] = self.value(self.sources[x])
             return self.names[x]
-        if type(x) is tuple or type(x) is list or type(x) is dict or type(x) is slice:
+        if type(x) is tuple:
+            return f"({', '.join(map(self.text, x))},)"
+        if type(x) is list or type(x) is dict or type(x) is slice:
             raise Unemittable("a rule that puts operands together")
         return self.writer.constant(x) if type(x) in NUMBERS else self.writer.name(Constant(x))
 
