@@ -209,6 +209,9 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
         elif kind in ATOMS and other in ATOMS and not (kind is tuple and other is tuple):
             return op(left, right)
         recorder = now()
+        if kind is tuple and other is tuple:
+            recorder.scope(key, op)
+            return recorder.closed([compared(recorder, key, op, left, right)])[0]
         for obj, name, x in (
             (left, COMPARING[op], right),
             (right, REFLECTED.get(op, COMPARING[op]), left),
@@ -221,6 +224,35 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
         return refuse(f"{kind.__name__} and {other.__name__} are compared")
 
     return hook
+
+
+def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bool:
+    """How tuples compare: by the first two items that are not equal."""
+    for i, (x, y) in enumerate(zip(left, right, strict=False)):
+        part = (key, i)
+        kinds = type(plain(x)), type(plain(y))
+        if kinds == (tuple, tuple):
+            if not compared(recorder, part, operator.eq, x, y):
+                return op is operator.ne or compared(recorder, (part, "order"), op, x, y)
+            continue
+        if not all(kind in UNEQUAL or kind is bool for kind in kinds):
+            return bool(refuse("tuples of something else than numbers and texts are compared"))
+        one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+        if not answer(recorder, part, equivalents.alike, x, y, one_kind):
+            if op in EQUALS:
+                return op is operator.ne
+            if not one_kind:
+                refuse("items of different types are compared")
+            return answer(recorder, (part, "order"), op, x, y, True)
+    return bool(op(len(left), len(right)))
+
+
+def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any, depends: bool) -> bool:
+    """What a comparison of two items gives; ``depends`` says that it is not settled by their types."""
+    value = bool(fn(plain(x), plain(y)))
+    if depends and (type(x) is Box or type(y) is Box):
+        return decided(recorder, key, fn, (x, y), value)
+    return value
 
 
 def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
