@@ -50,6 +50,11 @@ def shared() -> None:
     """Stands where equal numbers would share a slope: such a run is traced."""
 
 
+def alike(x: Any, y: Any) -> bool:
+    """Whether two items of containers are the same to Python, for which an object always equals itself."""
+    return x is y or bool(x == y)
+
+
 def any_of(items):  # type: ignore[no-untyped-def]
     """``any(items)``."""
     for x in items:

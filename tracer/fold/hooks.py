@@ -207,11 +207,12 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
                 return decided(now(), key, op, (left, right), op(a, b))
             if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
                 return op(a, b)  # by their types
-        elif kind is tuple is other:
-            return compared(now(), key, op, left, right)
-        elif kind in ATOMS and other in ATOMS:
+        elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
             return op(left, right)
         recorder = now()
+        if kind is tuple and other is tuple:
+            recorder.scope(key, op)
+            return recorder.closed([compared(recorder, key, op, left, right)])[0]
         for obj, name, x in (
             (left, COMPARING[op], right),
             (right, REFLECTED.get(op, COMPARING[op]), left),
@@ -227,21 +228,32 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
 
 
 def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bool:
-    """Two tuples, or two items of such, are compared: the first items that are not equal decide."""
-    if type(left) is not tuple or type(right) is not tuple:
-        values = [plain(x) for x in (left, right)]
-        if all(type(x) in NUMBERS for x in values) or all(type(x) is str for x in values):
-            return asked(recorder, key, op, left, right)
-        if op in EQUALS and all(type(x) in UNEQUAL for x in values):
-            return bool(op(*values))
-        return bool(refuse("tuples of other things than numbers are compared"))
+    """How tuples compare: by the first two items that are not equal."""
     for i, (x, y) in enumerate(zip(left, right, strict=False)):
-        if x is y or compared(recorder, (key, i, "=="), operator.eq, x, y):
+        part = (key, i)
+        kinds = type(plain(x)), type(plain(y))
+        if kinds == (tuple, tuple):
+            if not compared(recorder, part, operator.eq, x, y):
+                return op is operator.ne or compared(recorder, (part, "order"), op, x, y)
             continue
-        if op in EQUALS:
-            return op is operator.ne
-        return compared(recorder, (key, i), op, x, y)
+        if not all(kind in UNEQUAL or kind is bool for kind in kinds):
+            return bool(refuse("tuples of something else than numbers and texts are compared"))
+        one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+        if not answer(recorder, part, equivalents.alike, x, y, one_kind):
+            if op in EQUALS:
+                return op is operator.ne
+            if not one_kind:
+                refuse("items of different types are compared")
+            return answer(recorder, (part, "order"), op, x, y, True)
     return bool(op(len(left), len(right)))
+
+
+def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any, depends: bool) -> bool:
+    """What a comparison of two items gives; ``depends`` says that it is not settled by their types."""
+    value = bool(fn(plain(x), plain(y)))
+    if depends and (type(x) is Box or type(y) is Box):
+        return decided(recorder, key, fn, (x, y), value)
+    return value
 
 
 def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
@@ -592,27 +604,29 @@ def born(site: Site) -> Hook:
             return container
         if type(container) is list:
             return born_list(recorder, key, container)
-        for k in container:
-            if type(k) is not Box and type(k) not in ATOMS:
-                refuse(f"a {type(k).__name__} is a key")
-        packed = [recorder.packed((key, plain(k)), x) for k, x in container.items()]
-        pairs = [y for pair in zip(container, packed, strict=True) for y in pair]
-        made = {plain(k): x for k, x in container.items()}
-        return recorder.born(key, DICT, pairs, made)
+        return born_dict(recorder, key, [*container], [*container.values()])
 
     return hook
+
+
+def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) -> Any:
+    """A dict that was made of these, with each key once."""
+    made = {}
+    for k, x in zip(keys, values, strict=True):
+        if type(plain(k)) not in ATOMS:
+            refuse(f"a {type(k).__name__} is a key")
+        made[plain(k)] = x
+    if len(made) < len(keys):
+        refuse("a dict is given a key twice")
+    packed = [recorder.packed((key, i), x) for i, x in enumerate(values)]
+    return recorder.born(
+        key, DICT, [y for pair in zip(keys, packed, strict=True) for y in pair], made
+    )
 
 
 def make_dict(site: Site) -> Hook:
-    give = born(site)
-
-    def hook(items: Any) -> Any:
-        keys = [plain(k) for k in items[::2]]
-        if any(type(k) not in ATOMS for k in keys) or len({*keys}) < len(keys):
-            return refuse("keys of a dict are not followed")
-        return give(dict(zip(keys, items[1::2], strict=True)))
-
-    return hook
+    key = object()
+    return lambda items: born_dict(now(), key, [*items[::2]], [*items[1::2]])
 
 
 def extended(site: Site) -> Hook:
