@@ -800,7 +800,7 @@ def fork(site: Site, of: Any) -> Hook:
 
 def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
     def hook(*values: Any) -> Any:
-        out = now().join(forks, names, pushed, values if names or pushed else ())
+        out = now().join(forks, names, pushed, values if names or pushed else (), sys._getframe(1))
         return out[0] if len(out) == 1 else tuple(out)
 
     return hook

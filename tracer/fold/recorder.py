@@ -533,10 +533,12 @@ class Recorder:
         self.begin(node, of, frame)
         self.enter(node.region)
 
-    def join(self, forks: Any, names: tuple[int, ...], pushed: int, values: Any) -> list[Any]:
+    def join(
+        self, forks: Any, names: tuple[int, ...], pushed: int, values: Any, frame: FrameType
+    ) -> list[Any]:
         """The ways of decisions meet here: gives the variables ops of their own."""
         out = list(values)
-        while self.open and self.open[-1].of in forks:
+        while self.open and self.open[-1].of in forks and self.open[-1].owner is frame:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
             for k, x in zip(own, self.closed([out[k] for k in own]), strict=True):
