@@ -90,8 +90,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
     rebound(site)                  h(None); a variable that an inner function shares has been stored or deleted
-    unsure(site)                   h(None); a variable that may have no value, and so cannot be handed over, has been left
-                                   behind by a loop or an exception
+    unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value, and
+                                   so cannot be handed over
 
 Where there is nothing to hand over, ``join`` and ``leave`` get None and what they return is dropped. A variable that
 has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; reading it raises UnboundLocalError.
