@@ -92,8 +92,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
                                    argument of a call gives a value: it runs at once and collects them all
     collected(site)                h(list) -> what stands for that generator expression in the call
-    unsure(site)                   h(None); a variable that may have no value, and so cannot be handed over, has been
-                                   left behind by a loop or an exception
+    unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
+                                   and so cannot be handed over
 
 Where there is nothing to hand over, ``join`` and ``leave`` get None and what they return is dropped. A variable that
 has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; reading it raises UnboundLocalError.

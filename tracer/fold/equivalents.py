@@ -59,6 +59,11 @@ def shared() -> None:
     """Stands where equal numbers would share a slope: such a run is traced."""
 
 
+def alike(x: Any, y: Any) -> bool:
+    """Whether two items of containers are the same to Python, for which an object always equals itself."""
+    return x is y or bool(x == y)
+
+
 def any_of(items):  # type: ignore[no-untyped-def]
     """``any(items)``."""
     for x in items:
@@ -174,6 +179,32 @@ def setdefault(held, key, default):  # type: ignore[no-untyped-def]
     if key not in held:
         held[key] = default
     return held[key]
+
+
+def copied(held):  # type: ignore[no-untyped-def]
+    """``dict(held)``."""
+    made = {}
+    for key in held:
+        made[key] = held[key]
+    return made
+
+
+def fromkeys(keys, value):  # type: ignore[no-untyped-def]
+    """``dict.fromkeys(keys, value)``."""
+    made = {}
+    for key in keys:
+        made[key] = value
+    return made
+
+
+def backwards(steps: range) -> range:
+    """``reversed(steps)``, as a range."""
+    return steps[::-1]
+
+
+def part_of_text(text: str, start: int | None, stop: int | None, step: int | None) -> str:
+    """``text[start:stop:step]``; it has no derivative."""
+    return text[start:stop:step]
 
 
 def raise_unordered() -> None:

@@ -43,6 +43,7 @@ Hook = Callable[..., Any]
 folds = True
 
 NUMBERS = frozenset((int, float))
+CONTAINERS = frozenset((list, dict, set))
 ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
 SPECIAL = {
     fn: (f"__{name}__", f"__r{name}__")
@@ -172,7 +173,7 @@ def answered(value: Any) -> Any:
 
 def is_object(recorder: Recorder, x: Any) -> bool:
     """Whether something is an object of a class of the user's that the run has made."""
-    return id(x) in recorder.memories and type(x) is not list and type(x) is not dict
+    return id(x) in recorder.memories and type(x) not in CONTAINERS
 
 
 def unary(site: Site, op: Any) -> Hook:
@@ -206,9 +207,12 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
                 return decided(now(), key, op, (left, right), op(a, b))
             if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
                 return op(a, b)  # by their types
-        elif kind in ATOMS and other in ATOMS and not (kind is tuple and other is tuple):
+        elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
             return op(left, right)
         recorder = now()
+        if kind is tuple and other is tuple:
+            recorder.scope(key, op)
+            return recorder.closed([compared(recorder, key, op, left, right)])[0]
         for obj, name, x in (
             (left, COMPARING[op], right),
             (right, REFLECTED.get(op, COMPARING[op]), left),
@@ -221,6 +225,35 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
         return refuse(f"{kind.__name__} and {other.__name__} are compared")
 
     return hook
+
+
+def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bool:
+    """How tuples compare: by the first two items that are not equal."""
+    for i, (x, y) in enumerate(zip(left, right, strict=False)):
+        part = (key, i)
+        kinds = type(plain(x)), type(plain(y))
+        if kinds == (tuple, tuple):
+            if not compared(recorder, part, operator.eq, x, y):
+                return op is operator.ne or compared(recorder, (part, "order"), op, x, y)
+            continue
+        if not all(kind in UNEQUAL or kind is bool for kind in kinds):
+            return bool(refuse("tuples of something else than numbers and texts are compared"))
+        one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+        if not answer(recorder, part, equivalents.alike, x, y, one_kind):
+            if op in EQUALS:
+                return op is operator.ne
+            if not one_kind:
+                refuse("items of different types are compared")
+            return answer(recorder, (part, "order"), op, x, y, True)
+    return bool(op(len(left), len(right)))
+
+
+def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any, depends: bool) -> bool:
+    """What a comparison of two items gives; ``depends`` says that it is not settled by their types."""
+    value = bool(fn(plain(x), plain(y)))
+    if depends and (type(x) is Box or type(y) is Box):
+        return decided(recorder, key, fn, (x, y), value)
+    return value
 
 
 def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
@@ -242,7 +275,7 @@ def truth(site: Site) -> Hook:
             return bool(x)
         recorder = now()
         if id(x) in recorder.memories:
-            if kind is list or kind is dict:
+            if kind in CONTAINERS:
                 count = recorder.value(key, LENGTH, (x,), len(x))
                 return decided(recorder, key, operator.truth, (count,), bool(x))
             for name in ("__bool__", "__len__"):
@@ -262,7 +295,7 @@ def contains(site: Site, negate: bool) -> Hook:
         kind = type(container)
         if type(item) is not Box and type(item) not in ATOMS:
             return refuse("it is asked whether a container holds a container")
-        if id(container) in recorder.memories and kind is dict:
+        if id(container) in recorder.memories and kind in (dict, set):
             given, where = indexed(recorder, key, item)
             found = where in container
             return (
@@ -333,7 +366,11 @@ def global_append(site: Site, name: str) -> Hook:
 
 
 def getattr(site: Site, name: str) -> Hook:
-    key, call = object(), calling(site)
+    return getattr_of(object(), name)
+
+
+def getattr_of(key: Any, name: str) -> Hook:
+    call = calling_of((key, "call"))
 
     def hook(obj: Any) -> Any:
         recorder = now()
@@ -341,9 +378,11 @@ def getattr(site: Site, name: str) -> Hook:
         if kind is types.ModuleType:
             return recorder.outside.of_module(obj, name)
         if id(obj) in recorder.memories:
-            if kind is list or kind is dict:
+            if kind in CONTAINERS:
                 return builtins.getattr(obj, name)
             return attribute(recorder, key, call, obj, name)
+        if obj is dict and name == "fromkeys":
+            return dict.fromkeys
         if kind is type and name not in ("__dict__", "__class__"):
             if flags_of(obj) & HEAP_TYPE:
                 return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
@@ -407,19 +446,19 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
 
 def setattr(site: Site, name: str) -> Hook:
     key = object()
+    return lambda obj, x: written(now(), key, obj, name, x)
 
-    def hook(obj: Any, x: Any) -> None:
-        recorder = now()
-        if not is_object(recorder, obj):
-            refuse(f"an attribute of a {type(obj).__name__} is written")
-        check_access(recorder, type(obj), "__setattr__")
-        found = recorder.outside.of_class(type(obj), name)
-        if found is not MISSING and not is_passive(found):
-            refuse(f"{type(obj).__name__}.{name} is a descriptor")
-        stored(recorder, key, obj, name, x)
-        obj.__dict__[name] = x
 
-    return hook
+def written(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
+    """An attribute of an object that the run has made gets another value."""
+    if not is_object(recorder, obj):
+        refuse(f"an attribute of a {type(obj).__name__} is written")
+    check_access(recorder, type(obj), "__setattr__")
+    found = recorder.outside.of_class(type(obj), name)
+    if found is not MISSING and not is_passive(found):
+        refuse(f"{type(obj).__name__}.{name} is a descriptor")
+    stored(recorder, key, obj, name, x)
+    obj.__dict__[name] = x
 
 
 # Lists and dicts
@@ -478,6 +517,12 @@ def subscript(site: Site) -> Hook:
         if kind is str and type(index) is not Box:
             return container[index]
         text = plain(container)
+        if type(text) is str and type(index) is slice:
+            ends = [index.start, index.stop, index.step]
+            if any(type(plain(x)) not in (int, type(None)) for x in ends):
+                return refuse("a text is sliced by something else than integers")
+            value = equivalents.part_of_text(text, *map(plain, ends))
+            return recorder.value(key, equivalents.part_of_text, (container, *ends), value)
         if type(text) is str and type(plain(index)) is int:
             try:
                 x = text[plain(index)]
@@ -559,27 +604,29 @@ def born(site: Site) -> Hook:
             return container
         if type(container) is list:
             return born_list(recorder, key, container)
-        for k in container:
-            if type(k) is not Box and type(k) not in ATOMS:
-                refuse(f"a {type(k).__name__} is a key")
-        packed = [recorder.packed((key, plain(k)), x) for k, x in container.items()]
-        pairs = [y for pair in zip(container, packed, strict=True) for y in pair]
-        made = {plain(k): x for k, x in container.items()}
-        return recorder.born(key, DICT, pairs, made)
+        return born_dict(recorder, key, [*container], [*container.values()])
 
     return hook
+
+
+def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) -> Any:
+    """A dict that was made of these, with each key once."""
+    made = {}
+    for k, x in zip(keys, values, strict=True):
+        if type(plain(k)) not in ATOMS:
+            refuse(f"a {type(k).__name__} is a key")
+        made[plain(k)] = x
+    if len(made) < len(keys):
+        refuse("a dict is given a key twice")
+    packed = [recorder.packed((key, i), x) for i, x in enumerate(values)]
+    return recorder.born(
+        key, DICT, [y for pair in zip(keys, packed, strict=True) for y in pair], made
+    )
 
 
 def make_dict(site: Site) -> Hook:
-    give = born(site)
-
-    def hook(items: Any) -> Any:
-        keys = [plain(k) for k in items[::2]]
-        if any(type(k) not in ATOMS for k in keys) or len({*keys}) < len(keys):
-            return refuse("keys of a dict are not followed")
-        return give(dict(zip(keys, items[1::2], strict=True)))
-
-    return hook
+    key = object()
+    return lambda items: born_dict(now(), key, [*items[::2]], [*items[1::2]])
 
 
 def extended(site: Site) -> Hook:
@@ -773,7 +820,7 @@ def fork(site: Site, of: Any) -> Hook:
 
 def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
     def hook(*values: Any) -> Any:
-        out = now().join(forks, names, pushed, values if names or pushed else ())
+        out = now().join(forks, names, pushed, values if names or pushed else (), sys._getframe(1))
         return out[0] if len(out) == 1 else tuple(out)
 
     return hook
@@ -819,7 +866,10 @@ def call_ex(site: Site) -> Hook:
 
 
 def calling(site: Site) -> Hook:
-    key = object()
+    return calling_of(object())
+
+
+def calling_of(key: Any) -> Hook:
 
     def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = now()
@@ -899,7 +949,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return decided(recorder, key, operator.truth, args, bool(args[0].value))
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, range(*map(plain, args)))
-    if cls is list or cls is tuple or cls is enumerate or cls is zip or cls is reversed:
+    if cls in SEQUENCES and not kwargs:
         return sequence(recorder, key, cls, args)
     if issubclass(cls, Exception):
         return exception(cls, args)
@@ -910,8 +960,10 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     """Lists and iterators made of others."""
-    if cls is list and not args:
-        return recorder.born(key, LIST, (), [])
+    if not args and cls is not tuple:
+        return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
+    if cls is dict and len(args) == 1 and type(args[0]) is dict:
+        return call_function(recorder, key, equivalents.copied, args, {})
     if (cls is list or cls is tuple) and len(args) == 1:
         (x,) = args
         if type(x) is tuple:
@@ -925,6 +977,9 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
         return Source(source.range, lambda i: (i, source.give(i)), source.check)
     if cls is reversed and len(args) == 1:
         x = args[0]
+        if type(plain(x)) is range:
+            value = equivalents.backwards(plain(x))
+            return Source(recorder.value(key, equivalents.backwards, (x,), value), lambda i: i)
         if type(x) is list and id(x) in recorder.memories:
             source = source_of(recorder, (key, 0), x)
             n = len(source.range.value)
@@ -960,6 +1015,7 @@ def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
 OF_TEXT = frozenset(
     "upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
 )
+SEQUENCES = frozenset((list, tuple, dict, set, enumerate, zip, reversed))
 PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
 
 
@@ -979,7 +1035,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         return x
     if type(x) in (bool, int, float):
         return cls(x)
-    if type(value) not in NUMBERS:
+    if type(value) not in NUMBERS and type(value) is not str:
         return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
     try:
         made = cls(value)
@@ -1013,6 +1069,14 @@ def call_builtin(
     owner = fn.__self__
     if type(owner) is list and id(owner) in recorder.memories:
         return method_of_list(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn.__name__ == "fromkeys" and owner is dict and len(args) == 2:
+        return call_function(recorder, key, equivalents.fromkeys, args, {})
+    if type(owner) is set and id(owner) in recorder.memories:
+        return method_of_set(recorder, key, owner, fn.__name__, args)
+    if fn is builtins.getattr and len(args) == 2 and type(args[1]) is str:
+        return getattr_of(key, args[1])(args[0])
+    if fn is builtins.setattr and len(args) == 3 and type(args[1]) is str:
+        return written(recorder, key, args[0], args[1], args[2])
     if type(owner) is dict and id(owner) in recorder.memories:
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is builtins.sorted:
@@ -1023,7 +1087,7 @@ def call_builtin(
         return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
     if fn is builtins.len and len(args) == 1:
         (x,) = args
-        if id(x) in recorder.memories and type(x) in (list, dict):
+        if id(x) in recorder.memories and type(x) in CONTAINERS:
             return recorder.value(key, LENGTH, (x,), len(x))
         if type(x) is tuple or type(x) is str:
             return len(x)
@@ -1144,6 +1208,18 @@ def method_of_list(
     if name == "extend":
         apart(items, args[0])
     return call_function(recorder, key, same, (items, *args), {})
+
+
+def method_of_set(
+    recorder: Recorder, key: Any, held: set[Any], name: str, args: tuple[Any, ...]
+) -> Any:
+    """A set is a dict of its elements in the program; its order is not looked at."""
+    if name != "add" or len(args) != 1:
+        return refuse(f"{name} of a set is called")
+    must_be_own(recorder, held)
+    given, where = indexed(recorder, (key, "index"), args[0])
+    held.add(where)
+    recorder.add(key, STORE, (held, given, None), type(None))
 
 
 def method_of_dict(

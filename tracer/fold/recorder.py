@@ -146,6 +146,7 @@ class Recorder:
         self.codes: list[CodeType] = []  # of the functions that go on
         self.iterable: Op | None = None  # what the next counted loop goes through
         self.began = folded.size
+        self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -297,6 +298,7 @@ class Recorder:
         op.key, op.fn, op.args = None, RESULT, ()
         block.ops = self.ops = [*block.ops[:i], node]
         block.subject, block.cases, block.end = node, {op.type: rest}, None
+        self.moved.setdefault(block, []).append((i, rest))
         self.folded.size += 1
 
     def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
@@ -323,6 +325,16 @@ class Recorder:
 
     def at(self, block: Block, i: int = 0) -> None:
         self.block, self.ops, self.i = block, block.ops, i
+
+    def back_to(self, block: Block, i: int) -> None:
+        """Where it stood before: what was split since then has moved what follows."""
+        todo = [*self.moved.get(block, ())]
+        while todo:
+            at, rest = todo.pop(0)
+            if i > at:
+                block, i = rest, i - at - 1
+                todo = [*self.moved.get(block, ())]
+        self.at(block, i)
 
     def decide(self, subject: Any, outcome: Any) -> Any:
         """The way that this pass goes depends on the outcome."""
@@ -429,7 +441,7 @@ class Recorder:
         self.pop(here.turn)
         self.visible.discard(self.region)
         self.region = here.around
-        self.at(*here.at)
+        self.back_to(*here.at)
         return here.node
 
     def results(self, node: Any, state: Any, values: Sequence[Any], found: list[Any]) -> list[Any]:
@@ -520,10 +532,12 @@ class Recorder:
         self.begin(node, of, frame)
         self.enter(node.region)
 
-    def join(self, forks: Any, names: tuple[int, ...], pushed: int, values: Any) -> list[Any]:
+    def join(
+        self, forks: Any, names: tuple[int, ...], pushed: int, values: Any, frame: FrameType
+    ) -> list[Any]:
         """The ways of decisions meet here: gives the variables ops of their own."""
         out = list(values)
-        while self.open and self.open[-1].of in forks:
+        while self.open and self.open[-1].of in forks and self.open[-1].owner is frame:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
             for k, x in zip(own, self.closed([out[k] for k in own]), strict=True):
@@ -671,7 +685,7 @@ class Recorder:
         for op, now in saved:
             op.now = now
         block, i, self.region, self.visible, self.turns, self.turn = around
-        self.at(block, i)
+        self.back_to(block, i)
         return self.answer(self.results(node, state, out, found))
 
 

@@ -21,7 +21,8 @@ class Known:
     """What is known of the runs of a function for arguments of one kind.
 
     ``inputs`` are the numbers of the arguments with their places, and ``trees`` say of each argument where they stand
-    in it: an op, None for what is no number, or a list, tuple or dict of these.
+    in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
+    1 on, at which the region grew, each with by how much.
     """
 
     def __init__(self) -> None:
@@ -29,6 +30,8 @@ class Known:
         self.outside = Outside()
         self.inputs: list[tuple[Place, Op]] = []
         self.trees: list[Any] = []
+        self.runs = 0
+        self.growth: list[tuple[int, int]] = []
 
     def run(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
@@ -40,12 +43,16 @@ class Known:
             if traced.tracer is not None:
                 raise Passing("it is called while another function is traced")
             recorder = active.recorder = Recorder(self.folded, self.outside)
-            return self.recorded(recorder, f, names, args)
+            value = self.recorded(recorder, f, names, args)
+            self.runs += 1
+            if recorder.grown:
+                self.growth.append((self.runs, recorder.grown))
+            return value, recorder.grown
         finally:
             active.recorder = None
             lock.release()
 
-    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
+    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> float:
         reads = self.outside.reads
         first = reads.function is None
         if first:
@@ -69,7 +76,7 @@ class Known:
             raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
         found: list[Any] = []
         recorder.finish("return", (recorder.flat(result, found),), found)
-        return plain(result), recorder.grown
+        return float(plain(result))
 
 
 class Arguments:

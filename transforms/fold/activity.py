@@ -11,17 +11,21 @@ own       a birth that no other op names: its list is never passed on, nor put i
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
+    DICT,
     LENGTH,
     LOAD,
+    PACK,
     POP,
     REPEAT,
     STORE,
+    Block,
     End,
     Folded,
     Invoke,
@@ -30,6 +34,7 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Take,
     inner,
     is_memory,
     results_of,
@@ -161,6 +166,8 @@ class Activity:
 
     def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
         self.resolve = aliases.resolve
+        self.ints = any(x.type is int for x in wrt)
+        carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}
         passed: set[Op] = set()
@@ -174,7 +181,12 @@ class Activity:
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
-        varied = reached([self.resolve(x) for x in wrt], forth, hands_on)
+        varied = reached([self.resolve(x) for x in wrt], forth, self.hands_on)
+        for op in (op for block in blocks for op in block.ops):
+            if op.fn in (DICT, STORE):
+                keys = map(self.resolve, op.args[::2] if op.fn == DICT else op.args[1:2])
+                if any(isinstance(x, Op) and x in varied for x in keys) and lists_keys(blocks):
+                    raise Unemittable("a loop over keys of a dict that have derivatives")
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
@@ -189,6 +201,22 @@ class Activity:
         x = self.resolve(x)
         return isinstance(x, Op) and x in self.active
 
+    def carries(self, op: Op) -> bool:
+        """Whether an op can carry a derivative: a number, or what may have numbers in it.
+
+        An int does where a gradient by an int is asked for.
+        """
+        if op.fn == PACK:
+            return any(self.carries(y) for x in op.args if isinstance(y := self.resolve(x), Op))
+        return op.type is float or is_memory(op.type) or (self.ints and op.type is int)
+
+    def hands_on(self, op: Op) -> bool:
+        """The same of an op that something varied flows into, which has to be known of its class."""
+        carries = self.carries(op)
+        if not carries and op.type not in DISCRETE and op.fn != PACK and type(op) is not Take:
+            raise Unemittable(f"a derivative through a {op.type.__name__}")
+        return carries
+
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
         for x in map(self.resolve, xs):
             if isinstance(x, Op) and is_memory(x.type):
@@ -202,6 +230,8 @@ class Activity:
             )
         elif op.fn in BIRTHS:
             yield from self.memories(() if op.fn == REPEAT else op.args)
+        elif op.fn == PACK:
+            yield from self.memories(op.args)
         elif op.fn in (STORE, APPEND):
             yield from self.memories(op.args[-1:])
 
@@ -215,7 +245,7 @@ class Activity:
                 if not isinstance(source, Op) or not isinstance(target, Op) or source is target:
                     continue
                 yield source, target
-                if is_memory(source.type) and is_memory(target.type):
+                if holds(source) and holds(target):
                     yield target, source  # what is put in by one name is found by the other
 
     def flow(self, op: Op) -> Iterable[tuple[Any, Any]]:
@@ -224,22 +254,20 @@ class Activity:
         if op.fn in (STORE, APPEND):
             return [(op.args[-1], op.args[0])]
         if op.fn in (LOAD, POP):
-            return [(op.args[0], op)]
-        if op.fn == LENGTH:
+            return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
+        if op.fn == LENGTH or op.fn is builtins.list:
             return []
         return [(x, op) for x in op.args]
 
 
-def carries(op: Op) -> bool:
-    """Whether an op can carry a derivative: a float, or what may have floats in it."""
-    return op.type is float or is_memory(op.type)
+def lists_keys(blocks: Iterable[Block]) -> bool:
+    """Whether the keys of any dict become items of a list."""
+    return any(op.fn is builtins.list for block in blocks for op in block.ops)
 
 
-def hands_on(op: Op) -> bool:
-    """The same of an op that something varied flows into, which has to be known of its class."""
-    if not carries(op) and op.type not in DISCRETE:
-        raise Unemittable(f"a derivative through a {op.type.__name__}")
-    return carries(op)
+def holds(op: Op) -> bool:
+    """Whether there may be memories in the value of an op, or it is one."""
+    return is_memory(op.type) or op.fn == PACK
 
 
 def reached(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...tracer.fold.recorder import UNKNOWN
 from ...tracer.fold.region import (
     APPEND,
     DICT,
@@ -18,6 +19,7 @@ from ...tracer.fold.region import (
     LOAD,
     MEMORIES,
     OBJECT,
+    PACK,
     POP,
     REPEAT,
     STORE,
@@ -28,15 +30,17 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Take,
     inner,
 )
 from ..kernels import is_steady
+from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
 from .ways import Check, Node, Same, Turn, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
 Leaf = Callable[[Node, int], None]  # writes what stands where a way ends
-STEADY = frozenset((float, int, bool, str, range, abs, len))
+STEADY = frozenset((float, int, bool, str, range, abs, len, list))
 
 
 class Trail:
@@ -72,6 +76,8 @@ def is_typed(op: Op) -> bool:
     """Whether the class of a call's value follows from those of its operands."""
     if op.fn in STEADY:
         return True
+    if any(isinstance(x, Reference) for x in op.args):
+        return False
     try:
         return is_steady(example(op, ())[0])
     except Unemittable:
@@ -89,8 +95,10 @@ def seen_as(op: Op, kind: type) -> type:
 class Forward:
     """Writes regions into ``code``; ``trails`` and ``rows`` say of loops, scopes and functions what they keep."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, held: Held) -> None:
         self.writer = writer
+        self.held = held
+        self.of_states = States(held, writer.name)
         self.code = Code()
         self.trails: dict[Loop, Trail] = {}
         self.rows: dict[Scope | Function, Rows] = {}
@@ -130,8 +138,12 @@ class Forward:
                 word = "elif"
             self.code.add(f"else: {self.writer.miss}", depth)
             return
+        if type(subject) is Take:
+            self.distinguish(node, subject, depth, leaf)
+            return
         if subject == EXHAUSTED or set(node.kids) != {True, False}:
             raise Unemittable("a decision that is not between True and False")
+        self.one_each(subject, depth)
         self.code.add(f"if {self.condition(node, subject)}:", depth)
         self.tree(node.kids[True], depth + 1, leaf)
         self.code.add("else:", depth)
@@ -150,10 +162,39 @@ class Forward:
                 test = f"{self.writer.kind(subject)} != {self.state(subject, outcome)}"
                 self.code.add(f"if {test}: {self.writer.miss}", depth)
             return
+        if type(subject) is Take:
+            tests = " and ".join(self.of_states.tests(outcome, self.writer.name(subject)))
+            self.code.add(f"if not ({tests}): {self.writer.miss}", depth)
+            self.give(subject, outcome, depth)
+            return
         if outcome not in (True, False):
             raise Unemittable("a decision that is not between True and False")
+        self.one_each(subject, depth)
         test = self.condition(None, subject)
         self.code.add(f"if {f'not ({test})' if outcome else test}: {self.writer.miss}", depth)
+
+    def distinguish(self, node: Node, take: Take, depth: int, leaf: Leaf) -> None:
+        """It depends on what was taken out of a memory; constant texts come before any text."""
+        word = "if"
+        for state, kid in sorted(node.kids.items(), key=lambda item: str in {*classes(item[0])}):
+            tests = " and ".join(self.of_states.tests(state, self.writer.name(take)))
+            self.code.add(f"{word} {tests}:", depth)
+            self.give(take, state, depth + 1)
+            self.tree(kid, depth + 1, leaf)
+            word = "elif"
+        self.code.add(f"else: {self.writer.miss}", depth)
+
+    def give(self, take: Take, state: Any, depth: int) -> None:
+        """The numbers and memories in what was taken get their values."""
+        texts = self.of_states.inside(state, self.writer.name(take))
+        for op, text in zip(take.results.get(state, ()), texts, strict=False):
+            self.code.add(f"{self.writer.name(op)} = {text}", depth)
+
+    def one_each(self, subject: Op, depth: int) -> None:
+        """What a condition compares has to be one object each."""
+        if subject not in self.writer.ways.home:
+            for x in subject.args:
+                self.same(x, depth)
 
     def trying(self, node: Node, depth: int, leaf: Leaf) -> None:
         """An op that was seen to raise: what it raised decides."""
@@ -203,10 +244,11 @@ class Forward:
         writer, add = self.writer, self.code.add
         if op.fn == OBJECT:
             names, values = op.args[1::2], op.args[2::2]
-            items = ", ".join(
+            tags = [f"{TAG}: {writer.name(op.args[0])}"] if self.held.tagged else []
+            items = [
                 f"{writer.name(k)}: {writer.name(x)}" for k, x in zip(names, values, strict=True)
-            )
-            add(f"{writer.name(op)} = {{{items}}}", depth)
+            ]
+            add(f"{writer.name(op)} = {{{', '.join(tags + items)}}}", depth)
             return
         args = [writer.name(x) for x in op.args]
         if op.fn == STORE:
@@ -216,6 +258,11 @@ class Forward:
             add(f"{args[0]}.append({args[1]})", depth)
             return
         add(f"{writer.name(op)} = {self.value(op, args)}", depth)
+        if op.fn == DICT and len(op.args) > 2 and any(isinstance(k, Op) for k in op.args[::2]):
+            add(f"if len({writer.name(op)}) != {len(op.args) // 2}: {writer.miss}", depth)
+        if is_taken(op) and op.type is not UNKNOWN and not self.held.is_sure(op):
+            tests = " and ".join(self.of_states.tests(op.type, writer.name(op)))
+            add(f"if not ({tests}): {writer.miss}", depth)
         if callable(op.fn) and not is_typed(op):
             wrong = f"type({writer.name(op)}) is not {writer.name_of_class(op.type)}"
             add(f"if {wrong}: {writer.miss}", depth)
@@ -227,6 +274,8 @@ class Forward:
             return (
                 f"{{{', '.join(f'{k}: {x}' for k, x in zip(args[::2], args[1::2], strict=True))}}}"
             )
+        if op.fn == PACK:
+            return self.of_states.template(op.key[2], iter(op.args))
         if op.fn == REPEAT:
             return f"{args[0]} * {args[1]}"
         if op.fn == LOAD:

@@ -3,7 +3,8 @@
 Words
 -----
 shadow    of a memory: a list or dict like it, with the cotangents of what is in it. It is found by the identity of the
-          memory, or lies in a variable where the memory has one name only.
+          memory, or lies in a variable where the memory has one name only. The cotangent of a tuple is a tuple with
+          those of the numbers in it, inner tuples taken apart, or None.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from ...tracer.fold.region import (
     LIST,
     LOAD,
     OBJECT,
+    PACK,
     POP,
     STORE,
     Op,
+    Take,
 )
 from .frames import MAYBE, Cotangents, Frame
+from .held import Held, is_tuple
 from .ways import Unemittable
 from .writer import Writer
 
@@ -34,6 +38,13 @@ def shadow_of(memory: Any) -> Any:
     return [None] * len(memory) if type(memory) is list else dict.fromkeys(memory)
 
 
+def added(x: Any, y: Any) -> Any:
+    """The sum of two cotangents, of numbers or of tuples."""
+    if type(x) is not tuple:
+        return x + y
+    return tuple([b if a is None else a if b is None else a + b for a, b in zip(x, y, strict=True)])
+
+
 class Memories:
     """Writes the reverse of what makes, reads and changes memories.
 
@@ -41,10 +52,13 @@ class Memories:
     identity, once it is used.
     """
 
-    def __init__(self, writer: Writer, cotangents: Cotangents, value: Callable[[Any], str]) -> None:
+    def __init__(
+        self, writer: Writer, cotangents: Cotangents, value: Callable[[Any], str], held: Held
+    ) -> None:
         self.writer = writer
         self.cotangents = cotangents
         self.value = value
+        self.held = held
         self.shadows = ""
 
     def of(self, frame: Frame, memory: Any) -> str:
@@ -85,6 +99,10 @@ class Memories:
         if fn in BIRTHS:
             if active(op):
                 self.birth(frame, op)
+        elif fn == PACK:
+            self.cotangents.guarded(frame, op, partial(self.unpacked, op))
+        elif type(op) is Take:
+            self.take(frame, op)
         elif fn in (STORE, APPEND) and active(op.args[0]):
             shadow = self.of(frame, op.args[0])
             taken = f"{shadow}.pop()"
@@ -97,7 +115,7 @@ class Memories:
             if fn == STORE:
                 frame.add(f"{taken} = None")
         elif fn == LOAD and self.cotangents.floats(op):
-            self.cotangents.guarded(frame, op, partial(self.load, op))
+            self.cotangents.guarded(frame, op, partial(self.load, op, op))
         elif fn == POP and active(op.args[0]):
             state = frame.get(op) if self.cotangents.floats(op) else None
             given = "None" if state is None else self.cotangents.name(frame, op)
@@ -111,15 +129,53 @@ class Memories:
         frame.add(f"{name} = {text}")
         return name
 
-    def load(self, op: Op, frame: Frame) -> None:
+    def load(self, op: Op, x: Op, frame: Frame) -> None:
+        """The cotangent of ``x``, which was loaded, goes into its cell."""
         cell = f"{self.of(frame, op.args[0])}[{self.value(op.args[1])}]"
-        have, new = self.taken(frame, cell), self.cotangents.name(frame, op)
+        have, new = self.taken(frame, cell), self.cotangents.name(frame, x)
         frame.add(f"{cell} = {new} if {have} is None else {have} + {new}")
 
+    def take(self, frame: Frame, op: Take) -> None:
+        """What was taken out, in one of several states: of the others nothing has a cotangent."""
+        given = "None"
+        for state, results in op.results.items():
+            names = [
+                self.cotangents.name(frame, x)
+                if self.cotangents.floats(x) and frame.get(x)
+                else "None"
+                for x in results
+            ]
+            asked = " or ".join(f"{x} is not None" for x in names if x != "None")
+            if not asked:
+                continue
+            if op.fn == POP:
+                text = f"({''.join(f'{x}, ' for x in names)})" if is_tuple(state) else names[0]
+                given = f"{text} if {asked} else {given}"
+            elif not is_tuple(state):
+                self.cotangents.guarded(frame, results[0], partial(self.load, op, results[0]))
+            else:
+                cell = f"{self.of(frame, op.args[0])}[{self.value(op.args[1])}]"
+                have, new = self.taken(frame, cell), f"({''.join(f'{x}, ' for x in names)})"
+                frame.add(f"if {asked}:")
+                frame.code.add(f"{cell} = {new} if {have} is None else {self.sum(have, new)}", 1)
+        if op.fn == POP and self.writer.active(op.args[0]):
+            frame.add(f"{self.of(frame, op.args[0])}.append({given})")
+
+    def sum(self, x: str, y: str) -> str:
+        """The text of a sum of cotangents that may be those of tuples."""
+        if not self.held.tuples:
+            return f"{x} + {y}"
+        return f"{self.writer.text.named(added, 'added')}({x}, {y})"
+
+    def unpacked(self, op: Op, frame: Frame) -> None:
+        """What a tuple was made of gets its cotangents."""
+        name = self.cotangents.name(frame, op)
+        for i, x in enumerate(op.args):
+            if self.cotangents.floats(x):
+                self.cotangents.add(frame, x, self.taken(frame, f"{name}[{i}]"), MAYBE, True)
+
     def total(self, op: Op, frame: Frame) -> None:
-        """The cotangent of a sum goes to every number in the list."""
-        if not self.writer.active(op.args[0]):
-            return
+        """Every number that was added up gets the cotangent of the sum."""
         to, i, d = (self.writer.fresh(x) for x in "sid")
         new = self.cotangents.name(frame, op)
         frame.add(f"{to} = {self.of(frame, op.args[0])}")
@@ -152,5 +208,6 @@ class Memories:
         frame.add(f"{to} = {self.of(frame, op.args[0])}")
         frame.add(f"for {i}, {d} in enumerate({self.of(frame, op)}):")
         frame.code.add(f"if {d} is not None:", 1)
+        total = self.sum(f"{to}[{k}]", d)
         frame.code.add(f"{k} = {i} % len({to})", 2)
-        frame.code.add(f"{to}[{k}] = {d} if {to}[{k}] is None else {to}[{k}] + {d}", 2)
+        frame.code.add(f"{to}[{k}] = {d} if {to}[{k}] is None else {total}", 2)

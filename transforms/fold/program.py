@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...tracer.fold.region import End
+from ...tracer.fold.region import End, Loop
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -96,7 +96,10 @@ class RegionBuilder(Builder):
             if line.endswith(self.miss):
                 program.reasons[len(program.lines)] = UNSEEN
         program.lines += ["    except Exception as error:", "        missed = error"]
-        program.forward = sum(1 for _ in known.folded.ops())
+        ops = [*known.folded.ops()]
+        program.forward, program.loops = len(ops), sum(type(op) is Loop for op in ops)
+        program.decisions = sum(len(block.cases) > 1 for block in known.folded.blocks())
+        program.growth = [*known.growth]
         self.ending(False)
         self.assembly.taken = set()
         return program

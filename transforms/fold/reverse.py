@@ -7,13 +7,21 @@ or added one, and again without those of which that turned out to be wrong.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ...tracer.fold.region import Function, Invoke, Loop, Op, Scope, is_memory, results_of
+from ...tracer.fold.region import (
+    Function,
+    Invoke,
+    Loop,
+    Op,
+    Reference,
+    Scope,
+    is_memory,
+    results_of,
+)
 from ...tracer.fold.region import inner as inner_regions
 from .activity import ops_within
 from .forward import Forward, Trail, goes_out
@@ -33,7 +41,7 @@ class Reverse:
         self.writer = writer
         self.forward = forward
         self.cotangents = Cotangents(writer)
-        self.memories = Memories(writer, self.cotangents, self.value)
+        self.memories = Memories(writer, self.cotangents, self.value, forward.held)
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
         self.unsure: dict[Loop, set[Op]] = {}  # what has no cotangent after some pass
@@ -64,10 +72,10 @@ class Reverse:
                 self.invoke(frame, op)
             elif not callable(op.fn):
                 self.memories.back(frame, op)
-            elif op.fn is sum or op.fn is math.fsum:
-                self.cotangents.guarded(frame, op, partial(self.memories.total, op))
             elif self.cotangents.floats(op):
-                self.cotangents.guarded(frame, op, partial(self.pull, op))
+                whole = any(isinstance(x, Reference) for x in op.args)
+                write = self.memories.total if whole else self.pull
+                self.cotangents.guarded(frame, op, partial(write, op))
 
     def pull(self, op: Op, frame: Frame) -> None:
         dz = self.cotangents.name(frame, op)

@@ -9,6 +9,7 @@ from ...tracer.fold.region import End, Folded, Op, is_memory
 from .activity import Activity, Aliases
 from .forward import Forward
 from .frames import MAYBE
+from .held import Held
 from .nesting import nested
 from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
@@ -34,7 +35,7 @@ class Emission:
         aliases = Aliases(folded)
         active = Activity(folded, wrt, aliases)
         self.writer = Writer(text, names, miss, aliases, active, Ways())
-        self.forward = Forward(self.writer)
+        self.forward = Forward(self.writer, Held(folded))
         self.reverse = Reverse(self.writer, self.forward)
 
     def lines(self, answer: Answer, pad: str) -> list[str]:

@@ -22,6 +22,7 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Take,
 )
 
 DEEP = 80  # decisions inside one another: Python takes a hundred levels of indentation
@@ -197,10 +198,10 @@ class Ways:
 
     def decided(self, to: Node, at: Node, subject: Any, outcome: Any) -> None:
         """Results of a state have their value where it was found to be the state."""
-        if isinstance(subject, (Loop, Scope, Invoke)):
+        if isinstance(subject, (Loop, Scope, Invoke, Take)):
             self.settle(subject.results.get(outcome, []), to)
 
 
 def is_condition(op: Op) -> bool:
     """Whether an op that a block decides on is written where it decides."""
-    return not op.exits and not isinstance(op, (Loop, Scope, Invoke))
+    return not op.exits and not isinstance(op, (Loop, Scope, Invoke, Take))

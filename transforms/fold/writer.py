@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
+from ...tracer.fold.equivalents import alike
 from ...tracer.fold.region import Constant, Op
 from ...tracer.source import INFIX, PREFIX
 from .activity import Activity, Aliases
@@ -36,6 +37,7 @@ IN_PLACE: dict[Any, Any] = {  # on numbers, which are never changed
         "xor",
     )
 }
+RELATIONS = {operator.is_: "is", operator.contains: "in"}
 Late = Callable[[], str]  # a line that is known at the end; "" for none
 Line = tuple[int, str | Late]
 
@@ -180,6 +182,11 @@ class Writer:
     def expression(self, fn: Any, args: Sequence[str]) -> str:
         """A call of a function, as an operator where there is one."""
         fn = IN_PLACE.get(fn, fn)
+        if fn in RELATIONS and len(args) == 2:
+            left, right = args if fn is operator.is_ else args[::-1]
+            return f"{left} {RELATIONS[fn]} {right}"
+        if fn is alike:
+            return f"{args[0]} is {args[1]} or {args[0]} == {args[1]}"
         if fn in INFIX and len(args) == 2:
             return f"{args[0]} {INFIX[fn]} {args[1]}"
         if fn in PREFIX and len(args) == 1:

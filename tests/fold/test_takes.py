@@ -1,0 +1,384 @@
+"""What is in a list, dict or object may be of several kinds: folded programs against plain Python and flat tapes."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wengert import jit, settings, value_and_grad
+from wengert.transforms import cache
+
+CALLS = 12
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are folded from their first call on, and errors of our own are shown."""
+    monkeypatch.setattr(cache, "VARIED", 0)
+    monkeypatch.setattr(settings, "strict", True)
+
+
+def entry_of(f: Callable[..., Any]) -> Any:
+    return next(e for e in [*cache.entries.values()][::-1] if e.name == f.__name__)
+
+
+def close(a: Any, b: Any) -> bool:
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(close, a, b))
+    return bool(abs(a - b) <= 1e-12 * max(1.0, abs(b)))
+
+
+def check(
+    f: Callable[..., float], draw: Callable[[random.Random], tuple[Any, ...]], argnums: Any = 0
+) -> None:
+    """Every call gives the value of plain Python to the bit, and the gradient of the flat tape; it is folded."""
+    both = value_and_grad(f, argnums=argnums)
+    rng = random.Random(1)
+    for _ in range(CALLS):
+        args = draw(rng)
+        value, gradient = both(*args)
+        assert repr(value) == repr(f(*args))
+        with jit(False):
+            _, expected = both(*args)
+        assert close(gradient, expected), (args, gradient, expected)
+    entry = entry_of(f)
+    assert entry.folding.why is None
+    assert entry.folding.programs
+    assert entry.hits > 0
+
+
+def two(rng: random.Random) -> tuple[float, int]:
+    return rng.uniform(0.5, 2.0), rng.randint(1, 6)
+
+
+def memo(x: float, n: int) -> float:
+    table = [None] * (n + 2)
+
+    def f(x, table, i):  # type: ignore[no-untyped-def]
+        if i < 2:
+            return x * (i + 1)
+        if table[i] is not None:
+            return table[i]
+        r = math.sin(f(x, table, i - 1)) + x * f(x, table, i - 2)
+        table[i] = r
+        return r
+
+    return f(x, table, n + 1) * 1.0
+
+
+def memo_in_loop(x: float, n: int) -> float:
+    table = [None] * 4
+    total = 0.0
+    for i in range(n):
+        k = i % 3
+        known = table[k]
+        if known is None:
+            known = math.exp(x / (k + 1))
+            table[k] = known
+        total = total + known * x
+    return total
+
+
+def heap_of_pairs(x: float, n: int) -> float:
+    heap = []
+    for i in range(n):
+        heapq.heappush(heap, (math.cos(x * (i + 1)), i))
+    total = 0.0
+    while heap:
+        priority, item = heapq.heappop(heap)
+        total = total * 0.5 + priority * (item + x)
+    return total
+
+
+def tuples_in_list(x: float, n: int) -> float:
+    points = []
+    for i in range(n):
+        points.append((x * i, x + i, "up" if i % 2 else "down"))
+    total = 0.0
+    for a, b, way in points:
+        total = total + a * b if way == "up" else total - a * b
+    return total
+
+
+class Node:
+    def __init__(self, value, left, right):  # type: ignore[no-untyped-def]
+        self.value = value
+        self.left = left
+        self.right = right
+
+
+def tree(x: float, n: int) -> float:
+    def insert(node, value):  # type: ignore[no-untyped-def]
+        if node is None:
+            return Node(value, None, None)
+        if value < node.value:
+            node.left = insert(node.left, value)
+        else:
+            node.right = insert(node.right, value)
+        return node
+
+    def total(node, depth):  # type: ignore[no-untyped-def]
+        if node is None:
+            return 0.0
+        here = node.value * depth
+        return here + total(node.left, depth + 1) + total(node.right, depth + 1)
+
+    root = None
+    for i in range(n):
+        root = insert(root, math.sin(x * (i + 1) * 1.7))
+    return total(root, 1)
+
+
+def dict_of_pairs(x: float, n: int) -> float:
+    held = {}
+    for i in range(n):
+        held[i] = (x * i, (x, i))
+    total = 0.0
+    for i in range(n):
+        a, (b, c) = held[i]
+        held[i] = (a * b, (b, c + 1))
+        total += held[i][0] * held[i][1][1]
+    return total
+
+
+def texts_and_numbers(x: float, n: int) -> float:
+    stack = []
+    words = [1.5, x, "+"]
+    for i in range(n):
+        words.append(x * i)
+        words.append("*" if i % 3 == 0 else "+")
+    for word in words:
+        if word == "+":
+            b = stack.pop()
+            a = stack.pop()
+            stack.append(a + b)
+        elif word == "*":
+            b = stack.pop()
+            a = stack.pop()
+            stack.append(a * b)
+        else:
+            stack.append(word)
+    return stack.pop()
+
+
+def sums(x: float, n: int) -> float:
+    values = []
+    for i in range(n):
+        values.append(math.sin(x + i))
+    first = sum(values)
+    values[0] = x * x
+    return first * math.fsum(values)
+
+
+def ints_and_floats(x: float, n: int) -> float:
+    values = []
+    for i in range(n):
+        if i % 2:
+            values.append(i)
+        else:
+            values.append(x * i + 1.0)
+    total = x
+    for v in values:
+        total = total * 0.5 + v * x
+    return total
+
+
+def popped(x: float, n: int) -> float:
+    values = [x, None]
+    for i in range(n):
+        values.append(x * i if i % 2 else None)
+    total = 0.0
+    while values:
+        v = values.pop()
+        if v is None:
+            total += 1.0
+        else:
+            total += v * v
+    return total * x
+
+
+def keys(x: float, n: int) -> float:
+    held = {"a": x}
+    for i in range(n):
+        held[i] = x * (i + 1)
+    total = 0.0
+    for k in held:
+        total = total * 0.9 + held[k]
+    return total if n in held else total * 2.0
+
+
+class Circle:
+    def __init__(self, r):  # type: ignore[no-untyped-def]
+        self.r = r
+
+    def area(self):  # type: ignore[no-untyped-def]
+        return math.pi * self.r * self.r
+
+
+class Square:
+    def __init__(self, a):  # type: ignore[no-untyped-def]
+        self.a = a
+
+    def area(self):  # type: ignore[no-untyped-def]
+        return self.a * self.a
+
+
+def shapes(x: float, n: int) -> float:
+    found = []
+    for i in range(n):
+        found.append(Circle(x * i) if i % 2 else Square(x + i))
+    total = 0.0
+    for shape in found:
+        total += shape.area()
+    return total
+
+
+def chained(x: float, n: int) -> float:
+    first = None
+    for i in range(n):
+        first = (x + i, first) if i < 0 else Node(x + i, first, None)
+    total = 0.0
+    while first is not None:
+        total = total * 0.5 + first.value
+        first = first.left
+    return total
+
+
+def lists_in_tuples(x: float, n: int) -> float:
+    pairs = []
+    for i in range(n):
+        pairs.append(([x * i], i))
+    for items, i in pairs:
+        items.append(items[0] * i)
+    total = 0.0
+    for items, _ in pairs:
+        total += items[0] * items[1]
+    return total + x
+
+
+def repeated(x: float, n: int) -> float:
+    pairs = [(x, x * x)] * n
+    total = 0.0
+    for a, b in pairs:
+        total += a * b
+    return total
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        memo, memo_in_loop, heap_of_pairs, tuples_in_list, tree, dict_of_pairs, texts_and_numbers, sums,
+        ints_and_floats, popped, keys, shapes, chained, lists_in_tuples, repeated,
+    ],
+)  # fmt: skip
+def test_what_is_taken_out_may_be_one_of_several_things(f: Callable[..., float]) -> None:
+    check(f, two)
+
+
+def changed_keys(x: float, n: int) -> float:
+    held = {x: 1.0, x * 2.0: 2.0}
+    total = 0.0
+    for k in held:
+        total = total + k * held[k]
+    return total * n
+
+
+def test_keys_with_derivatives_are_left_to_the_flat_tape() -> None:
+    both = value_and_grad(changed_keys)
+    rng = random.Random(1)
+    for _ in range(CALLS):
+        x, n = two(rng)
+        value, gradient = both(x, n)
+        assert value == changed_keys(x, n)
+        assert close(gradient, 5.0 * n)
+
+
+def letters(a: str, b: str, x: float) -> float:
+    row = [0.0]
+    for j in range(len(b)):
+        row.append(row[j] + x)
+    for i in range(len(a)):
+        new = [row[0] + x]
+        for j in range(len(b)):
+            if a[i] == b[j]:
+                new.append(row[j] * x)
+            elif row[j] < new[j]:
+                new.append(row[j] + x * x)
+            else:
+                new.append(new[j] + math.sin(x))
+        row = new
+    return row[-1]
+
+
+def vowels(a: str, b: str, x: float) -> float:
+    total = x
+    for letter in a:
+        if letter in "aeiou" or letter == b:
+            total = total * x
+        else:
+            total = total + x
+    return total
+
+
+def texts(rng: random.Random) -> tuple[str, str, float]:
+    a, b = ("".join(rng.choices("aeb", k=rng.randint(1, 5))) for _ in "ab")
+    return a, b, rng.uniform(0.5, 2.0)
+
+
+@pytest.mark.parametrize("f", [letters, vowels])
+def test_texts_are_arguments(f: Callable[..., float]) -> None:
+    check(f, texts, argnums=2)
+
+
+def powers(n: int, x: float) -> float:
+    total = 0.0
+    for j in range(n):
+        total = total + x ** (n - j) * (n - j) / (j + 1)
+    return total + n * x
+
+
+def conversions(n: int, x: float) -> float:
+    m = n * 2 + 1
+    half = m // 2
+    rest = m % 3
+    return float(m) * x + half * x + rest + int(x * 3.0) * x - n / (1 + abs(-n))
+
+
+def counted(n: int, x: float) -> float:
+    held = [n, n * n, x]
+    count = n
+    total = 0.0
+    while count > 0:
+        total = total + count * held[0] * x
+        count = count - 1
+        held[0] = held[0] + count
+    return total + sum(held) + len(held) * n
+
+
+def number_first(rng: random.Random) -> tuple[int, float]:
+    return two(rng)[::-1]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("f", [powers, conversions, counted])
+def test_gradients_by_ints_are_those_of_the_flat_tape(f: Callable[..., float]) -> None:
+    check(f, number_first, argnums=(0, 1))
+    check(f, number_first, argnums=1)
+
+
+@pytest.mark.parametrize("f", [heap_of_pairs, texts_and_numbers, tree, dict_of_pairs])
+def test_gradients_are_those_of_differences(f: Callable[..., float]) -> None:
+    both = value_and_grad(f)
+    rng = random.Random(2)
+    for _ in range(CALLS):
+        x, n = two(rng)
+        value, gradient = both(x, n)
+        h = 1e-6
+        slope = (f(x + h, n) - f(x - h, n)) / (2.0 * h)
+        assert value == f(x, n)
+        assert abs(gradient - slope) < 1e-6 * max(1.0, abs(slope))
+    assert entry_of(f).folding.programs
