@@ -135,7 +135,7 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     unknown = inside & stored & ~known
     loop.unsure[loop.head] = flow.numbers(unknown)
     if unknown:
-        name = flow.code.co_varnames[flow.numbers(unknown)[0]]
+        name = flow.name(flow.numbers(unknown)[0])
         loop.rigid = f"the variable {name!r} may not have a value yet when it begins"
     if loop.counted:
         first = loop.head + 1
@@ -241,6 +241,9 @@ class Flow:
                         todo.append(j)
             self._bound = known
         return self._bound
+
+    def name(self, variable: int) -> str:
+        return self.code.co_varnames[variable]
 
     def numbers(self, variables: int) -> tuple[int, ...]:
         """The numbers of variables."""

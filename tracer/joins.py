@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from .assembly import HAS_ARGUMENT, Instr, Region
+from .assembly import HAS_ARGUMENT, Assembler, Instr, Region
 from .cycles import AFTER_ITERATION, ALWAYS_JUMP, ENDS, Flow, Loop, bits
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST"}
@@ -35,6 +35,19 @@ TESTS = {"TO_BOOL", "UNARY_NOT"}
 DECIDING = {"COMPARE_OP", "CONTAINS_OP", "IS_OP"}
 # The interpreter compares exceptions itself: the way is known before.
 MATCHING = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
+
+# What runs no Python code that could read what inner functions share; of `for`, as long as no generator is run by it.
+READS_NO_CELL = {
+    "NOP", "RESUME", "NOT_TAKEN", "CACHE", "MAKE_CELL", "COPY_FREE_VARS", "PUSH_NULL", "KW_NAMES", "PRECALL", "COPY",
+    "SWAP", "POP_TOP", "END_FOR", "POP_ITER", "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "LOAD_GLOBAL",
+    "LOAD_DEREF", "LOAD_CLOSURE", "STORE_DEREF", "DELETE_DEREF", "BUILD_TUPLE", "BUILD_LIST", "MAKE_FUNCTION",
+    "SET_FUNCTION_ATTRIBUTE", "UNPACK_SEQUENCE", "JUMP_FORWARD", "JUMP_BACKWARD", "LIST_APPEND",
+}  # fmt: skip
+AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>"}  # functions that run where they are made
+PLAIN_ARGUMENTS = {
+    "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
+    "LOAD_DEREF",
+}  # fmt: skip
 
 # What takes nothing off the stack, and what takes values and gives none.
 TAKES_NOTHING = {
@@ -73,13 +86,34 @@ def assigned(name: str) -> Callable[[Any], Any]:
     return check
 
 
+def assigned_outside(name: str) -> Callable[[Any], Any]:
+    """The same for a variable of an enclosing function."""
+
+    def check(value: Any) -> Any:
+        if value is UNBOUND:
+            raise NameError(
+                f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope"
+            )
+        return value
+
+    return check
+
+
+def names_of(code: CodeType) -> tuple[str, ...]:
+    """The variables of a code object by number, those of enclosing functions last."""
+    cells = [x for x in code.co_cellvars if x not in code.co_varnames]
+    return (*code.co_varnames, *cells, *code.co_freevars)
+
+
 class RenamedFlow(Flow):
     """The flow of a code object in which every inlined comprehension has variables of its own.
 
     CPython (3.12) puts away the variables of the enclosing function that are named like those of a comprehension,
     LOAD_FAST_AND_CLEAR, and stores them again after it, with or without a value. Here the former do not change by that,
-    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value. Variables that
-    are shared with inner functions are left out.
+    and the latter are further variables, numbered on from all others. What ``del`` leaves has no value.
+
+    The function's own variables that inner functions share, its *cells*, are variables like others. Once an inner
+    function has captured one, whatever may run Python code loads it; but for one that is run where it is made.
 
     ``first`` are the variables that may be read before they are stored: they are to be ``UNBOUND`` at first, so that
     every place can hand them over, and the instructions ``checked`` must not get that.
@@ -88,23 +122,31 @@ class RenamedFlow(Flow):
     def __init__(self, code: CodeType, source: list[Instr], regions: list[Region]) -> None:
         super().__init__(code, source, regions)
         self.cleared = 0
-        plain = 0  # the variables that are no cells
-        for i, name in enumerate(code.co_varnames):
-            plain |= (name not in code.co_cellvars) << i
-        self.loads = [x & plain for x in self.loads]
-        self.stores = [x & plain for x in self.stores]
-        self.plain = plain
+        mine = [x for x in names_of(code) if x not in code.co_freevars]
+        self.plain = (1 << len(mine)) - 1
+        self.cells = 0
+        for i, name in enumerate(mine):
+            self.cells |= (name in code.co_cellvars) << i
+        for i, instr in enumerate(source):
+            if instr.name in SHARED and self.plain >> instr.arg & 1:
+                (self.loads if instr.name in LOADS_SHARED else self.stores)[i] = 1 << instr.arg
+        self.loads = [x & self.plain for x in self.loads]
+        self.stores = [x & self.plain for x in self.stores]
         self.depths = stack_depths(self, source, regions)
         self.renamed: list[int] = []
-        self.own = len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)
+        self.own = len(names_of(code))
         handlers = {x.handler for x in regions if source[x.handler].name != "PUSH_EXC_INFO"}
         # The comprehensions around: the highest stack on which its variables are stored again, and their new numbers.
         around: list[tuple[int, dict[int, int]]] = []
         restoring = False
+        self.away = [0] * len(source)  # the variables that a comprehension has put away
         for i, instr in enumerate(source):
             name = instr.name
+            for _, names in around:
+                for variable in names:
+                    self.away[i] |= 1 << variable
             restoring = i in handlers or (restoring and source[i - 1].name not in LEAVING)
-            if name == "DELETE_FAST":
+            if name == "DELETE_FAST" or name == "DELETE_DEREF":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":
                 if source[i - 1].name != name:
@@ -115,8 +157,10 @@ class RenamedFlow(Flow):
                 self.renamed.append(instr.arg)
                 self.loads[i] = 0
                 self.stores[i] = self.unbinds[i] = 1 << names[instr.arg]
-            elif "_FAST" in name and (around or restoring):
+            elif ("_FAST" in name or name in SHARED) and (around or restoring):
                 self.rename(i, instr, around, restoring)
+        own = [*self.loads]
+        self.capture(source)
         # Whatever may be read before it is stored gets a value that says so, and reading it is checked.
         deleted = 0
         for unbound in self.unbinds:
@@ -127,7 +171,8 @@ class RenamedFlow(Flow):
         self.checked = {
             i
             for i, instr in enumerate(source)
-            if self.loads[i] & first & ~self.bound()[i] and instr.op == LOAD_FAST
+            if (instr.op == LOAD_FAST and self.loads[i] & first & ~self.cells & ~self.bound()[i])
+            or (instr.name == "LOAD_DEREF" and own[i] & first & ~self.bound()[i])
         }
         if first:
             self.first, self._bound = first, None
@@ -140,6 +185,8 @@ class RenamedFlow(Flow):
         depth = self.depths.get(i, 0)
         for store, variable in accesses(instr):
             if store:
+                if instr.name == "STORE_FAST" and self.cells >> variable & 1:
+                    self.closed(i, variable)  # the cell of a comprehension is put away
                 if restoring:
                     continue
                 if around and variable in around[-1][1] and depth <= around[-1][0]:
@@ -160,8 +207,129 @@ class RenamedFlow(Flow):
             else:
                 self.loads[i] |= 1 << variable & ~self.stores[i]
 
+    def bound(self) -> list[int]:
+        if self._bound is None:
+            self._bound = [x & ~away for x, away in zip(super().bound(), self.away, strict=True)]
+        return self._bound
+
+    def closed(self, i: int, variable: int) -> None:
+        """Nothing changes the cells of comprehensions that had this name any more."""
+        for k, one in enumerate(self.renamed):
+            if one == variable:
+                self.stores[i] |= 1 << self.own + k
+                self.unbinds[i] |= 1 << self.own + k
+
+    def capture(self, source: list[Instr]) -> None:
+        """Find out where cells may be read by inner functions."""
+        cells = self.cells
+        for k, one in enumerate(self.renamed):
+            cells |= (self.cells >> one & 1) << self.own + k
+        if not cells:
+            return
+        at_once = consumed_at_once(self.code, source, self.depths)
+        lazy = any(
+            isinstance(x, CodeType) and x.co_name == "<genexpr>" and i not in at_once
+            for i, x in enumerate(self.code.co_consts)
+        )
+        captured = [0] * len(source)
+        taken = [0] * len(source)
+        for i, instr in enumerate(source):
+            closure = instr.name == "LOAD_CLOSURE" or "LOAD_FAST" in instr.name
+            if closure and instr.name != "LOAD_FAST_AND_CLEAR" and self.loads[i] & cells:
+                if not made_and_run(self.code, source, i, at_once):
+                    taken[i] = self.loads[i] & cells
+        todo = [i for i, x in enumerate(taken) if x]
+        while todo:
+            i = todo.pop()
+            out = (captured[i] | taken[i]) & ~self.unbinds[i]
+            for j in (*self.after[i], *self.caught[i]):
+                if out & ~captured[j]:
+                    captured[j] |= out
+                    todo.append(j)
+        for i, instr in enumerate(source):
+            name = instr.name
+            quiet = name in READS_NO_CELL or "_FAST" in name or (name == "FOR_ITER" and not lazy)
+            if captured[i] and not quiet:
+                self.loads[i] |= captured[i]
+
+    def name(self, variable: int) -> str:
+        return names_of(self.code)[variable]
+
     def numbers(self, variables: int) -> tuple[int, ...]:
         return tuple([i if i < self.own else self.renamed[i - self.own] for i in bits(variables)])
+
+
+LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
+SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
+
+
+def consumed_at_once(code: CodeType, source: list[Instr], depths: dict[int, int]) -> frozenset[int]:
+    """The generator expressions, by the number of their constant, that are made nowhere but as a call's first argument.
+
+    The further arguments are constants and variables, so that nothing happens between.
+    """
+    found: set[int] = set()
+    other: set[int] = set()
+    for i, instr in enumerate(source):
+        if instr.name == "LOAD_CONST" and is_genexpr(code.co_consts[instr.arg]):
+            (found if is_first_argument(source, i, depths) else other).add(instr.arg)
+    return frozenset(found - other)
+
+
+def is_genexpr(x: Any) -> bool:
+    return isinstance(x, CodeType) and x.co_name == "<genexpr>" and bool(x.co_flags & CO_GENERATOR)
+
+
+def is_first_argument(source: list[Instr], i: int, depths: dict[int, int]) -> bool:
+    """Whether the generator expression of which the code is loaded here goes into a call at once."""
+    i += 1
+    while source[i].name in ("MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE"):
+        i += 1
+    below = depths.get(i)  # its function lies on top
+    if below is None:
+        return False
+    while not (source[i].name == "CALL" and source[i].arg == 0 and depths.get(i) == below + 1):
+        i += 1
+        if i == len(source):
+            return False
+    count = 1
+    for instr in source[i + 1 :]:
+        if instr.target:
+            return False
+        name = instr.name
+        if name in PLAIN_ARGUMENTS:
+            count += 1
+        elif name in ("CALL", "CALL_KW"):
+            return instr.arg == count - (name == "CALL_KW")
+        elif name not in ("PRECALL", "KW_NAMES", "NOP") and not (
+            name == "MAKE_FUNCTION" and instr.arg == 0
+        ):
+            return False
+    return False
+
+
+def made_and_run(code: CodeType, source: list[Instr], i: int, at_once: frozenset[int]) -> bool:
+    """Whether the function for which a cell is loaded here is run at once, and none that it makes lives on."""
+    while source[i].name.startswith("LOAD_"):
+        i += 1
+    if source[i].name != "BUILD_TUPLE" or source[i + 1].name != "LOAD_CONST":
+        return False
+    number = source[i + 1].arg
+    inner = code.co_consts[number]
+    if not isinstance(inner, CodeType) or not (inner.co_name in AT_ONCE or number in at_once):
+        return False
+    return leaves_nothing(inner)
+
+
+def leaves_nothing(code: CodeType) -> bool:
+    """Whether all functions that a code object makes are run at once."""
+    inner = [(i, x) for i, x in enumerate(code.co_consts) if isinstance(x, CodeType)]
+    if not inner:
+        return True
+    taken = Assembler(code)
+    flow = Flow(code, taken.source, taken.regions)
+    at_once = consumed_at_once(code, taken.source, stack_depths(flow, taken.source, taken.regions))
+    return all((x.co_name in AT_ONCE or i in at_once) and leaves_nothing(x) for i, x in inner)
 
 
 def accesses(instr: Instr) -> list[tuple[bool, int]]:

@@ -89,9 +89,11 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    unless it is empty or its keys are constants
     extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
-    rebound(site)                  h(None); a variable that an inner function shares has been stored or deleted
-    unsure(site)                   h(None); a variable that may have no value, and so cannot be handed over, has been left
-                                   behind by a loop or an exception
+    yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
+                                   argument of a call gives a value: it runs at once and collects them all
+    collected(site)                h(list) -> what stands for that generator expression in the call
+    unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
+                                   and so cannot be handed over
 
 Where there is nothing to hand over, ``join`` and ``leave`` get None and what they return is dropped. A variable that
 has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; reading it raises UnboundLocalError.
@@ -120,7 +122,17 @@ from typing import Any, NamedTuple, NoReturn
 from .assembly import Assembler, Instr, Position
 from .cycles import ATTRIBUTE_LOADS, Loop, find_loops
 from .errors import TraceError
-from .joins import UNBOUND, Fork, Joins, RenamedFlow, accesses, assigned, find_joins
+from .joins import (
+    UNBOUND,
+    Fork,
+    Joins,
+    RenamedFlow,
+    assigned,
+    assigned_outside,
+    consumed_at_once,
+    find_joins,
+    names_of,
+)
 from .tape import Site, Target
 from .versions import current
 
@@ -154,18 +166,15 @@ LOOK_AROUND = frozenset(("locals", "vars", "dir"))
 RUN_AROUND = frozenset(("eval", "exec"))
 AROUND = LOOK_AROUND | RUN_AROUND
 
-CO_OPTIMIZED = 0x1
+CO_OPTIMIZED, CO_GENERATOR = 0x1, 0x20
 CO_ASYNCHRONOUS = 0x80 | 0x200  # coroutine, asynchronous generator
 
 LOAD_CONST, LOAD_GLOBAL = opmap["LOAD_CONST"], opmap["LOAD_GLOBAL"]
 COPY, POP_TOP, SWAP = opmap["COPY"], opmap["POP_TOP"], opmap["SWAP"]
 PUSH_NULL, RESUME = opmap["PUSH_NULL"], opmap["RESUME"]
 LOAD_FAST = opmap.get("LOAD_FAST_CHECK", opmap["LOAD_FAST"])
-STORE_DEREF, STORE_FAST, UNPACK_SEQUENCE = (
-    opmap["STORE_DEREF"],
-    opmap["STORE_FAST"],
-    opmap["UNPACK_SEQUENCE"],
-)
+LOAD_DEREF, STORE_DEREF = opmap["LOAD_DEREF"], opmap["STORE_DEREF"]
+NOP, STORE_FAST, UNPACK_SEQUENCE = opmap["NOP"], opmap["STORE_FAST"], opmap["UNPACK_SEQUENCE"]
 CALL = [opmap[name] for name in current.CALL]
 
 CLASS_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
@@ -229,11 +238,14 @@ def global_names(code: CodeType) -> frozenset[str]:
     return frozenset() if entry is None else entry.globals
 
 
-def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
+def instrument(
+    code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+) -> CodeType:
     """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
 
-    ``executed`` tells that ``exec`` or ``eval`` will run it, so that it has the variables that these were given. A twin
-    is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
+    ``executed`` tells that ``exec`` or ``eval`` will run it, so that it has the variables that these were given, and
+    ``collects`` that it is a generator expression of which the twin is a function that runs at once. A twin is returned
+    as it is. Raises ``UnsupportedCode`` for asynchronous code.
     """
     if is_twin(code):
         return code
@@ -245,7 +257,7 @@ def instrument(code: CodeType, hooks: Any, executed: bool = False) -> CodeType:
     for one, own in NEEDED.items():
         if getattr(builtins, one, None) is not own:
             raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
-    rewriter = Rewriter(code, hooks, executed)
+    rewriter = Rewriter(code, hooks, executed, collects)
     twin = rewriter.rewrite()
     name = id(twin)
 
@@ -268,8 +280,13 @@ class Rewriter:
     The methods that the tables in ``versions`` name take an instruction and write what replaces it.
     """
 
-    def __init__(self, code: CodeType, hooks: Any, executed: bool = False) -> None:
+    def __init__(
+        self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+    ) -> None:
+        if collects:
+            code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code
+        self.collects = collects
         self.hooks = hooks
         self.executed = executed
         self.out = Assembler(code)
@@ -284,18 +301,25 @@ class Rewriter:
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
         self.folds = builtins.getattr(hooks, "folds", False) is True
         self.joins = Joins({}, {}, {})
+        self.cells = 0  # the variables that are handed over and that inner functions share, as bits
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
             self.refuse("an async function")
         out = self.out
-        for i, value in enumerate(out.consts):
-            if isinstance(value, CodeType):
-                out.consts[i] = self.nested(value)
         source = self.source
+        if self.collects:
+            self.run_through()
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
+        at_once: frozenset[int] = frozenset()
+        if flow is not None:
+            self.cells = flow.cells
+            at_once = consumed_at_once(self.code, source, flow.depths)
+        for i, value in enumerate(out.consts):
+            if isinstance(value, CodeType):
+                out.consts[i] = self.nested(value, i in at_once)
         loops = find_loops(self.code, source, out.regions, flow)
         if self.folds:  # a handler may jump back to what follows it: that is no loop, as it is entered elsewhere
             loops = [loop for loop in loops if 0 not in loop.body]
@@ -320,7 +344,9 @@ class Rewriter:
             if self.index in forks:
                 self.notify(self.hooks.fork(self.site(), forks[self.index]))
             handler = HANDLERS[instr.op]
-            if self.folds and instr.op in FOLDED:
+            if self.collects and instr.op in COLLECTED:
+                COLLECTED[instr.op](self, instr)
+            elif self.folds and instr.op in FOLDED:
                 FOLDED[instr.op](self, instr)
             elif handler is None:
                 out.instrs.append((instr.op, instr.arg, instr.position, instr.jump))
@@ -339,9 +365,9 @@ class Rewriter:
             )
         return out.assemble(max(EXTRA_STACK, most))
 
-    def nested(self, code: CodeType) -> CodeType:
+    def nested(self, code: CodeType, collects: bool) -> CodeType:
         try:
-            twin = instrument(code, self.hooks)
+            twin = instrument(code, self.hooks, collects=collects)
             self.globals |= global_names(twin)
             return twin
         except UnsupportedCode:
@@ -448,7 +474,7 @@ class Rewriter:
     def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
         """Call the hook below the topmost ``given`` values with these and the values of variables."""
         for variable in variables:
-            self.emit(LOAD_FAST, variable)
+            self.emit(LOAD_DEREF if self.cells >> variable & 1 else LOAD_FAST, variable)
         count = given + len(variables)
         if count == 0:
             self.load(None)
@@ -465,7 +491,10 @@ class Rewriter:
             self.emit(SWAP, count)
             variables = (variables[-1], *variables[:-1])
         for variable in variables:
-            self.emit(STORE_FAST, variable)
+            self.put_back(variable)
+
+    def put_back(self, variable: int) -> None:
+        self.emit(STORE_DEREF if self.cells >> variable & 1 else STORE_FAST, variable)
 
     def leave(self, loops: list[Loop]) -> None:
         if not self.folds:
@@ -488,9 +517,9 @@ class Rewriter:
         if instr.op == RESUME and flow.first:
             for variable in flow.numbers(flow.first):
                 self.load(UNBOUND)
-                self.emit(STORE_FAST, variable)
+                self.put_back(variable)
         elif self.index in flow.checked:
-            self.apply(assigned(self.code.co_varnames[instr.arg]), 1)
+            self.apply(assigned(flow.name(instr.arg)), 1)
 
     def join(self, forks: list[Fork]) -> None:
         """Hand what the ways of forks may have stored or pushed to a hook, and take it back."""
@@ -913,18 +942,48 @@ class Rewriter:
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
 
+    def load_deref(self, instr: Instr) -> None:
+        self.keep(instr)
+        if self.is_free(instr.arg):
+            self.apply(assigned_outside(names_of(self.code)[instr.arg]), 1)
+
     def store_deref(self, instr: Instr) -> None:
         self.keep(instr)
-        if instr.op == STORE_DEREF and self.is_free(instr.arg):
+        if self.is_free(instr.arg):
             self.notify(self.hooks.shared(self.site()))
-        self.notify(self.hooks.rebound(self.site()))
 
-    def store_fast(self, instr: Instr) -> None:
-        """A variable may be shared within a comprehension only, and be an ordinary one around it."""
+    # Generator expressions that run at once: the list lies where the iterator was
+
+    def run_through(self) -> None:
+        """Leave out what makes a generator."""
+        resumed = False
+        for i, instr in enumerate(self.source):
+            if instr.name == "RETURN_GENERATOR":
+                instr.op = self.source[i + 1].op = NOP
+            elif instr.op == RESUME:
+                instr.op, instr.arg = NOP if resumed else RESUME, 0
+                resumed = True
+
+    def load_iterator(self, instr: Instr) -> None:
         self.keep(instr)
-        names, shared = self.code.co_varnames, self.code.co_cellvars
-        if any(store and (i >= len(names) or names[i] in shared) for store, i in accesses(instr)):
-            self.notify(self.hooks.rebound(self.site()))
+        if instr.arg == 0:
+            self.emit(opmap["BUILD_LIST"], 0)
+            self.apply(self.hooks.born(self.site()), 1)
+            self.emit(STORE_FAST, 0)
+
+    def yield_value(self, instr: Instr) -> None:
+        self.load(self.hooks.yielded(self.site()))
+        self.emit(SWAP, 2)
+        self.emit(opmap["LOAD_FAST"], 0)
+        self.call(1)
+
+    def return_collected(self, instr: Instr) -> None:
+        if instr.name == "RETURN_VALUE":
+            self.emit(POP_TOP)
+        self.load(self.hooks.collected(self.site()))
+        self.emit(opmap["LOAD_FAST"], 0)
+        self.call(0)
+        self.emit(opmap["RETURN_VALUE"])
 
     def refused(self, instr: Instr) -> None:
         self.refuse(instr.name)
@@ -957,10 +1016,18 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
         "STORE_DEREF": Rewriter.store_deref,
-        "STORE_FAST": Rewriter.store_fast,
-        "STORE_FAST_LOAD_FAST": Rewriter.store_fast,
-        "STORE_FAST_STORE_FAST": Rewriter.store_fast,
+        "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.store_deref,
+    }.items()
+    if name in opmap
+}
+COLLECTED: dict[int, Callable[[Rewriter, Instr], None]] = {
+    opmap[name]: handler
+    for name, handler in {
+        "LOAD_FAST": Rewriter.load_iterator,
+        "YIELD_VALUE": Rewriter.yield_value,
+        "RETURN_VALUE": Rewriter.return_collected,
+        "RETURN_CONST": Rewriter.return_collected,
     }.items()
     if name in opmap
 }

@@ -181,7 +181,9 @@ def not_kept(entry: Entry) -> Iterator[str]:
                 yield f"  the loop at {place} is not rolled: {why}"
                 if (cure := cure_of(why)) is not None:
                     yield f"    what to do: {cure}"
-    elif entry.traces == 1:
+    if entry.folding.why is not None:
+        yield f"its runs do not fold into one program: {entry.folding.why}"
+    if entry.unfit is None and entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 
 
@@ -200,10 +202,18 @@ def spending(entry: Entry) -> Iterator[str]:
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:
     """A program: what it costs, and the guards under which it answers but for those ``known`` of another one."""
     loops = f" ({counted(program.loops, 'loop')} rolled)" if program.loops else ""
+    if program.growth:
+        loops = ""
     yield (
         f"program {program.number}: {counted(program.forward, 'operation')} forward{loops}, "
         f"{program.reverse} in reverse; {counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
     )
+    if program.growth:
+        grown = ", ".join(f"{n} of run {run}" for run, n in program.growth[:MOST_SHOWN])
+        yield (
+            f"  it has all ways that runs have gone: {counted(program.decisions, 'decision')}, "
+            f"{counted(program.loops, 'loop')}; what they added: {grown}"
+        )
     guards = guards_of(program)
     own = {text: line for text, line in guards.items() if text not in known}
     also = (

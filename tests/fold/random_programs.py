@@ -128,6 +128,8 @@ class Writer:
         a, b = (self.number(s, d - 1) for _ in range(2))
         if self.chance(0.3):
             return self.load(s, d)
+        if self.chance(0.08):
+            return self.generator(s, d)
         forms = [  # ints and floats in `max` are never equal: that is a case of its own in test_soundness.py
             f"({a} + 0.5 * {b})", f"({a} - {b}) * 0.5", f"{a} * {b} * 0.3", f"math.sin({a})",
             f"{a} / (1.5 + {b} * {b})", f"0.7 * {a}", f"max({a}, {b})", f"min({a}, 0.5 * {b})", f"max({a}, {b}, 0.1)",
@@ -171,6 +173,24 @@ class Writer:
             ]
         forms += [self.pick(s.calls).format(self.number(s, d - 1))] * 3 if s.calls else []
         return self.pick(forms) if forms else self.pick(s.floats)
+
+    def generator(self, s: Scope, d: int) -> str:
+        """What a generator expression comes to, which reads what is around it."""
+        q, j = self.name("q"), self.name("j")
+        inner = s.inner(depth=5)
+        if s.lists and self.chance(0.4):
+            inner.floats = [*s.floats, q, q]
+            over = f"{q} in {self.pick(s.lists)}"
+        else:
+            inner.constants = [*s.constants, j, j]
+            over = f"{j} in range({self.integer(s)} % 4)"
+        every = f"{self.number(inner, min(d, 2) - 1)} for {over}"
+        if self.chance(0.3):
+            every += f" if {self.test(inner, 0)}"
+        forms = [f"sum({every})"] * 4
+        forms += [f"math.fsum({every})", f"sorted({every})[0]", f"list({every})[-1]"]
+        forms += [f"0.2 * len(list({every}))", f"math.prod({every})", f"max({every})"]
+        return self.pick(forms)
 
     def integer(self, s: Scope) -> str:
         """An expression for an int that is not large."""

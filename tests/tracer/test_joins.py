@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_rewrite import Transparent, twin
 
 from wengert.tracer.cycles import Loop
-from wengert.tracer.joins import UNBOUND, Fork
+from wengert.tracer.joins import UNBOUND, Fork, names_of
 from wengert.tracer.rewrite import instrument
 
 
@@ -42,7 +42,7 @@ class Folding(Transparent):
         known, code = frame.f_locals, frame.f_code
         assert len(names) == len(values)
         for i, value in zip(names, values):
-            assert known[code.co_varnames[i]] is value
+            assert known[names_of(code)[i]] is value
         self.given.append(values)
 
     def loop(self, site, loop):
@@ -138,8 +138,14 @@ class Folding(Transparent):
 
         return hook
 
-    def rebound(self, site):
-        return lambda nothing: self.seen.update(["rebound"])
+    yielded = list_append
+
+    def collected(self, site):
+        def hook(items):
+            self.seen["collected"] += 1
+            return iter(items)
+
+        return hook
 
     def ended(self):
         """After a run: what is still open are loops out of which a function has returned."""

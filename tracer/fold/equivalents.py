@@ -6,6 +6,7 @@ import bisect
 import builtins
 import heapq
 import importlib.util
+import math
 import sys
 import types
 from collections.abc import Callable
@@ -44,6 +45,14 @@ def least(items):  # type: ignore[no-untyped-def]
     if equal and isinstance(best, float):
         shared()
     return best
+
+
+def product(items):  # type: ignore[no-untyped-def]
+    """``math.prod(items)``, of numbers."""
+    found = 1
+    for x in items:
+        found = found * x
+    return found
 
 
 def shared() -> None:
@@ -172,6 +181,32 @@ def setdefault(held, key, default):  # type: ignore[no-untyped-def]
     return held[key]
 
 
+def copied(held):  # type: ignore[no-untyped-def]
+    """``dict(held)``."""
+    made = {}
+    for key in held:
+        made[key] = held[key]
+    return made
+
+
+def fromkeys(keys, value):  # type: ignore[no-untyped-def]
+    """``dict.fromkeys(keys, value)``."""
+    made = {}
+    for key in keys:
+        made[key] = value
+    return made
+
+
+def backwards(steps: range) -> range:
+    """``reversed(steps)``, as a range."""
+    return steps[::-1]
+
+
+def part_of_text(text: str, start: int | None, stop: int | None, step: int | None) -> str:
+    """``text[start:stop:step]``; it has no derivative."""
+    return text[start:stop:step]
+
+
 def raise_unordered() -> None:
     raise ValueError("NaN has no order")
 
@@ -208,6 +243,7 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
 
 ONE_ITERABLE = {
     builtins.max: greatest, builtins.min: least, builtins.any: any_of, builtins.all: all_of,
+    math.prod: product,
 }  # fmt: skip
 SAME: dict[Any, Callable[..., Any]] = {}
 

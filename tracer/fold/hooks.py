@@ -43,6 +43,7 @@ Hook = Callable[..., Any]
 folds = True
 
 NUMBERS = frozenset((int, float))
+CONTAINERS = frozenset((list, dict, set))
 ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
 SPECIAL = {
     fn: (f"__{name}__", f"__r{name}__")
@@ -172,7 +173,7 @@ def answered(value: Any) -> Any:
 
 def is_object(recorder: Recorder, x: Any) -> bool:
     """Whether something is an object of a class of the user's that the run has made."""
-    return id(x) in recorder.memories and type(x) is not list and type(x) is not dict
+    return id(x) in recorder.memories and type(x) not in CONTAINERS
 
 
 def unary(site: Site, op: Any) -> Hook:
@@ -206,7 +207,7 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
                 return decided(now(), key, op, (left, right), op(a, b))
             if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
                 return op(a, b)  # by their types
-        elif kind in ATOMS and other in ATOMS and not (kind is tuple and other is tuple):
+        elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
             return op(left, right)
         recorder = now()
         if kind is tuple and other is tuple:
@@ -274,7 +275,7 @@ def truth(site: Site) -> Hook:
             return bool(x)
         recorder = now()
         if id(x) in recorder.memories:
-            if kind is list or kind is dict:
+            if kind in CONTAINERS:
                 count = recorder.value(key, LENGTH, (x,), len(x))
                 return decided(recorder, key, operator.truth, (count,), bool(x))
             for name in ("__bool__", "__len__"):
@@ -294,7 +295,7 @@ def contains(site: Site, negate: bool) -> Hook:
         kind = type(container)
         if type(item) is not Box and type(item) not in ATOMS:
             return refuse("it is asked whether a container holds a container")
-        if id(container) in recorder.memories and kind is dict:
+        if id(container) in recorder.memories and kind in (dict, set):
             given, where = indexed(recorder, key, item)
             found = where in container
             return (
@@ -365,7 +366,11 @@ def global_append(site: Site, name: str) -> Hook:
 
 
 def getattr(site: Site, name: str) -> Hook:
-    key, call = object(), calling(site)
+    return getattr_of(object(), name)
+
+
+def getattr_of(key: Any, name: str) -> Hook:
+    call = calling_of((key, "call"))
 
     def hook(obj: Any) -> Any:
         recorder = now()
@@ -373,9 +378,11 @@ def getattr(site: Site, name: str) -> Hook:
         if kind is types.ModuleType:
             return recorder.outside.of_module(obj, name)
         if id(obj) in recorder.memories:
-            if kind is list or kind is dict:
+            if kind in CONTAINERS:
                 return builtins.getattr(obj, name)
             return attribute(recorder, key, call, obj, name)
+        if obj is dict and name == "fromkeys":
+            return dict.fromkeys
         if kind is type and name not in ("__dict__", "__class__"):
             if flags_of(obj) & HEAP_TYPE:
                 return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
@@ -439,19 +446,19 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
 
 def setattr(site: Site, name: str) -> Hook:
     key = object()
+    return lambda obj, x: written(now(), key, obj, name, x)
 
-    def hook(obj: Any, x: Any) -> None:
-        recorder = now()
-        if not is_object(recorder, obj):
-            refuse(f"an attribute of a {type(obj).__name__} is written")
-        check_access(recorder, type(obj), "__setattr__")
-        found = recorder.outside.of_class(type(obj), name)
-        if found is not MISSING and not is_passive(found):
-            refuse(f"{type(obj).__name__}.{name} is a descriptor")
-        stored(recorder, key, obj, name, x)
-        obj.__dict__[name] = x
 
-    return hook
+def written(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
+    """An attribute of an object that the run has made gets another value."""
+    if not is_object(recorder, obj):
+        refuse(f"an attribute of a {type(obj).__name__} is written")
+    check_access(recorder, type(obj), "__setattr__")
+    found = recorder.outside.of_class(type(obj), name)
+    if found is not MISSING and not is_passive(found):
+        refuse(f"{type(obj).__name__}.{name} is a descriptor")
+    stored(recorder, key, obj, name, x)
+    obj.__dict__[name] = x
 
 
 # Lists and dicts
@@ -510,6 +517,12 @@ def subscript(site: Site) -> Hook:
         if kind is str and type(index) is not Box:
             return container[index]
         text = plain(container)
+        if type(text) is str and type(index) is slice:
+            ends = [index.start, index.stop, index.step]
+            if any(type(plain(x)) not in (int, type(None)) for x in ends):
+                return refuse("a text is sliced by something else than integers")
+            value = equivalents.part_of_text(text, *map(plain, ends))
+            return recorder.value(key, equivalents.part_of_text, (container, *ends), value)
         if type(text) is str and type(plain(index)) is int:
             try:
                 x = text[plain(index)]
@@ -641,6 +654,22 @@ def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
     items.append(x)
 
 
+yielded = list_append
+
+
+class Collected:
+    """What a generator expression gives that has run at once, for the call of which it is an argument."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def collected(site: Site) -> Hook:
+    return Collected
+
+
 def put(site: Site) -> Hook:
     store = setitem(site)
     return lambda x, index, container: store(container, index, x)
@@ -654,13 +683,17 @@ def unpack(site: Site) -> Hook:
             return x
         recorder = now()
         if type(x) is list and id(x) in recorder.memories:
-            count = recorder.value(key, LENGTH, (x,), len(x))
-            if not decided(recorder, key, operator.eq, (count, len(x)), True):
-                raise AssertionError
-            return tuple([loaded(recorder, (key, i), x, i, y) for i, y in enumerate([*x])])
+            return apart_by_length(recorder, key, x)
         return refuse(f"a {type(x).__name__} is taken apart")
 
     return hook
+
+
+def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
+    """What is in a list that has this length in every run."""
+    count = recorder.value(key, LENGTH, (items,), len(items))
+    decided(recorder, key, operator.eq, (count, len(items)), True)
+    return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
 
 
 def spread(site: Site) -> Hook:
@@ -787,7 +820,7 @@ def fork(site: Site, of: Any) -> Hook:
 
 def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
     def hook(*values: Any) -> Any:
-        out = now().join(forks, names, pushed, values if names or pushed else ())
+        out = now().join(forks, names, pushed, values if names or pushed else (), sys._getframe(1))
         return out[0] if len(out) == 1 else tuple(out)
 
     return hook
@@ -802,19 +835,6 @@ def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> 
         recorder = now()
         out = recorder.unwind(recorder.floor, error, values, sys._getframe(1), index)
         return out[0] if len(out) == 1 else tuple(out)
-
-    return hook
-
-
-def rebound(site: Site) -> Hook:
-    def hook(_: Any) -> None:
-        recorder = now()
-        if (
-            len(recorder.open) != recorder.floor
-        ):  # where the cell may hold what another turn has left
-            refuse(
-                "a variable that an inner function shares is written in a loop or behind a decision"
-            )
 
     return hook
 
@@ -846,11 +866,16 @@ def call_ex(site: Site) -> Hook:
 
 
 def calling(site: Site) -> Hook:
-    key = object()
+    return calling_of(object())
+
+
+def calling_of(key: Any) -> Hook:
 
     def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = now()
         kind = type(fn)
+        if args and type(args[0]) is Collected:
+            return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
         if kind is types.MethodType:
             fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
         if kind is types.FunctionType:
@@ -864,6 +889,26 @@ def calling(site: Site) -> Hook:
         return refuse(f"a {kind.__name__} is called")
 
     return hook
+
+
+def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    """A call that takes all that a generator expression gives, and does nothing else in between."""
+    items = args[0]
+    if fn is builtins.list and len(args) == 1:
+        return items
+    if fn is builtins.tuple and len(args) == 1:
+        return apart_by_length(recorder, key, items)
+    if fn is builtins.sorted:
+        return ordered(recorder, key, args, kwargs)
+    if any(fn is one for one in OF_NUMBERS):
+        if all(type(plain(x)) in NUMBERS for x in items):
+            return call_builtin(recorder, key, fn, args, kwargs)
+    return refuse(
+        "a generator expression is given to something else than sum, max, list and the like"
+    )
+
+
+OF_NUMBERS = (builtins.sum, builtins.max, builtins.min, math.fsum, math.prod)
 
 
 def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
@@ -892,7 +937,7 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
     twin = recorder.twins.get(id(fn))
     if twin is None or twin[0] is not fn:
         twin = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, sys.modules[__name__])
-    return recorder.call(key, twin[1].__code__, lambda *given: twin[1](*given, **kwargs), args)
+    return recorder.call(key, twin[1], lambda *given: twin[1](*given, **kwargs), args)
 
 
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
@@ -904,7 +949,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return decided(recorder, key, operator.truth, args, bool(args[0].value))
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, range(*map(plain, args)))
-    if cls is list or cls is tuple or cls is enumerate or cls is zip or cls is reversed:
+    if cls in SEQUENCES and not kwargs:
         return sequence(recorder, key, cls, args)
     if issubclass(cls, Exception):
         return exception(cls, args)
@@ -915,8 +960,10 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     """Lists and iterators made of others."""
-    if cls is list and not args:
-        return recorder.born(key, LIST, (), [])
+    if not args and cls is not tuple:
+        return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
+    if cls is dict and len(args) == 1 and type(args[0]) is dict:
+        return call_function(recorder, key, equivalents.copied, args, {})
     if (cls is list or cls is tuple) and len(args) == 1:
         (x,) = args
         if type(x) is tuple:
@@ -930,6 +977,9 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
         return Source(source.range, lambda i: (i, source.give(i)), source.check)
     if cls is reversed and len(args) == 1:
         x = args[0]
+        if type(plain(x)) is range:
+            value = equivalents.backwards(plain(x))
+            return Source(recorder.value(key, equivalents.backwards, (x,), value), lambda i: i)
         if type(x) is list and id(x) in recorder.memories:
             source = source_of(recorder, (key, 0), x)
             n = len(source.range.value)
@@ -965,6 +1015,7 @@ def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
 OF_TEXT = frozenset(
     "upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
 )
+SEQUENCES = frozenset((list, tuple, dict, set, enumerate, zip, reversed))
 PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
 
 
@@ -984,7 +1035,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         return x
     if type(x) in (bool, int, float):
         return cls(x)
-    if type(value) not in NUMBERS:
+    if type(value) not in NUMBERS and type(value) is not str:
         return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
     try:
         made = cls(value)
@@ -1018,6 +1069,14 @@ def call_builtin(
     owner = fn.__self__
     if type(owner) is list and id(owner) in recorder.memories:
         return method_of_list(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn.__name__ == "fromkeys" and owner is dict and len(args) == 2:
+        return call_function(recorder, key, equivalents.fromkeys, args, {})
+    if type(owner) is set and id(owner) in recorder.memories:
+        return method_of_set(recorder, key, owner, fn.__name__, args)
+    if fn is builtins.getattr and len(args) == 2 and type(args[1]) is str:
+        return getattr_of(key, args[1])(args[0])
+    if fn is builtins.setattr and len(args) == 3 and type(args[1]) is str:
+        return written(recorder, key, args[0], args[1], args[2])
     if type(owner) is dict and id(owner) in recorder.memories:
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is builtins.sorted:
@@ -1028,7 +1087,7 @@ def call_builtin(
         return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
     if fn is builtins.len and len(args) == 1:
         (x,) = args
-        if id(x) in recorder.memories and type(x) in (list, dict):
+        if id(x) in recorder.memories and type(x) in CONTAINERS:
             return recorder.value(key, LENGTH, (x,), len(x))
         if type(x) is tuple or type(x) is str:
             return len(x)
@@ -1061,11 +1120,19 @@ def call_builtin(
 
 
 def total(recorder: Recorder, key: Any, fn: Any, items: list[Any]) -> Any:
-    """The sum of a list of numbers."""
+    """The sum of a list of numbers, which is an integer where there are none."""
     values = [plain(x) for x in items]
     if id(items) not in recorder.memories or any(type(x) not in NUMBERS for x in values):
         return refuse("something else than numbers is added up")
-    return recorder.value(key, fn, (items,), fn(values))
+    recorder.scope(key, fn)
+    count = count_of(recorder, key, items)
+    if not decided(recorder, (key, "any"), operator.truth, (count,), bool(items)):
+        return recorder.closed([fn(())])[0]
+    try:
+        found = fn(values)
+    except Exception:
+        return refuse(f"{fn.__name__} raises")
+    return recorder.closed([recorder.value((key, "sum"), fn, (items,), found)])[0]
 
 
 def is_primitive(fn: Any) -> bool:
@@ -1141,6 +1208,18 @@ def method_of_list(
     if name == "extend":
         apart(items, args[0])
     return call_function(recorder, key, same, (items, *args), {})
+
+
+def method_of_set(
+    recorder: Recorder, key: Any, held: set[Any], name: str, args: tuple[Any, ...]
+) -> Any:
+    """A set is a dict of its elements in the program; its order is not looked at."""
+    if name != "add" or len(args) != 1:
+        return refuse(f"{name} of a set is called")
+    must_be_own(recorder, held)
+    given, where = indexed(recorder, (key, "index"), args[0])
+    held.add(where)
+    recorder.add(key, STORE, (held, given, None), type(None))
 
 
 def method_of_dict(

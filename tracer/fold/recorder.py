@@ -15,10 +15,19 @@ memory     a list, dict or object that the run has made (see `region`); which op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType, FrameType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from ..cycles import Loop as Cycle
+from ..joins import UNBOUND
 from .region import (
     INVOKE,
     LOOP,
@@ -43,6 +52,7 @@ from .region import (
 )
 
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
+FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type)  # what a state has by identity
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -137,7 +147,6 @@ class Recorder:
         self.iterable: Op | None = None  # what the next counted loop goes through
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
-        self.keep: list[Any] = []  # what is known by its identity
         self.error: Exception | None = None  # in which the latest call has ended
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -256,6 +265,9 @@ class Recorder:
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
         kind = type(x.value if type(x) is Box else x)
+        if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
+            self.given.add(id(x))  # a list in an argument
+            self.memories[id(x)] = [], x
         here = self.ops[self.i] if self.i < len(self.ops) else None
         plain = kind in NUMBERS or kind is str or id(x) in self.memories
         if kind is str and type(x) is not Box:
@@ -368,8 +380,13 @@ class Recorder:
             return kind
         if kind in PLAIN:
             return ("value", x)
-        self.keep.append(x)
-        return ("object", id(self.constant(x).value))
+        if kind is MethodType:
+            return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
+        if isinstance(x, BaseException):  # of which nothing is followed but its class
+            return ("error", kind)
+        if isinstance(x, FIXED) or x is UNBOUND:
+            return ("object", id(self.constant(x).value))
+        raise Unfolded(f"a {kind.__name__} is kept in a variable")
 
     def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
         """The same value, with these ops for what was found in it."""
@@ -382,6 +399,8 @@ class Recorder:
             return tuple([self.rebuilt(y, ops) for y in x])
         if id(x) in self.memories:
             self.name(x, next(ops))
+        elif kind is MethodType:
+            return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
 
     def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:
@@ -457,8 +476,6 @@ class Recorder:
             self.pop(here.turn)
             self.push()
         else:
-            if cycle.rigid is not None and "shares" in cycle.rigid:
-                raise Unfolded(cycle.rigid)
             source, self.iterable = self.iterable, None
             counted = cycle.counted
             given = [*found, source] if counted else found
@@ -515,10 +532,12 @@ class Recorder:
         self.begin(node, of, frame)
         self.enter(node.region)
 
-    def join(self, forks: Any, names: tuple[int, ...], pushed: int, values: Any) -> list[Any]:
+    def join(
+        self, forks: Any, names: tuple[int, ...], pushed: int, values: Any, frame: FrameType
+    ) -> list[Any]:
         """The ways of decisions meet here: gives the variables ops of their own."""
         out = list(values)
-        while self.open and self.open[-1].of in forks:
+        while self.open and self.open[-1].of in forks and self.open[-1].owner is frame:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
             for k, x in zip(own, self.closed([out[k] for k in own]), strict=True):
@@ -547,10 +566,17 @@ class Recorder:
 
     # Calls
 
-    def call(self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Run the instrumented copy of a function as a pass of its own."""
+    def call(
+        self,
+        key: Any,
+        fn: FunctionType,
+        run: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> Any:
+        """Run the instrumented copy ``fn`` of a function as a pass of its own."""
+        code = fn.__code__
         if code in self.codes:
-            return self.invoke(key, code, run, args)
+            return self.invoke(key, fn, run, args)
         self.scope(key, code)
         self.codes.append(code)
         try:
@@ -601,12 +627,39 @@ class Recorder:
                         todo += inner(op)
         return function.ops
 
+    def captured(self, fn: FunctionType, seen: set[FunctionType]) -> Any:
+        """The constants that a function finds in its cells and defaults, and those that functions in them find."""
+        held = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+        for cell in fn.__closure__ or ():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:
+                held.append(cell)
+        return tuple([self.described(x, seen) for x in held])
+
+    def described(self, x: Any, seen: set[FunctionType]) -> Any:
+        """A constant, to the bit; of numbers and memories, which a function may not use from outside, the class."""
+        kind = type(x)
+        if kind in NUMBERS or kind in PLAIN:
+            return kind, repr(x)
+        if kind is tuple:
+            return kind, *[self.described(y, seen) for y in x]
+        if kind is FunctionType:
+            if x in seen:
+                return kind, x.__code__
+            seen.add(x)
+            return kind, x.__code__, self.captured(x, seen)
+        if kind is Box or kind is CellType or id(x) in self.memories:
+            return kind
+        return id(self.constant(x).value)
+
     def invoke(
-        self, key: Any, code: CodeType, run: Callable[..., Any], args: tuple[Any, ...]
+        self, key: Any, fn: FunctionType, run: Callable[..., Any], args: tuple[Any, ...]
     ) -> Any:
-        """A function that calls itself: a region of its own, which uses nothing from outside."""
+        """A function that calls itself: a region of its own, which uses nothing from outside but constants."""
+        code = fn.__code__
         found: list[Any] = []
-        state = tuple([self.flat(x, found) for x in args])
+        state = (self.captured(fn, {fn}), *[self.flat(x, found) for x in args])
         known = self.folded.functions.get((code, state))
         if known is None:
             known = self.folded.functions[code, state] = Function(code)

@@ -39,7 +39,7 @@ APPEND, POP, LENGTH = (
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
 BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
-MEMORIES = (list, dict)  # and classes of the user's
+MEMORIES = (list, dict, set)  # and classes of the user's
 EXHAUSTED = (
     "exhausted"  # what a loop over integers decides at each head: whether there is another one
 )

@@ -8,7 +8,6 @@ from typing import Any
 
 from ..active import active as traced
 from ..reads import Place
-from . import hooks
 from .hooks import call_function, plain
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
@@ -22,7 +21,8 @@ class Known:
     """What is known of the runs of a function for arguments of one kind.
 
     ``inputs`` are the numbers of the arguments with their places, and ``trees`` say of each argument where they stand
-    in it: an op, None for what is no number, or a list, tuple or dict of these.
+    in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
+    1 on, at which the region grew, each with by how much.
     """
 
     def __init__(self) -> None:
@@ -30,6 +30,8 @@ class Known:
         self.outside = Outside()
         self.inputs: list[tuple[Place, Op]] = []
         self.trees: list[Any] = []
+        self.runs = 0
+        self.growth: list[tuple[int, int]] = []
 
     def run(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
@@ -41,12 +43,16 @@ class Known:
             if traced.tracer is not None:
                 raise Passing("it is called while another function is traced")
             recorder = active.recorder = Recorder(self.folded, self.outside)
-            return self.recorded(recorder, f, names, args)
+            value = self.recorded(recorder, f, names, args)
+            self.runs += 1
+            if recorder.grown:
+                self.growth.append((self.runs, recorder.grown))
+            return value, recorder.grown
         finally:
             active.recorder = None
             lock.release()
 
-    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
+    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> float:
         reads = self.outside.reads
         first = reads.function is None
         if first:
@@ -70,7 +76,7 @@ class Known:
             raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
         found: list[Any] = []
         recorder.finish("return", (recorder.flat(result, found),), found)
-        return plain(result), recorder.grown
+        return float(plain(result))
 
 
 class Arguments:
@@ -91,11 +97,10 @@ class Arguments:
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
             return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
-        if kind is list:
-            pairs = self.parts(place, list(enumerate(x)))
-            inner = [inside for inside, _ in pairs]
-            self.recorder.given.add(id(inner))
-            return hooks.born_list(self.recorder, place, inner), [tree for _, tree in pairs]
+        if kind is list:  # whose length may be another one at the next call
+            op = self.input(place, list)
+            self.recorder.given.add(id(x))
+            return self.recorder.name(x, op), op
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
             made = dict(zip(x, [inside for inside, _ in pairs], strict=True))
@@ -137,7 +142,9 @@ def kind_of(x: Any, depth: int) -> Any:
         return kind
     if kind is bool or x is None:
         return ("is", x)
-    if depth > 3 or kind not in (tuple, list, dict) or len(x) > LONGEST:
+    if kind is list:
+        return kind
+    if depth > 3 or kind not in (tuple, dict) or len(x) > LONGEST:
         return None
     if kind is dict and not all(type(key) is str for key in x):
         return None

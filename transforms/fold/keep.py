@@ -62,7 +62,8 @@ def recorded(
             raise
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
         return None
-    entry.budget.note_fold(took, clock() - start - took)
+    program.seconds = clock() - start - took
+    entry.budget.note_fold(took, program.seconds)
     folding.programs[kinds] = program
     if old is not None:
         entry.drop(old)

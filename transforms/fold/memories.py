@@ -68,8 +68,7 @@ class Memories:
             if memory not in self.writer.shadows:
                 self.writer.shadows[memory] = self.writer.fresh("s")
             return self.writer.shadows[memory]
-        if not self.shadows:
-            self.shadows = self.writer.text.fresh("shadows")
+        self.by_identity()
         known = frame.shadow(memory)
         if known is None:
             known = frame.shadows[memory] = self.writer.fresh("s")
@@ -78,6 +77,12 @@ class Memories:
             frame.add(f"{known} = {self.shadows}.get(id({text}))")
             frame.add(f"if {known} is None: {known} = {self.shadows}[id({text})] = {made}")
         return known
+
+    def by_identity(self) -> str:
+        """The variable of the dict that has shadows by identity."""
+        if not self.shadows:
+            self.shadows = self.writer.text.fresh("shadows")
+        return self.shadows
 
     def make(self, frame: Frame, ops: Iterable[Op]) -> None:
         """The shadows of births that are known by one name: a variable for each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...tracer.fold.region import End
+from ...tracer.fold.region import End, Loop
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -14,10 +14,11 @@ from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
+from .listed import listed
 from .source import Emission, Unemittable
 
 PAD = "        "
-EXAMPLES: dict[type, Any] = {float: 1.5, int: 1, str: ""}
+EXAMPLES: dict[type, Any] = {float: 1.5, int: 1, str: "", list: None}
 UNSEEN = "it goes a way that no call has gone before"
 
 
@@ -27,7 +28,8 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
     done.reads, done.outcome = known.outside.reads, Outcome()
     inputs = {}
     for place, op in known.inputs:
-        inputs[op] = Input(str(place), EXAMPLES[op.type], done.tape, "argument", place)
+        value = EXAMPLES[op.type]
+        inputs[op] = Input(str(place), value, done.tape, "argument", place)
     done.tape.ops = [*inputs.values()]
     done.args = [tree_of(tree, inputs) for tree in known.trees]
     return done, inputs
@@ -36,7 +38,7 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        return Leaf(inputs[tree], inputs[tree].value)
+        return FIXED if tree.type is str else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
         return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})
     if type(tree) is list or type(tree) is tuple:
@@ -46,6 +48,13 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
 
 class RegionBuilder(Builder):
     """Writes the program of a region."""
+
+    def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
+        if isinstance(tree, Leaf) and tree.value is None:  # a list
+            shadows = self.assembly.names[found[tree.op]]
+            name = self.assembly.names[tree.op]  # type: ignore[index]
+            return f"{self.constant(listed, 'listed')}({name}, {shadows})"
+        return super().gradient(tree, found)
 
     def region(
         self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str
@@ -87,7 +96,10 @@ class RegionBuilder(Builder):
             if line.endswith(self.miss):
                 program.reasons[len(program.lines)] = UNSEEN
         program.lines += ["    except Exception as error:", "        missed = error"]
-        program.forward = sum(1 for _ in known.folded.ops())
+        ops = [*known.folded.ops()]
+        program.forward, program.loops = len(ops), sum(type(op) is Loop for op in ops)
+        program.decisions = sum(len(block.cases) > 1 for block in known.folded.blocks())
+        program.growth = [*known.growth]
         self.ending(False)
         self.assembly.taken = set()
         return program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tracer.fold.region import End, Folded, Op
+from ...tracer.fold.region import End, Folded, Op, is_memory
 from .activity import Activity, Aliases
 from .forward import Forward
 from .frames import MAYBE
@@ -42,7 +42,8 @@ class Emission:
         """The statements, indented by ``pad``.
 
         ``answer(end, value, cotangent)`` gives those that stand at the end of a way: ``value(x)`` is the source text
-        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows. Raises
+        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows; for a list
+        it is the dict that has shadows by identity, or None. Raises
         `Unemittable` if there is no such program.
         """
         forward, writer = self.forward, self.writer
@@ -85,6 +86,8 @@ class Emission:
         code.extend(frame.code, depth)
 
         def cotangent(x: Op) -> str:
+            if is_memory(x.type):
+                return self.reverse.memories.by_identity() if writer.active(x) else "None"
             state = frame.get(x) if writer.active(x) else None
             if state is None:
                 return "0.0"
