@@ -12,6 +12,7 @@ import pytest
 
 from wengert import jit, settings, value_and_grad
 from wengert.transforms import cache
+from wengert.transforms.budget import Budget
 
 CALLS = 12
 
@@ -19,6 +20,7 @@ CALLS = 12
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions are folded from their first call on, and errors of our own are shown."""
+    monkeypatch.setattr(Budget, "limited", False)  # whatever it costs
     monkeypatch.setattr(cache, "VARIED", 0)
     monkeypatch.setattr(settings, "strict", True)
 
@@ -269,11 +271,99 @@ def repeated(x: float, n: int) -> float:
     return total
 
 
+def sort_pairs(x: float, n: int) -> float:
+    pairs = []
+    for i in range(n):
+        pairs.append((math.sin(x * (i % 2)), i, x * i))
+    pairs.sort()
+    t = 0.0
+    for a, i, b in pairs:
+        t = t * 0.5 + a * b + i
+    return t + x
+
+
+def grid(x: float, n: int) -> float:
+    held = {}
+    for i in range(n):
+        for j in range(2):
+            held[i, j] = x * (i + j)
+    t = 0.0
+    for i in range(n):
+        if (i + 1, 1) in held:
+            t = t + held[i + 1, 1] * held[i, 0]
+    return t + x
+
+
+def grid_keys(x: float, n: int) -> float:
+    held = {}
+    for i in range(n):
+        held[i, i * 2] = x * i
+    t = x
+    for k in held:
+        t = t * 0.5 + held[k] * k[1]
+    return t
+
+
+def rows_with_none(x: float, n: int) -> float:
+    rows = []
+    for i in range(n):
+        row = []
+        for j in range(i):
+            row.append(None if j == 1 else x * j)
+        rows.append(row)
+    t = x
+    for row in rows:
+        for v in row:
+            if v is not None:
+                t = t + v * t * 0.1
+    return t
+
+
+def two_sums(x: float, n: int) -> float:
+    a = [i for i in range(n)]
+    b = [x, 1, 2.0]
+    for i in range(n):
+        b[i % 3] = b[(i + 1) % 3] * x
+    return sum(a) * x + sum(b) * sum(b)
+
+
+def equal(x: float, n: int) -> float:
+    last = (0.0, 0)
+    t = x
+    for i in range(n):
+        now = (x * (i // 2), i // 2)
+        if now == last:
+            t = t * x
+        elif now >= last:
+            t = t + x * i
+        last = now
+    return t
+
+
+def stackobj(x: float, n: int) -> float:
+    s = [Circle(x), Square(x * x), None, "t", 2]
+    for i in range(n):
+        s.append(s[i % 5])
+    t = 0.0
+    while s:
+        v = s.pop()
+        if v is None:
+            t = t * 0.5
+        elif isinstance(v, str):
+            t = t + x
+        elif isinstance(v, int):
+            t = t + v * x
+        else:
+            t = t + v.area()
+    return t
+
+
 @pytest.mark.parametrize(
     "f",
     [
         memo, memo_in_loop, heap_of_pairs, tuples_in_list, tree, dict_of_pairs, texts_and_numbers, sums,
-        ints_and_floats, popped, keys, shapes, chained, lists_in_tuples, repeated,
+        ints_and_floats, popped, keys, shapes, chained, lists_in_tuples, repeated, sort_pairs, grid, grid_keys,
+        rows_with_none, two_sums, equal, stackobj,
     ],
 )  # fmt: skip
 def test_what_is_taken_out_may_be_one_of_several_things(f: Callable[..., float]) -> None:

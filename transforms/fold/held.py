@@ -4,6 +4,7 @@ Words
 -----
 state    of what is in a memory: as `Recorder.flat` says, a class, a constant, or a tuple of states.
 place    where it can lie: under a text that is known, or among all that lies elsewhere.
+group    memories of which one may be another, as far as is known without looking at the order of what is done.
 tagged   of a program that has to tell the classes of objects apart: they are dicts there, and hold their class.
 """
 
@@ -15,12 +16,14 @@ from typing import Any
 
 from ...tracer.fold.region import (
     APPEND,
+    BIRTHS,
     DICT,
     LIST,
     LOAD,
     OBJECT,
     PACK,
     POP,
+    REPEAT,
     STORE,
     Constant,
     Folded,
@@ -28,8 +31,11 @@ from ...tracer.fold.region import (
     Reference,
     Take,
     is_memory,
+    results_of,
 )
+from .activity import flows_of
 
+ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
 TAG = "None"  # the source text of the key under which an object has its class
 NUMBERS = (int, float)
@@ -68,48 +74,128 @@ def classes(state: Any) -> Iterator[type]:
             yield from classes(part)
 
 
+class Group:
+    """Memories of which one may be another: what is put into them by place, and the group of memories in them."""
+
+    __slots__ = ("inner", "into", "states")
+
+    def __init__(self) -> None:
+        self.into: Group | None = None  # which this one has become a part of
+        self.inner: Group | None = None
+        self.states: dict[Any, set[Any]] = {}
+
+    @property
+    def whole(self) -> Group:
+        found = self
+        while found.into is not None:
+            found = found.into
+        return found
+
+    @property
+    def inside(self) -> Group:
+        whole = self.whole
+        if whole.inner is None:
+            whole.inner = Group()
+        return whole.inner.whole
+
+    def enter(self, place: Any, x: Any) -> None:
+        self.whole.states.setdefault(place, set()).add(state_of(x))
+
+    def join(self, other: Group) -> None:
+        """The memories of two groups may be one another."""
+        todo = [(self, other)]
+        while todo:
+            a, b = (x.whole for x in todo.pop())
+            if a is b:
+                continue
+            b.into = a
+            for place, states in b.states.items():
+                a.states.setdefault(place, set()).update(states)
+            if a.inner is None:
+                a.inner = b.inner
+            elif b.inner is not None:
+                todo.append((a.inner, b.inner))
+
+
 class Held:
-    """The states that a region puts into memories, by place."""
+    """The states that a region puts into memories, by groups of memories and places in them."""
 
     def __init__(self, folded: Folded) -> None:
         self.constants = folded.constants
-        self.states: dict[Any, set[Any]] = {}
-        taken: set[Any] = set()
-        keys: list[Any] = []
-        copied = False  # whether the keys of a dict become items of a list
-        for block in folded.blocks():
-            for op in block.ops:
-                if type(op) is Take:
-                    taken.update(op.results, block.cases if block.subject is op else ())
-                copied |= op.fn is builtins.list
-                if op.fn in (DICT, OBJECT, STORE):
-                    given = op.args if op.fn == DICT else op.args[1:]
-                    keys += given[::2]
-                for key, x in put(op):
-                    if isinstance(key, Op) and key.type is str:
-                        self.enter(None, x)
-                    self.enter(place_of(key), x)
-        for key in keys if copied else ():
-            self.enter(ELSEWHERE, key)
-        every = taken.union(*self.states.values())
+        self.groups: dict[Op, Group] = {}
+        ops = [op for block in folded.blocks() for op in block.ops]
+        keys = [key for op in ops if op.fn in (DICT, STORE) for key, _ in put(op)]
+        for op in ops:
+            for target, source in flows_of(op):
+                if is_memory(target.type):
+                    self.given(self.group(target), source)
+            if op.fn == REPEAT:
+                self.given(self.group(op), op.args[0])
+            elif op.fn is builtins.list:
+                for key in keys:
+                    self.group(op).enter(ELSEWHERE, key)
+            for x in op.args:
+                if isinstance(x, Reference):
+                    self.of(x)
+            self.entered(op)
+            if op.fn in (LOAD, POP) and not is_text(op.args[0]):
+                for x in results_of(op) if type(op) is Take else [op]:
+                    if is_memory(x.type):
+                        self.group(x).join(self.of(op.args[0]).inside)
+        every: set[Any] = set().union(
+            *(s for g in self.groups.values() for s in g.whole.states.values())
+        )
+        for op in ops:
+            if type(op) is Take:
+                every.update(op.results)
         self.tuples = any(map(is_tuple, every))
         named = {c for state in every for c in classes(state) if is_memory(c) and c is not list}
         self.tagged = len(named) > 1
 
-    def enter(self, place: Any, x: Any) -> None:
-        self.states.setdefault(place, set()).add(state_of(x))
+    def group(self, op: Op) -> Group:
+        if op not in self.groups:
+            self.groups[op] = Group()
+        return self.groups[op].whole
+
+    def of(self, memory: Any) -> Group:
+        """The group of an operand."""
+        ops = memory.ops if isinstance(memory, Reference) else [memory]
+        for other in ops[1:]:
+            self.group(ops[0]).join(self.group(other))
+        return self.group(ops[0])
+
+    def given(self, group: Group, x: Any) -> None:
+        """An operand may be one of the memories of a group."""
+        if isinstance(x, Reference):
+            group.join(self.of(x))
+        elif isinstance(x, Op) and x.fn == PACK:
+            for part in x.args:
+                self.given(group, part)
+        elif isinstance(x, Op) and is_memory(x.type):
+            group.join(self.group(x))
+
+    def entered(self, op: Op) -> None:
+        """What an op puts into a memory is in there."""
+        for key, x in put(op):
+            group = self.group(op) if op.fn in BIRTHS else self.of(op.args[0])
+            group.enter(ANYWHERE if is_text(key) and type(key) is not str else place_of(key), x)
+            self.given(group.inside, x)
 
     def is_sure(self, op: Op) -> bool:
         """Whether what a load or a pop gives is of its type, whatever way the run goes."""
-        memory = op.args[0]
-        if type(memory) is str or (isinstance(memory, Op) and memory.type is str):
+        if is_text(op.args[0]):
             return True
+        states = self.of(op.args[0]).states
         key = op.args[1] if op.fn == LOAD else 0
-        if isinstance(key, Op) and key.type is str:
-            found = set().union(*self.states.values())
+        if is_text(key) and type(key) is not str:
+            found = set().union(*states.values())
         else:
-            found = self.states.get(place_of(key), set()) | self.states.get(None, set())
+            found = states.get(place_of(key), set()) | states.get(ANYWHERE, set())
         return found <= {op.type}
+
+
+def is_text(x: Any) -> bool:
+    return type(x) is str or (isinstance(x, Op) and x.type is str)
 
 
 def put(op: Op) -> Iterable[tuple[Any, Any]]:
