@@ -95,7 +95,7 @@ LONGEST = (
 )
 LARGEST = 1 << 18  # bytes of its arrays
 RESERVED = (
-    "self drawn error errors fold missed result rest named program quiet".split()
+    "self drawn error errors fold missed result rest named program quiet seen".split()
 )  # names in programs
 numbers = itertools.count(1)
 STEADY.update((silent, *CHANGES))

@@ -58,6 +58,8 @@ class Known:
         if first:
             reads.function = reads.root(f.__name__, f)
             reads.arguments = [reads.root(name, x) for name, x in zip(names, args, strict=True)]
+        if not apart(args, set()):
+            raise Passing("one list stands at two places of the arguments")
         given = Arguments(self, recorder)
         boxed, trees = [], []
         for place, x in zip(reads.arguments, args, strict=True):
@@ -128,6 +130,20 @@ class Arguments:
         op = inputs[self.count][1]
         self.count += 1
         return op
+
+
+def apart(x: Any, seen: set[int]) -> bool:
+    """Whether no list stands twice in lists, tuples and dicts."""
+    kind = type(x)
+    if kind is list:
+        if id(x) in seen:
+            return False
+        seen.add(id(x))
+    if kind is dict:
+        x = x.values()
+    elif kind is not list and kind is not tuple:
+        return True
+    return all(apart(y, seen) for y in x)
 
 
 def kinds_of(args: Sequence[Any]) -> Any:

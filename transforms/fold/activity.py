@@ -166,7 +166,7 @@ class Activity:
 
     def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
         self.resolve = aliases.resolve
-        self.ints = any(x.type is int for x in wrt)
+        self.ints = any(x.type is int or is_memory(x.type) for x in wrt)
         carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}

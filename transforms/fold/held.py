@@ -37,6 +37,7 @@ from .activity import flows_of
 
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
+ANYTHING = ("anything",)  # the state of what the run has not put there
 TAG = "None"  # the source text of the key under which an object has its class
 NUMBERS = (int, float)
 
@@ -123,6 +124,10 @@ class Held:
     def __init__(self, folded: Folded) -> None:
         self.constants = folded.constants
         self.groups: dict[Op, Group] = {}
+        for op in folded.region.parameters:
+            if is_memory(op.type):  # an argument: what it holds is as it is, lists in it too
+                group = self.group(op)
+                group.states[ELSEWHERE], group.inner = {ANYTHING}, group
         ops = [op for block in folded.blocks() for op in block.ops]
         keys = [key for op in ops if op.fn in (DICT, STORE) for key, _ in put(op)]
         for op in ops:

@@ -53,7 +53,7 @@ class RegionBuilder(Builder):
         if isinstance(tree, Leaf) and tree.value is None:  # a list
             shadows = self.assembly.names[found[tree.op]]
             name = self.assembly.names[tree.op]  # type: ignore[index]
-            return f"{self.constant(listed, 'listed')}({name}, {shadows})"
+            return f"{self.constant(listed, 'listed')}({name}, {shadows}, seen)"
         return super().gradient(tree, found)
 
     def region(
@@ -85,7 +85,8 @@ class RegionBuilder(Builder):
                 gradients="".join(g + ", " for g in gradients),
                 gradient=gradients[0],
             )
-            return ["self.hits += 1.0", f"return {result}"]
+            first = ["seen = set()"] if any(x.value is None for x in wanted) else []
+            return [*first, f"result = {result}", "self.hits += 1.0", "return result"]
 
         try:
             lines = Emission(known.folded, wrt, self.assembly, names, self.miss).lines(ending, PAD)
