@@ -64,6 +64,14 @@ def alike(x: Any, y: Any) -> bool:
     return x is y or bool(x == y)
 
 
+def items_of(source):  # type: ignore[no-untyped-def]
+    """``list(source)``."""
+    found = []
+    for x in source:
+        found.append(x)
+    return found
+
+
 def any_of(items):  # type: ignore[no-untyped-def]
     """``any(items)``."""
     for x in items:

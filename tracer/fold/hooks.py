@@ -12,6 +12,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from ...rules import registry
@@ -390,6 +391,9 @@ def getattr_of(key: Any, name: str) -> Hook:
             return builtins.getattr(obj, name)
         if kind is Box and type(obj.value) is str and name in OF_TEXT:
             return types.MethodType(builtins.getattr(str, name), obj)
+        if kind is Box and type(obj.value) is Random and name in DRAWS:
+            recorder.outside.of_class(Random, name)
+            return types.MethodType(builtins.getattr(Random, name), obj)
         return refuse(f"the attribute {name} of a {kind.__name__} is read")
 
     return hook
@@ -865,6 +869,9 @@ def call_ex(site: Site) -> Hook:
     return hook
 
 
+CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
+
+
 def calling(site: Site) -> Hook:
     return calling_of(object())
 
@@ -876,8 +883,13 @@ def calling_of(key: Any) -> Hook:
         kind = type(fn)
         if args and type(args[0]) is Collected:
             return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
+        if args and type(args[0]) is Source and fn in CONSUMERS:
+            items = call_function(recorder, (key, "items"), equivalents.items_of, args[:1], {})
+            return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
         if kind is types.MethodType:
             fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
+        if args and type(args[0]) is Box and type(args[0].value) is Random:
+            return drawn(recorder, key, fn, args, kwargs)
         if kind is types.FunctionType:
             return call_function(recorder, key, fn, args, kwargs)
         if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
@@ -909,6 +921,22 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
 
 
 OF_NUMBERS = (builtins.sum, builtins.max, builtins.min, math.fsum, math.prod)
+
+
+DRAWS = frozenset(
+    "random uniform gauss normalvariate expovariate randint randrange getrandbits".split()
+)
+
+
+def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """A number from a generator of the run's own, which the program makes and asks in the same order."""
+    given = args[1:]
+    if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
+        return refuse(f"{fn.__name__} is given numbers that have a derivative")
+    value = fn(*map(plain, args))
+    if type(value) not in NUMBERS:
+        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+    return recorder.value(key, fn, args, value)
 
 
 def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
@@ -949,6 +977,8 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return decided(recorder, key, operator.truth, args, bool(args[0].value))
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, range(*map(plain, args)))
+    if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
+        return recorder.value(key, Random, args, Random(plain(args[0])))
     if cls in SEQUENCES and not kwargs:
         return sequence(recorder, key, cls, args)
     if issubclass(cls, Exception):

@@ -627,28 +627,36 @@ class Recorder:
                         todo += inner(op)
         return function.ops
 
-    def captured(self, fn: FunctionType, seen: set[FunctionType]) -> Any:
-        """The constants that a function finds in its cells and defaults, and those that functions in them find."""
+    def captured(self, fn: FunctionType, cells: dict[int, CellType], seen: set[Any]) -> Any:
+        """The constants that a function finds in its cells and defaults, and those that functions in them find.
+
+        ``cells`` gets those that hold what is followed: numbers, and what the run has made.
+        """
         held = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
         for cell in fn.__closure__ or ():
             try:
-                held.append(cell.cell_contents)
+                x = cell.cell_contents
             except ValueError:
                 held.append(cell)
-        return tuple([self.described(x, seen) for x in held])
+                continue
+            if type(x) is Box or type(x) in NUMBERS or type(x) is tuple or id(x) in self.memories:
+                cells[id(cell)] = cell
+            else:
+                held.append(x)
+        return tuple([self.described(x, cells, seen) for x in held])
 
-    def described(self, x: Any, seen: set[FunctionType]) -> Any:
+    def described(self, x: Any, cells: dict[int, CellType], seen: set[Any]) -> Any:
         """A constant, to the bit; of numbers and memories, which a function may not use from outside, the class."""
         kind = type(x)
         if kind in NUMBERS or kind in PLAIN:
             return kind, repr(x)
         if kind is tuple:
-            return kind, *[self.described(y, seen) for y in x]
+            return kind, *[self.described(y, cells, seen) for y in x]
         if kind is FunctionType:
             if x in seen:
                 return kind, x.__code__
             seen.add(x)
-            return kind, x.__code__, self.captured(x, seen)
+            return kind, x.__code__, self.captured(x, cells, seen)
         if kind is Box or kind is CellType or id(x) in self.memories:
             return kind
         return id(self.constant(x).value)
@@ -656,10 +664,16 @@ class Recorder:
     def invoke(
         self, key: Any, fn: FunctionType, run: Callable[..., Any], args: tuple[Any, ...]
     ) -> Any:
-        """A function that calls itself: a region of its own, which uses nothing from outside but constants."""
+        """A function that calls itself: a region of its own, which uses nothing from outside but constants.
+
+        What it has captured is given to it like its arguments.
+        """
         code = fn.__code__
         found: list[Any] = []
-        state = (self.captured(fn, {fn}), *[self.flat(x, found) for x in args])
+        cells: dict[int, CellType] = {}
+        constants = self.captured(fn, cells, {fn})
+        held = [cell.cell_contents for cell in cells.values()]
+        state = (constants, *[self.flat(x, found) for x in (*args, *held)])
         known = self.folded.functions.get((code, state))
         if known is None:
             known = self.folded.functions[code, state] = Function(code)
@@ -677,7 +691,12 @@ class Recorder:
         function.running += 1
         self.enter(function)
         ops = iter(function.parameters)
-        kind, how, out = self.ran(run, tuple([self.rebuilt(x, ops) for x in args]))
+        given = tuple([self.rebuilt(x, ops) for x in args])
+        for cell, x in zip(cells.values(), held, strict=True):
+            cell.cell_contents = self.rebuilt(x, ops)
+        kind, how, out = self.ran(run, given)
+        for cell, x in zip(cells.values(), held, strict=True):
+            cell.cell_contents = x
         found = []
         state = (how, *[self.flat(x, found) for x in out])
         self.finish(kind, state, found)
