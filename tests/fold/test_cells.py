@@ -405,7 +405,8 @@ def factory(x: float, n: int) -> float:
 
 DANGERS = [
     lambda_of_an_earlier_turn, last_lambda, list_of_lambdas, list_of_defaults, counter_of_an_inner_function,
-    constant_of_a_recursion, cells_of_a_recursion, consumed_later, handed_on, never_run_to_the_end, extended_while_it_is_read, factory,
+    constant_of_a_recursion, cells_of_a_recursion,
+    consumed_later, handed_on, never_run_to_the_end, extended_while_it_is_read, factory,
 ]  # fmt: skip
 
 
