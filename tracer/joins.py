@@ -139,20 +139,33 @@ class RenamedFlow(Flow):
         # The comprehensions around: the highest stack on which its variables are stored again, and their new numbers.
         around: list[tuple[int, dict[int, int]]] = []
         restoring = False
+        self.own_cells = 0  # of comprehensions
         self.away = [0] * len(source)  # the variables that a comprehension has put away
+        self.shared = [self.cells] * len(
+            source
+        )  # those that are in cells, a comprehension's in their place
         for i, instr in enumerate(source):
             name = instr.name
             for _, names in around:
-                for variable in names:
+                for variable, number in names.items():
                     self.away[i] |= 1 << variable
+                    if not self.own_cells >> number & 1:
+                        self.shared[i] &= ~(1 << variable)
+                    else:
+                        self.shared[i] |= 1 << variable
             restoring = i in handlers or (restoring and source[i - 1].name not in LEAVING)
             if name == "DELETE_FAST" or name == "DELETE_DEREF":
                 self.unbinds[i] = self.stores[i]
             elif name == "LOAD_FAST_AND_CLEAR":
-                if source[i - 1].name != name:
+                previous = i - 1
+                while source[previous].name == "MAKE_CELL":
+                    previous -= 1
+                if source[previous].name != name:
                     around.append((self.depths.get(i, 0), {}))
                 depth, names = around.pop()
                 names[instr.arg] = self.own + len(self.renamed)
+                if source[i + 1].name == "MAKE_CELL":
+                    self.own_cells |= 1 << names[instr.arg]
                 around.append((depth + 1, names))
                 self.renamed.append(instr.arg)
                 self.loads[i] = 0
@@ -185,11 +198,11 @@ class RenamedFlow(Flow):
         depth = self.depths.get(i, 0)
         for store, variable in accesses(instr):
             if store:
-                if instr.name == "STORE_FAST" and self.cells >> variable & 1:
-                    self.closed(i, variable)  # the cell of a comprehension is put away
                 if restoring:
+                    self.closed(i, variable)
                     continue
                 if around and variable in around[-1][1] and depth <= around[-1][0]:
+                    self.closed(i, variable)
                     del around[-1][1][variable]
                     if not around[-1][1]:
                         around.pop()
@@ -214,16 +227,14 @@ class RenamedFlow(Flow):
 
     def closed(self, i: int, variable: int) -> None:
         """Nothing changes the cells of comprehensions that had this name any more."""
-        for k, one in enumerate(self.renamed):
-            if one == variable:
-                self.stores[i] |= 1 << self.own + k
-                self.unbinds[i] |= 1 << self.own + k
+        for number, one in enumerate(self.renamed, self.own):
+            if one == variable and self.own_cells >> number & 1:
+                self.stores[i] |= 1 << number
+                self.unbinds[i] |= 1 << number
 
     def capture(self, source: list[Instr]) -> None:
         """Find out where cells may be read by inner functions."""
-        cells = self.cells
-        for k, one in enumerate(self.renamed):
-            cells |= (self.cells >> one & 1) << self.own + k
+        cells = self.cells | self.own_cells
         if not cells:
             return
         at_once = consumed_at_once(self.code, source, self.depths)

@@ -301,7 +301,9 @@ class Rewriter:
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
         self.folds = builtins.getattr(hooks, "folds", False) is True
         self.joins = Joins({}, {}, {})
-        self.cells = 0  # the variables that are handed over and that inner functions share, as bits
+        self.shared: list[
+            int
+        ] = []  # the variables that are in cells before each instruction, as bits
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
@@ -315,7 +317,7 @@ class Rewriter:
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
         at_once: frozenset[int] = frozenset()
         if flow is not None:
-            self.cells = flow.cells
+            self.shared = flow.shared
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
@@ -474,7 +476,7 @@ class Rewriter:
     def hand(self, variables: tuple[int, ...], given: int = 0) -> None:
         """Call the hook below the topmost ``given`` values with these and the values of variables."""
         for variable in variables:
-            self.emit(LOAD_DEREF if self.cells >> variable & 1 else LOAD_FAST, variable)
+            self.emit(LOAD_DEREF if self.in_cell(variable) else LOAD_FAST, variable)
         count = given + len(variables)
         if count == 0:
             self.load(None)
@@ -494,7 +496,10 @@ class Rewriter:
             self.put_back(variable)
 
     def put_back(self, variable: int) -> None:
-        self.emit(STORE_DEREF if self.cells >> variable & 1 else STORE_FAST, variable)
+        self.emit(STORE_DEREF if self.in_cell(variable) else STORE_FAST, variable)
+
+    def in_cell(self, variable: int) -> bool:
+        return self.folds and bool(self.shared[self.index] >> variable & 1)
 
     def leave(self, loops: list[Loop]) -> None:
         if not self.folds:

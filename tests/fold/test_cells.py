@@ -344,6 +344,20 @@ def constant_of_a_recursion(x: float, n: int) -> float:
     return a * deeper(n, x)
 
 
+def cells_of_a_recursion(x: float, n: int) -> float:
+    """The same function, with a number and a constant in each other's place."""
+
+    def made(a: float | None, b: float | None) -> Callable[[int, float], float]:
+        def deeper(m: int, t: float) -> float:
+            if m <= 0:
+                return t
+            return deeper(m - 1, t + b if a is None else t * a)  # type: ignore[operator]
+
+        return deeper
+
+    return made(x, None)(4, x) + made(None, x)(n, 1.0)
+
+
 def consumed_later(x: float, n: int) -> float:
     k = 1
     g = (x * k for _ in range(n))
@@ -391,7 +405,8 @@ def factory(x: float, n: int) -> float:
 
 DANGERS = [
     lambda_of_an_earlier_turn, last_lambda, list_of_lambdas, list_of_defaults, counter_of_an_inner_function,
-    constant_of_a_recursion, consumed_later, handed_on, never_run_to_the_end, extended_while_it_is_read, factory,
+    constant_of_a_recursion, cells_of_a_recursion,
+    consumed_later, handed_on, never_run_to_the_end, extended_while_it_is_read, factory,
 ]  # fmt: skip
 
 

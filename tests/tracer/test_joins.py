@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import types
 from collections import Counter
@@ -137,6 +138,9 @@ class Folding(Transparent):
             items.append(value)
 
         return hook
+
+    def unsure(self, site):
+        return lambda nothing: self.seen.update(["unsure"])
 
     yielded = list_append
 
@@ -632,6 +636,88 @@ def shared_in_comprehension(a, b):
     return x, [f() for f in fs]
 
 
+def cells(a, b):
+    x, total = a, 0
+    f = lambda: x + y
+    for y in range(b):
+        if y % 2:
+            x = x + y
+        total += f()
+    while x > 3:
+        x -= 2
+        g = lambda: (x, y)
+        try:
+            z = 7 // (x - a)
+            h = lambda: z
+        except ZeroDivisionError:
+            x -= 1
+            z = g()
+            h = lambda: (x, z)
+        total += len([h() for _ in range(x)])
+    return total, x, f() if b else g, h()
+
+
+def cells_in_comprehensions(a, b):
+    w = a
+    h = lambda: w
+    x = [[h() + w for h in [lambda: w * b]] for w in range(b)]
+    if a:
+        w = 7
+    y = [(lambda k=k: (k, w, h()))() for k in range(a) if k != b for h in [h if k else (lambda: k)]]
+    z = [f() for f in [lambda: w for w in range(a) for _ in range(w)]]
+    try:
+        q = [1 // w for w in range(a, -1, -1)]
+    except ZeroDivisionError:
+        q = w, h()
+    return x, y, z, q, w, h()
+
+
+def cell_without_a_value(a, b):
+    def later():
+        return x + y
+
+    for x in range(a):
+        if x == b:
+            del x
+            break
+    if b:
+        y = 1
+    try:
+        return later()
+    except NameError as error:
+        first = str(error)
+        x = y = 2
+        return first, later(), (lambda: error.args)()
+
+
+def generator_expressions(a, b):
+    x = 1
+    s = sum(i * x for i in range(a))
+    if a:
+        x = 3
+    t = sorted((i * x % 4 for i in range(a) if i != b for _ in range(i)), reverse=True)
+    u = max((sum(i * j for j in range(i + b)) for i in range(a + 1)), default=x)
+    later = (i * x for i in range(b))
+    x = 5
+    v = (
+        [*later],
+        *(x + i for i in range(2)),
+        dict((i, x) for i in range(b)),
+        ",".join(str(i) for i in range(a)),
+    )
+    w = (
+        any(i > b for i in range(a)),
+        all(i < b for i in range(a)),
+        tuple(i for i in range(a) if i != 1),
+    )
+    y = [list(i + k for i in (j for j in range(k))) for k in range(b)]
+    try:
+        z = math.fsum(1 / (i - 2) for i in range(a))
+    except ZeroDivisionError:
+        z = sum(x for x in [1, 2])
+    return s, t, u, v, w, y, z, sum((lambda: i)() for i in range(b))
+
+
 def generators(a, b):
     def numbers(n):
         for i in range(n):
@@ -995,6 +1081,69 @@ def test_a_handler_knows_what_it_guards():
     names, region = hooks.handlers[0]
     assert all(fork.index in region for fork in hooks.forks)
     assert {failing_comprehension.__code__.co_varnames[i] for i in names} == {"x"}
+
+
+def test_cells_are_handed_over():
+    def f(n):
+        x = k = 0
+        g = lambda: x + k + y
+        for y in range(n):
+            if y % 2:
+                x = y
+        return g(), k
+
+    def named(found):
+        return {names_of(f.__code__)[i] for i in found}
+
+    hooks = Listing()
+    folded = twin(f, hooks)
+    assert {"x"} in [named(names) for names, _ in hooks.joined]
+    assert [named(names) for names in hooks.exits] == [{"x", "y"}]
+    assert folded(4) == f(4)
+    hooks.open.clear()
+    with pytest.raises(NameError, match="cannot access free variable 'y' where it is not assoc"):
+        folded(0)
+
+
+class Unseen(Folding):
+    """Hooks that leave the frame alone: CPython 3.13 crashes where it looks for a cell that is put away."""
+
+    def handed(self, names, values):
+        self.given.append(values)
+
+
+def test_a_comprehension_with_an_ordinary_variable_named_like_a_cell():
+    def f(a, b):
+        w = a
+        h = lambda: w
+        y = [w if w > b else k for k in range(b) for w in range(k) if w or k]
+        w += 1
+        return y, h(), [(w, h) for w, h in enumerate([b, a])], h(), w
+
+    hooks = Unseen()
+    folded = twin(f, hooks)
+    for a in range(4):
+        for b in range(4):
+            hooks.open.clear()
+            assert folded(a, b) == f(a, b)
+
+
+def test_generator_expressions_that_are_first_arguments_run_at_once():
+    hooks = Folding()
+    folded = twin(generator_expressions, hooks)
+    assert folded(3, 2) == generator_expressions(3, 2)
+    assert not hooks.seen["caught"] - 1
+    assert hooks.seen["collected"] >= 10
+
+    seen = []
+
+    def lazy(n):
+        later = (seen.append(i) for i in range(n))
+        seen.append("first")
+        return [*later]
+
+    twin(lazy, hooks)(2)
+    assert seen == ["first", 0, 1]
 
 
 def test_hooks_that_do_not_fold_are_asked_for_nothing_more():

@@ -632,18 +632,20 @@ class Recorder:
 
         ``cells`` gets those that hold what is followed: numbers, and what the run has made.
         """
-        held = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+        defaults = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+        found: list[Any] = [self.described(x, cells, seen) for x in defaults]
         for cell in fn.__closure__ or ():
             try:
                 x = cell.cell_contents
             except ValueError:
-                held.append(cell)
+                found.append(CellType)
                 continue
             if type(x) is Box or type(x) in NUMBERS or type(x) is tuple or id(x) in self.memories:
                 cells[id(cell)] = cell
+                found.append(("cell", [*cells].index(id(cell))))
             else:
-                held.append(x)
-        return tuple([self.described(x, cells, seen) for x in held])
+                found.append(self.described(x, cells, seen))
+        return tuple(found)
 
     def described(self, x: Any, cells: dict[int, CellType], seen: set[Any]) -> Any:
         """A constant, to the bit; of numbers and memories, which a function may not use from outside, the class."""
@@ -657,7 +659,7 @@ class Recorder:
                 return kind, x.__code__
             seen.add(x)
             return kind, x.__code__, self.captured(x, cells, seen)
-        if kind is Box or kind is CellType or id(x) in self.memories:
+        if kind is Box or id(x) in self.memories:
             return kind
         return id(self.constant(x).value)
 
