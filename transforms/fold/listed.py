@@ -11,7 +11,7 @@ from ..loops import Miss
 def listed(items: list[Any], shadows: dict[int, list[Any]] | None, seen: set[int]) -> list[Any]:
     """The cotangents of a list's items, in their structure; ``shadows`` has them by the list's identity.
 
-    ``seen`` has the lists that were met before: one that stands at two places has two gradients, which are not told apart.
+    ``seen`` has the lists that were met before: the gradients of one that stands at two places are not told apart.
     """
     if not has_number(items):
         raise Miss  # by which there is no derivative
