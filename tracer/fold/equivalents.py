@@ -241,7 +241,7 @@ def in_python(name: str, in_c: str) -> types.ModuleType | None:
 def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Callable[..., Any]]:
     """Functions of a module with what they are in Python."""
     module = in_python(known.__name__, in_c)
-    found = {}
+    found: dict[Any, Callable[..., Any]] = {}
     for name in names.split():
         own, other = getattr(known, name, None), getattr(module, name, None)
         if type(own) is types.BuiltinFunctionType and type(other) is types.FunctionType:

@@ -144,7 +144,7 @@ class Recorder:
         self.latest = 0
         self.floor = 0  # how many passes go on around the function that runs
         self.codes: list[CodeType] = []  # of the functions that go on
-        self.iterable: Op | None = None  # what the next counted loop goes through
+        self.iterable: Box | None = None  # what the next counted loop goes through
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
