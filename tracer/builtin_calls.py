@@ -7,6 +7,7 @@ import abc
 import builtins
 import collections
 import functools
+import gc
 import itertools
 import math
 import mmap
@@ -456,6 +457,17 @@ for _name in ("start_joinable_thread", "start_new_thread"):
 
     if hasattr(_thread, _name):
         handles(getattr(_thread, _name))(_start)
+
+
+for _all in (gc.get_objects, gc.get_referrers):
+
+    def _everything(tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _all) -> Any:
+        raise TraceError(
+            f"{places.blame(site)}: gc.{fn.__name__} gives objects of the tracer's own among those of the program; "
+            "ask before the call, or after it"
+        )
+
+    handles(_all)(_everything)
 
 
 @handles(sys.getrecursionlimit)

@@ -93,6 +93,7 @@ ABOUT_STRUCTURE = frozenset(
     "importlib warnings _py_warnings typing inspect enum abc types annotationlib _weakrefset".split()
 )
 
+GET = property.__get__
 KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
 
 # What makes classes, or adds to them.
@@ -163,6 +164,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return construct(tracer, site, fn, args, kwargs)
     if kind is functools.partial:
         return call_partial(tracer, site, fn, args, kwargs)
+    if kind is staticmethod:
+        return call(tracer, site, fn.__func__, args, kwargs)
     if kind is functools._lru_cache_wrapper:
         return cached.call_cached(tracer, site, fn, args, kwargs)
     body = fn._implementation if kind is DISPATCHER else None
@@ -185,7 +188,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         if args and not kwargs and natives.is_followed(fn, args):
             return natives.call(tracer, site, fn, args)
     if kind is types.MethodWrapperType:
-        if type(fn.__self__) is np.ufunc and fn.__name__ == "__call__":
+        if type(fn.__self__) in (np.ufunc, FunctionType) and fn.__name__ == "__call__":
             return call(tracer, site, fn.__self__, args, kwargs)
         if (
             type(fn.__self__) is types.MemberDescriptorType
@@ -202,6 +205,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             )
         plain = getattr(fn.__objclass__, fn.__name__)
         given = (fn.__self__, *args)
+        if plain is GET and args and args[0] is not None and callable(fn.__self__.fget):
+            return call(tracer, site, fn.__self__.fget, args[:1], kwargs)
         if plain in handlers:
             return handlers[plain](tracer, site, given, kwargs)
         if not kwargs and natives.is_followed(plain, given):
@@ -802,6 +807,13 @@ def look_at(tracer: Tracer, cell: Any, shadow: Any, name: str) -> None:
 
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    return call(tracer, site, *opened(tracer, site, fn, args, kwargs))
+
+
+def opened(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function that a partial calls, with its arguments."""
     placeholder = getattr(functools, "Placeholder", None)
     rest = iter(args)
     inner, first, keywords = fn.func, fn.args, fn.keywords
@@ -811,7 +823,7 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         next(rest) if placeholder is not None and x is placeholder else y
         for x, y in zip(fn.args, first, strict=True)
     ]
-    return call(tracer, site, inner, (*first, *rest), {**keywords, **kwargs})
+    return inner, (*first, *rest), {**keywords, **kwargs}
 
 
 def entered_parts(tracer: Tracer, site: Site, fn: Any) -> tuple[Any, Any, Any]:
