@@ -348,7 +348,8 @@ class Dispatcher(Caller, Intrinsic):
     def attach(self, program: Program) -> None:
         """Let the function be the program."""
         with lock:
-            if self.program is program or not switch.on:
+            # While the program was tried, another thread may have cleared the cache: it has a new rule, perhaps.
+            if self.program is program or program.dropped or not switch.on:
                 return
             self.detach()
             if not self.may_name(program):

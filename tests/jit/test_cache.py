@@ -859,6 +859,37 @@ def test_programs_are_taken_off_a_function_by_one_thread_at_a_time():
     assert step(3.0) == 6.0
 
 
+def test_a_program_that_was_dropped_while_it_was_tried_is_not_attached(monkeypatch):
+    """Another thread registers a rule, which clears the cache: what the trial answers is the last of the old rule."""
+
+    def f(x):
+        return cubed(x)
+
+    def cubed(x):
+        return x**3
+
+    rrule(cubed, pure=True)(lambda x: (cubed(x), lambda d: (d,)))
+    step = grad(f)
+    state = step.__self__
+    [step(2.0) for _ in range(5)]
+    state.detach()
+    attach = type(state).attach
+
+    def late(self, program):
+        monkeypatch.undo()
+        rule = lambda x: (cubed(x), lambda d: (d * 5.0,))  # noqa: E731
+        other = threading.Thread(target=rrule(cubed, pure=True), args=(rule,))
+        other.start()
+        other.join()
+        attach(self, program)
+
+    monkeypatch.setattr(type(state), "attach", late)
+    try:
+        assert [step(2.0) for _ in range(5)] == [1.0, 5.0, 5.0, 5.0, 5.0]
+    finally:
+        del rules[cubed]
+
+
 def test_a_program_that_runs_keeps_the_meaning_of_its_names(monkeypatch):
     """Two programs that were made at the same time may have chosen the same names for different things."""
 
