@@ -116,6 +116,8 @@ def kept_by(value: Any) -> list[Any]:
         return [] if info is None else [info.func, info.args, info.kwargs]
     if isinstance(value, weakref.WeakSet):
         return [*value]
+    if isinstance(value, super):
+        return [value.__self__]
     return [x for x in frames.referents(value) if may_keep(x)]
 
 

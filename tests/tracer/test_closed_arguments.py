@@ -139,6 +139,7 @@ CLOSED = {  # how one is made, and how it is read
     "item by an object": (lambda p: collections.defaultdict(Caller(p)), lambda o: o["a"]),
     "defaultdict of its own class": (lambda p: Items(closure(p)), lambda o: o["a"]),
     "callback": (lambda p: weakref.ref(Point, closure(p)), lambda o: o.__callback__()),
+    "super": (lambda p: super(Caller, Caller(p)), lambda o: o.get()),
     "WeakSet": (lambda p: weakref.WeakSet([keep(Point(p))]), lambda o: [*o][0].x),
     "ref in a set": (lambda p: {weakref.ref(keep(Point(p)))}, lambda o: [*o][0]().x),
 }
