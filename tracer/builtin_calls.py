@@ -515,7 +515,9 @@ def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
             place = tracer.reads.constant(sys)
             tracer.reads.note(place, "streamless", None, streamless).check = "setting"
         if streamless:
-            return print(**{k: plain_of(x) for k, x in kwargs.items()})  # raises what plain Python raises
+            return print(
+                **{k: plain_of(x) for k, x in kwargs.items()}
+            )  # raises what plain Python raises
     sep, end = kwargs.get("sep"), kwargs.get("end")
     if not all(x is None or isinstance(x, str) for x in (sep, end)):
         return print(sep=sep, end=end)  # type: ignore[call-overload]  # raises

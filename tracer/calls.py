@@ -46,6 +46,7 @@ from . import (
 from .active import untraced
 from .arrays import phantom, write_all
 from .arrays import write_item as write_array_item
+from .attributes import slot
 from .border import remember
 from .box import ArrayBox, Box
 from .boxing import enter, enter_from, note_captured
@@ -79,6 +80,7 @@ from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
 from .session import Tracer
 from .slots import is_object, is_python, special
+from .structure import attributes
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 from .text import PRIVATE, bare_all, bare_names
@@ -548,6 +550,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             result = as_caller(fn, args, kwargs)
         else:
             result = note_untraced(tracer, site, fn, args, kwargs)
+        result = read_again(tracer, args[:1], result)
         origin = None if names else found(tracer, *given)
         if origin is None or isinstance(result, types.ModuleType):
             return result
@@ -559,6 +562,16 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if is_object(x) and isinstance(x, logging.LogRecord):
             lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
+
+
+def read_again(tracer: Tracer, owners: Any, value: Any) -> Any:
+    """What a method has read off its object, where the run has something else for that: its box, or its shadow."""
+    for owner in owners:
+        for name, x in attributes(owner).items() if is_object(owner) else ():
+            entry = tracer.overlay.get((slot(owner), name))
+            if x is value and entry is not None and entry[1] is value:
+                return entry[2]
+    return value
 
 
 # What Enums themselves do with a value that no member has.

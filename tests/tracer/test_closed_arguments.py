@@ -5,6 +5,7 @@ import contextvars
 import ctypes
 import datetime
 import functools
+import inspect
 import mmap
 import operator
 import queue
@@ -220,6 +221,11 @@ FOLLOWED = {  # how one is made, how it is read, and how the gradient by it is
         lambda d: d["__func__"]["x"],
     ),
     "method": (lambda p: Point(p).get, lambda o: o(), lambda d: d["x"]),
+    "default in a signature": (
+        lambda p: inspect.Parameter("p", inspect.Parameter.KEYWORD_ONLY, default=p),
+        lambda o: o.default,
+        lambda d: d["_default"],
+    ),
 }
 
 
