@@ -38,14 +38,14 @@ def lowered(y: Any, k: Any) -> Any:
     return np.where(np.equal(y, 0), y, y - k)[()]
 
 
-def finite_power(x: Any, y: Any) -> Any:
-    """``x ** y``, and 0 where that is infinite at ``x`` = 0: the finite choice for the slope of a root at zero."""
-    if type(x) in PLAIN and type(y) in PLAIN:
-        return 0.0 if x == 0 and complex(y).real < 0 else x**y
-    pole = np.equal(x, 0) & np.less(np.real(y), 0)
+def finite_power(x: Any, p: Any, y: Any) -> Any:
+    """``x ** p`` in a slope of ``x ** y``: where it is infinite at ``x`` = 0, 0 for a root, whose ``y`` is positive."""
+    if type(x) in PLAIN and type(p) in PLAIN and type(y) in PLAIN:
+        return 0.0 if x == 0 and complex(p).real < 0 < complex(y).real else x**p
+    pole = np.equal(x, 0) & np.less(np.real(p), 0) & np.greater(np.real(y), 0)
     if not pole.any():
-        return x**y
-    return np.where(pole, 0, np.where(pole, 1, x) ** y)[()]
+        return x**p
+    return np.where(pole, 0, np.where(pole, 1, x) ** p)[()]
 
 
 def log_or_zero(x: Any) -> Any:
@@ -60,7 +60,10 @@ def log_or_zero(x: Any) -> Any:
 
 elementwise(lowered, 1, None)
 elementwise(
-    finite_power, lambda x, y, z: power_by_base(x, y, z), lambda x, y, z: power_by_exponent(x, y, z)
+    finite_power,
+    lambda x, p, y, z: p * finite_power(x, lowered(p, 1), y),
+    lambda x, p, y, z: power_by_exponent(x, p, z),
+    None,
 )
 elementwise(log_or_zero, lambda x, z: ratio(1.0, x))
 
@@ -78,7 +81,7 @@ def of_numpy(x: Any) -> Any:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, lowered(y, 1)))
+    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, lowered(y, 1), y))
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

@@ -152,6 +152,7 @@ SEALABLE = frozenset(
         types.GeneratorType,
         types.BuiltinFunctionType,
         types.MethodWrapperType,
+        *(staticmethod, classmethod, property),
     )
 )
 

@@ -34,7 +34,7 @@ from .box import BOXES, ArrayBox, Box
 from .depth import room
 from .frames import Own
 from .intrinsic import Intrinsic
-from .kinds import MISSING, flags_of, is_one_of, isinstance, own_dict
+from .kinds import MISSING, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
 from .reads import HEAP_TYPE, Place
 from .session import Tracer
 from .structure import (
@@ -65,7 +65,7 @@ def enter(
     if type(kind) is type and kind in ATOMS:
         if is_method(kind) and works_on(value):
             return entered_method(tracer, value, "outside", place, seal)[0]
-        if kind is types.MethodType:
+        if kind is types.MethodType and seal is None:
             enter_owner(tracer, value)
         elif kind is types.GeneratorType and seal is None:
             sights.watch(tracer, value, name)
@@ -150,14 +150,26 @@ def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tupl
     if is_method(kind) and works_on(value):
         return entered_method(tracer, value, "captured", place)
     if kind is types.MethodType:
-        owner = value.__self__
-        if isinstance(owner, (type, types.ModuleType, Intrinsic)):
-            return value, FIXED
-        inner = None if tracer.reads is None else tracer.reads.of(owner)
-        return value, admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
+        owner, fn = value.__self__, value.__func__
+        tree: Tree = FIXED
+        if not isinstance(owner, (type, types.ModuleType, Intrinsic)):
+            inner = None if tracer.reads is None else tracer.reads.of(owner)
+            tree = admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
+        if is_of_class(owner, fn):
+            return value, tree
+        captured = admit(tracer, fn, "__func__", "captured")[1]
+        return value, Branch(kind, {"__self__": tree, "__func__": captured})
     if is_one_of(kind, (types.FunctionType, functools.partial)) or isinstance(value, type):
         return value, held_by(tracer, value)
     return None
+
+
+def is_of_class(owner: Any, fn: Any) -> bool:
+    """Whether the function of a method is one of a class, which all its instances share."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    return any(
+        attribute(x, "__func__", x) is fn for base in mro_of(kind) for x in vars(base).values()
+    )
 
 
 def held_by(tracer: Tracer, value: Any) -> Tree:
@@ -330,6 +342,17 @@ def factory_of(tracer: Tracer, value: Any) -> Any:
     return factory
 
 
+def seal_factory(tracer: Tracer, value: Any, name: str) -> dict[Any, Tree]:
+    """What makes the items that are missing in an argument that is a defaultdict: its gradient has no place for it."""
+    factory = value.default_factory
+    if factory is None or isinstance(factory, type):
+        return {}
+    what = f"{name}.default_factory, a {type(factory).__name__}"
+    seal = Sealed(what, "pass what it holds as arguments", [])
+    seals.put_on(tracer, factory, seal)
+    return {Own("default_factory"): seal}
+
+
 def note_access(tracer: Tracer, kind: type) -> None:
     """Note how a container of a class of the user's gives its items, which decides what its tree is."""
     if tracer.reads is not None and flags_of(kind) & HEAP_TYPE and frames.native(kind) is not None:
@@ -385,6 +408,7 @@ def admit_container(
     else:
         copy = kind()
         if kind is defaultdict:
+            made_by = {} if role == "outside" else seal_factory(tracer, value, name)
             copy.default_factory = factory_of(tracer, value)
     remember(tracer, value, copy, name, role, now)
     if role not in OUTSIDE:
@@ -423,6 +447,8 @@ def admit_container(
         tracer.admitting.pop(id(value), None)
     if role not in OUTSIDE:
         tracer.admitted[id(copy)] = contents(copy)
+    if kind is defaultdict:
+        parts.update(made_by)
     if tracer.tails:
         grown(tracer, value, copy)
     return copy, Branch(kind, parts)
@@ -446,12 +472,13 @@ def note_size(place: Place, value: Any, now: Any) -> None:
 def admit_set(
     tracer: Tracer, value: Any, now: Any, name: str, role: str, seal: Sealed | None
 ) -> tuple[Any, Tree]:
-    """The shadow of a set. The numbers in an argument are its parts by their values; others are keys, and no leaves."""
+    """The shadow of a set, and its tree, which has the elements of an argument by themselves."""
     kind = type(value)
     role = "attribute" if role == "argument" else role  # ints in a set are none
+    parts: dict[Any, Tree] = {}
     if role != "outside" or seal is not None:
         pairs = [admit(tracer, x, f"an element of {name}", role, None, seal) for x in now]
-        tree: Tree = Branch(kind, frames.valued(dict.fromkeys(now), [part for _, part in pairs]))
+        parts = frames.valued(dict.fromkeys(now), [part for _, part in pairs])
         inner = [x for x, _ in pairs]
         if any(a is not b for a, b in zip(inner, now, strict=True)):
             held = {Own(key): x for key, x in attributes(value).items()}
@@ -462,8 +489,8 @@ def admit_set(
             ]
             if is_held(plain, list(now)):  # in the same order
                 tracer.admitted[id(copy)] = contents(copy)
-                return remember(tracer, value, copy, name, role, now), tree
-            seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(tree))
+                return remember(tracer, value, copy, name, role, now), Branch(kind, parts)
+            seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(Branch(kind, parts)))
             shadow = remember(
                 tracer, value, frames.made(kind, dict(enumerate(now))), name, role, now
             )
@@ -472,17 +499,18 @@ def admit_set(
     for x in now:
         if not isinstance(x, (float, complex, np.inexact)):
             enter(tracer, x, f"{name}[…]")
+    tree = FIXED if all(x is FIXED for x in parts.values()) else Branch(kind, parts)
     if isinstance(value, frozenset):
-        return value, FIXED
+        return value, tree
     if list(now) != list(value):
         if not tracer.tails and not is_held(latest := contents(value), list(now)):
             return admit_set(tracer, value, latest, name, role, seal)  # another thread was here
         # it has a past, which no copy has
-        return remember(tracer, value, value, name, role), FIXED
+        return remember(tracer, value, value, name, role), tree
     shadow = remember(tracer, value, set(now), name, role, now)
     if role not in OUTSIDE:
         tracer.admitted[id(shadow)] = now
-    return shadow, FIXED
+    return shadow, tree
 
 
 def admit_attribute(
@@ -557,5 +585,7 @@ def admit_collection(
     parts.update({Own(key): tree for key, tree in own.items()})
     if frames.is_namespace(held):
         parts[frames.NAMESPACE] = FIXED
+    if base_of(held) is defaultdict:
+        parts.update(seal_factory(tracer, held, name))
     tree = tracer.trees[id(held)] = Branch(kind, parts)
     return held, tree

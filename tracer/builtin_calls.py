@@ -7,6 +7,7 @@ import abc
 import builtins
 import collections
 import functools
+import gc
 import itertools
 import math
 import mmap
@@ -48,7 +49,7 @@ from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance, member, own_dict, static
 from .making import note_making
 from .marks import behind, failed, follow, found, made
-from .reads import MISSING
+from .reads import MISSING, is_streamless
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer
 from .slots import invoke, is_object, plain_of, python_special
@@ -458,6 +459,17 @@ for _name in ("start_joinable_thread", "start_new_thread"):
         handles(getattr(_thread, _name))(_start)
 
 
+for _all in (gc.get_objects, gc.get_referrers):
+
+    def _everything(tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _all) -> Any:
+        raise TraceError(
+            f"{places.blame(site)}: gc.{fn.__name__} gives objects of the tracer's own among those of the program; "
+            "ask before the call, or after it"
+        )
+
+    handles(_all)(_everything)
+
+
 @handles(sys.getrecursionlimit)
 def _getrecursionlimit(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if args or kwargs:
@@ -496,11 +508,21 @@ def shows_alike(values: Iterable[Any]) -> bool:
 
 @handles(print)
 def _print(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> None:
+    if kwargs.get("file") is None and any(map(is_object, args)):
+        # Without a stream to print to, no object is asked for its text.
+        streamless = is_streamless()
+        if tracer.reads is not None and (attributes.slot(sys), "stdout") not in tracer.overlay:
+            place = tracer.reads.constant(sys)
+            tracer.reads.note(place, "streamless", None, streamless).check = "setting"
+        if streamless:
+            return print(
+                **{k: plain_of(x) for k, x in kwargs.items()}
+            )  # raises what plain Python raises
     sep, end = kwargs.get("sep"), kwargs.get("end")
     if not all(x is None or isinstance(x, str) for x in (sep, end)):
         return print(sep=sep, end=end)  # type: ignore[call-overload]  # raises
     file = kwargs.get("file")
-    file = sys.stdout if file is None else file
+    file = getattr(sys, "stdout", None) if file is None else file
     if is_object(file) and calls.is_users(file) and PRINTING.issuperset(kwargs):
         return print_to(tracer, site, file, args, **{"flush": False, **kwargs})
     if len(args) > 1:

@@ -29,10 +29,12 @@ from .places import blame
 from .protocols import draw
 from .record import born, has_box, raised
 from .session import Tracer
-from .slots import plain_of
+from .slots import is_object, plain_of, python_special
 from .tape import Input, Op, Site
 from .text import PRIVATE
 from .unboxing import lower
+
+FunctionType = types.FunctionType
 
 
 class Visit:
@@ -63,29 +65,34 @@ def call_cached(
     body = fn.__wrapped__
     args, kwargs = tuple(map(counted, args)), {k: counted(x) for k, x in kwargs.items()}
     boxed = has_box(args) or has_box(kwargs) or found(tracer, args, kwargs) is not None
-    inside = type(body) is types.FunctionType and rewrite.is_twin(body.__code__)
     key = cache_key((*args, *kwargs.items()), fn.cache_parameters()["typed"])
     known = tracer.calls.setdefault(fn, {})
-    if inside:
-        return call_inner(tracer, site, fn, body, args, kwargs, key, boxed)
-    if type(body) is not types.FunctionType:
+    given = args, kwargs
+    body, args, kwargs = innermost(tracer, site, body, args, kwargs)
+    if type(body) is FunctionType and rewrite.is_twin(body.__code__):
+        return call_inner(tracer, site, fn, body, args, kwargs, given, key, boxed)
+    if type(body) is not FunctionType:
         if is_one_of(type(body), IN_C):
-            fn(*map(plain_of, args), **{k: plain_of(x) for k, x in kwargs.items()})
+            fn(*map(plain_of, given[0]), **{k: plain_of(x) for k, x in given[1].items()})
         if key not in known:  # the cache of this run will do
             keep(tracer, fn, key, meaning.calls.call(tracer, site, body, args, kwargs))
         return known[key]
     start = len(tracer.tape.ops)
     visit = Visit(tracer, args, kwargs)
-    plain = [lower(tracer, x) for x in args]
-    options = {k: lower(tracer, x) for k, x in kwargs.items()}
-    value = ask(tracer, site, fn, visit, key, plain, options)
+    plain = [lower(tracer, x) for x in given[0]]
+    options = {k: lower(tracer, x) for k, x in given[1].items()}
+    value = ask(tracer, site, fn, body, visit, key, plain, options)
     name = body.__name__
     if visit.ran:
         problem(tracer, site, f"{name} was not in its lru_cache")
         return keep(tracer, fn, key, visit.value, value)
-    if (given := found_again(known, key, value)) is not MISSING:
-        return given
-    if boxed or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs)):
+    if (same := found_again(known, key, value)) is not MISSING:
+        return same
+    of_argument = (
+        tracer.holder_of(body) is not None
+    )  # which may have captured what has a derivative
+    hidden = of_argument or any(is_hidden(x) for _, x in reached(tracer, body, name, args, kwargs))
+    if boxed or hidden:
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
         return keep(tracer, fn, key, again(tracer, site, body, visit, value))
     if not is_plain_value(value):
@@ -95,6 +102,19 @@ def call_cached(
     if tracer.reads is not None:
         unknown(tracer, site, fn, tuple(plain), options, value, start)
     return result
+
+
+def innermost(tracer: Tracer, site: Site, body: Any, args: Any, kwargs: Any) -> Any:
+    """The function that runs where a cache asks its body, with the arguments that partials and methods add."""
+    while True:
+        if type(body) is functools.partial:
+            body, args, kwargs = meaning.calls.opened(tracer, site, body, args, kwargs)
+        elif type(body) is types.MethodType:
+            body, args = body.__func__, (body.__self__, *args)
+        elif is_object(body) and type(own := python_special(body, "__call__")) is FunctionType:
+            body, args = own, (body, *args)
+        else:
+            return body, args, kwargs
 
 
 IN_C = frozenset((types.BuiltinFunctionType, np.ufunc))
@@ -136,6 +156,7 @@ def call_inner(
     body: Any,
     args: Any,
     kwargs: Any,
+    given: tuple[Any, Any],
     key: Any,
     boxed: bool,
 ) -> Any:
@@ -159,8 +180,8 @@ def call_inner(
             site,
             fn,
             key,
-            [bare(tracer, x) for x in args],
-            {k: bare(tracer, x) for k, x in kwargs.items()},
+            [bare(tracer, x) for x in given[0]],
+            {k: bare(tracer, x) for k, x in given[1].items()},
         )
     finally:
         body.__code__ = own
@@ -168,8 +189,8 @@ def call_inner(
         problem(tracer, site, f"the lru_cache of {body.__name__} is asked for a traced value")
     if made:
         return keep(tracer, fn, key, made[0], value)
-    if (given := found_again(known, key, value)) is not MISSING:
-        return given
+    if (same := found_again(known, key, value)) is not MISSING:
+        return same
     if not boxed:
         return value
     visit = Visit(tracer, args, kwargs)
@@ -186,11 +207,12 @@ def bare(tracer: Tracer, value: Any) -> Any:
     return value
 
 
-def ask(tracer: Tracer, site: Site, fn: Any, visit: Visit, key: Any, args: Any, kwargs: Any) -> Any:
+def ask(
+    tracer: Tracer, site: Site, fn: Any, body: Any, visit: Visit, key: Any, args: Any, kwargs: Any
+) -> Any:
     """What the cache gives; a run that is repeated from its start takes what it gave before."""
     if tracer.drawn and tracer.drawn[0][0] is fn:
         return tracer.drawn.pop(0)[1]
-    body = fn.__wrapped__
     visits = tracer.visits.setdefault(id(body), [])
     taken: list[Detour] = []
     visits.append(visit)

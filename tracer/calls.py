@@ -46,6 +46,7 @@ from . import (
 from .active import untraced
 from .arrays import phantom, write_all
 from .arrays import write_item as write_array_item
+from .attributes import slot
 from .border import remember
 from .box import ArrayBox, Box
 from .boxing import enter, enter_from, note_captured
@@ -79,6 +80,7 @@ from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
 from .session import Tracer
 from .slots import is_object, is_python, special
+from .structure import attributes
 from .tails import Tail, is_blind, tail_of
 from .tape import Site, primal
 from .text import PRIVATE, bare_all, bare_names
@@ -93,6 +95,7 @@ ABOUT_STRUCTURE = frozenset(
     "importlib warnings _py_warnings typing inspect enum abc types annotationlib _weakrefset".split()
 )
 
+GET = property.__get__
 KEEPERS = frozenset(("weakref", "_weakrefset"))  # containers, whose items are those of the run
 
 # What makes classes, or adds to them.
@@ -163,6 +166,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return construct(tracer, site, fn, args, kwargs)
     if kind is functools.partial:
         return call_partial(tracer, site, fn, args, kwargs)
+    if kind is staticmethod:
+        return call(tracer, site, fn.__func__, args, kwargs)
     if kind is functools._lru_cache_wrapper:
         return cached.call_cached(tracer, site, fn, args, kwargs)
     body = fn._implementation if kind is DISPATCHER else None
@@ -185,7 +190,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         if args and not kwargs and natives.is_followed(fn, args):
             return natives.call(tracer, site, fn, args)
     if kind is types.MethodWrapperType:
-        if type(fn.__self__) is np.ufunc and fn.__name__ == "__call__":
+        if type(fn.__self__) in (np.ufunc, FunctionType) and fn.__name__ == "__call__":
             return call(tracer, site, fn.__self__, args, kwargs)
         if (
             type(fn.__self__) is types.MemberDescriptorType
@@ -202,6 +207,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             )
         plain = getattr(fn.__objclass__, fn.__name__)
         given = (fn.__self__, *args)
+        if plain is GET and args and args[0] is not None and callable(fn.__self__.fget):
+            return call(tracer, site, fn.__self__.fget, args[:1], kwargs)
         if plain in handlers:
             return handlers[plain](tracer, site, given, kwargs)
         if not kwargs and natives.is_followed(plain, given):
@@ -543,6 +550,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             result = as_caller(fn, args, kwargs)
         else:
             result = note_untraced(tracer, site, fn, args, kwargs)
+        result = read_again(tracer, args[:1], result)
         origin = None if names else found(tracer, *given)
         if origin is None or isinstance(result, types.ModuleType):
             return result
@@ -554,6 +562,16 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if is_object(x) and isinstance(x, logging.LogRecord):
             lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
+
+
+def read_again(tracer: Tracer, owners: Any, value: Any) -> Any:
+    """What a method has read off its object, where the run has something else for that: its box, or its shadow."""
+    for owner in owners:
+        for name, x in attributes(owner).items() if is_object(owner) else ():
+            entry = tracer.overlay.get((slot(owner), name))
+            if x is value and entry is not None and entry[1] is value:
+                return entry[2]
+    return value
 
 
 # What Enums themselves do with a value that no member has.
@@ -802,6 +820,13 @@ def look_at(tracer: Tracer, cell: Any, shadow: Any, name: str) -> None:
 
 
 def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    return call(tracer, site, *opened(tracer, site, fn, args, kwargs))
+
+
+def opened(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function that a partial calls, with its arguments."""
     placeholder = getattr(functools, "Placeholder", None)
     rest = iter(args)
     inner, first, keywords = fn.func, fn.args, fn.keywords
@@ -811,7 +836,7 @@ def call_partial(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         next(rest) if placeholder is not None and x is placeholder else y
         for x, y in zip(fn.args, first, strict=True)
     ]
-    return call(tracer, site, inner, (*first, *rest), {**keywords, **kwargs})
+    return inner, (*first, *rest), {**keywords, **kwargs}
 
 
 def entered_parts(tracer: Tracer, site: Site, fn: Any) -> tuple[Any, Any, Any]:

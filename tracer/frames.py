@@ -277,8 +277,10 @@ def gradient(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) 
     attributes else (None where it has none). By a set there is a dict: the gradient by each of its elements.
     """
     base = native(kind)
-    if kind is defaultdict or kind is types.MappingProxyType or base in SETS:
+    if kind is defaultdict or kind is types.MappingProxyType:
         return items_in(parts)
+    if base in SETS:
+        return items_in(parts) if any(differentiable) else None
     if base is not None and can_be_made(kind):
         return made(kind, parts)
     if dataclasses.is_dataclass(kind) and can_be_made(kind):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+import sys
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -363,6 +364,11 @@ def is_decimal(kind: type) -> bool:
 def print_mode() -> Any:
     """How NumPy makes text of its numbers."""
     return np.get_printoptions()["legacy"]
+
+
+def is_streamless() -> bool:
+    """Whether ``print`` has no stream to print to."""
+    return getattr(sys, "stdout", MISSING) is None
 
 
 def is_whole_scalar(value: Any) -> bool:

@@ -34,7 +34,17 @@ from .box import BOXES, ArrayBox, Box
 from .held import Held, hold
 from .holders import hold as keep_text
 from .intrinsic import Intrinsic
-from .kinds import PROXIES, has, has_dict, is_number_class, is_one_of, isinstance, mro_of
+from .kinds import (
+    HEAP_TYPE,
+    PROXIES,
+    flags_of,
+    has,
+    has_dict,
+    is_number_class,
+    is_one_of,
+    isinstance,
+    mro_of,
+)
 from .origins import joined
 from .session import Tracer
 from .shown import C_DATA
@@ -64,6 +74,8 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
         return None
     seal = Sealed(f"{name}, a {kind.__name__}", advice, [])
     put_on(tracer, value, seal)
+    for x in kept_by(value):
+        behind(tracer, x, seal.name, seal)
     if isinstance(value, border.COLLECTIONS):
         stay_outside(tracer, value)
     seen = value
@@ -97,7 +109,38 @@ def put_on(tracer: Tracer, value: Any, seal: Sealed) -> None:
         tracer.readable[id(value)] = seal
 
 
-NOT_READ = frozenset((types.FunctionType, types.GeneratorType, functools.partial))
+def kept_by(value: Any) -> list[Any]:
+    """What a sealed object keeps and others find without asking it: functions, and what is kept for it elsewhere."""
+    if isinstance(value, weakref.finalize):
+        info = finalizers.get(value)
+        return [] if info is None else [info.func, info.args, info.kwargs]
+    if isinstance(value, weakref.WeakSet):
+        return [*value]
+    if isinstance(value, super):
+        return [value.__self__]
+    return [x for x in frames.referents(value) if may_keep(x)]
+
+
+def may_keep(value: Any) -> bool:
+    """Whether something is a callable that may keep numbers, and not one of a module in C, which all share."""
+    kind = type(value)
+    if is_one_of(kind, border.OF_C):
+        return not isinstance(value.__self__, (type, types.ModuleType))
+    own = flags_of(kind) & HEAP_TYPE or is_one_of(kind, NOT_READ) or kind is types.MethodType
+    return bool(own) and callable(value) and not isinstance(value, type)
+
+
+finalizers: Any = vars(weakref.finalize)["_registry"]
+NOT_READ = frozenset(
+    (
+        types.FunctionType,
+        types.GeneratorType,
+        functools.partial,
+        staticmethod,
+        classmethod,
+        property,
+    )
+)
 
 
 def advice_for(value: Any, kind: type) -> str | None:
@@ -120,6 +163,8 @@ def advice_for(value: Any, kind: type) -> str | None:
         return "pass what it holds as arguments" if value.args else None
     if isinstance(value, types.CellType):
         return "pass what it holds as an argument"
+    if isinstance(value, weakref.WeakSet):
+        return "pass a list"
     if isinstance(value, weakref.ref):
         return "pass the object itself"
     if kind is slice:
@@ -139,17 +184,17 @@ def advice_for(value: Any, kind: type) -> str | None:
 
 def is_closed(value: Any, kind: type) -> bool:
     """Whether an object is one of C, which gives what it holds by its methods alone. Some are known to hold none."""
-    if is_one_of(kind, CLOSED):
+    if is_one_of(kind, CLOSED) or isinstance(value, OPEN_IN_PART):
         return True
     if is_one_of(kind, border.ATOMS) or isinstance(value, HARMLESS) or kind.__module__ == "re":
         return False
-    if isinstance(value, (C_DATA, threading.local)):
-        return True
     if has_dict(value) or frames.native(kind) is not None or is_number_class(kind):
         return False
     return not all("__slots__" in vars(base) for base in mro_of(kind)[:-1])
 
 
+# What has attributes beside what it keeps.
+OPEN_IN_PART = (C_DATA, threading.local, staticmethod, classmethod, property, weakref.finalize)
 CLOSED = frozenset((bytearray, mmap.mmap, np.void, np.record, *PROXIES))
 # Dates are made of integers, and what generators draw is random.
 HARMLESS = (

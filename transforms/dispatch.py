@@ -18,7 +18,7 @@ import itertools
 import sys
 import types
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from time import perf_counter as clock
 from typing import Any
 
@@ -374,9 +374,12 @@ class Dispatcher(Caller, Intrinsic):
     def attach(self, program: Program) -> None:
         """Let the function be the program."""
         with lock:
-            if self.program is program or not switch.on:
+            # While the program was tried, another thread may have cleared the cache: it has a new rule, perhaps.
+            if self.program is program or program.dropped or not switch.on:
                 return
             self.detach()
+            if not self.may_name(program):
+                return
             put_first()
             function = self.function
             self.named[program] = None
@@ -385,11 +388,23 @@ class Dispatcher(Caller, Intrinsic):
             function.__code__ = program.code  # type: ignore[assignment]
             self.program = program
 
-    def forget_dropped(self) -> None:
-        """Take away the names of programs that are dropped and run nowhere."""
+    def may_name(self, program: Program) -> bool:
+        """Whether the names of a program may be put among the function's globals: none has another meaning there.
+
+        Programs that were made at the same time, or before and after the cache was cleared, may have chosen the same
+        names. One that runs nowhere loses its own.
+        """
+        scope, own = self.function.__globals__, program.namespace
+        if all(scope.get(name, x) is x for name, x in own.items()):
+            return True
+        others = [p for p in self.named if p is not program and contradict(p.namespace, own)]
+        self.forget(others)
+        return not any(p in self.named for p in others)
+
+    def forget(self, programs: Iterable[Program]) -> None:
+        """Take away the names of those programs that run nowhere."""
         running = codes_that_run()
-        gone = [p for p in self.named if p.dropped and p.code not in running]
-        for program in gone:
+        for program in [p for p in programs if p.code not in running]:
             del self.named[program]
         kept = {"__builtins__", "fold"}.union(*[p.namespace for p in self.named])
         for name in {*self.function.__globals__} - kept:
@@ -402,15 +417,16 @@ class Dispatcher(Caller, Intrinsic):
             self.function.__code__ = ASK
             self.program = None
             if self.named and next(iter(self.named)).dropped:
-                self.forget_dropped()
+                self.forget([p for p in self.named if p.dropped])
 
     def scope(self, program: Program) -> dict[str, Any]:
         return self.function.__globals__
 
     def flush(self) -> None:
-        if self.program is not None:
-            self.program.hits += int(self.hits)
+        program, hits = self.program, self.hits  # another thread may be here as well
         self.hits = 0.0
+        if program is not None:
+            program.hits += int(hits)
 
 
 # What operations raise: such an error is raised again when the call is traced, or caught as it is in plain Python.
@@ -433,6 +449,11 @@ def is_interruption(error: BaseException) -> bool:
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     return not traceback.tb_frame.f_code.co_filename.startswith((*OURS, "<wengert"))
+
+
+def contradict(names: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Whether a name stands for one thing here and for another there."""
+    return any(others.get(name, x) is not x for name, x in names.items())
 
 
 def codes_that_run() -> set[types.CodeType]:

@@ -34,7 +34,7 @@ from ..tracer.kinds import (
     own_dict,
 )
 from ..tracer.places import is_library
-from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, print_mode, static
+from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, is_streamless, print_mode, static
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from ..tracer.tape import Site
@@ -389,6 +389,8 @@ class GuardWriter:
             )
         if step == "limit":
             return f"{self.constant(recursion_limit, 'recursion_limit')}()"
+        if step == "streamless":
+            return f"{self.constant(is_streamless, 'is_streamless')}()"
         if step == "print mode":
             return f"{self.constant(print_mode, 'print_mode')}()"
         if step == "closure":

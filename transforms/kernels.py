@@ -368,7 +368,7 @@ def itself(to: Assembly, op: Op) -> str | None:
 @kernel(operators.finite_power)
 def finite_power(to: Assembly, op: Op) -> str | None:
     """Between Python's numbers without a call."""
-    x, y = op.args
+    x, p, y = op.args
     if (
         op.kwargs
         or type(op.value) is not float
@@ -376,7 +376,7 @@ def finite_power(to: Assembly, op: Op) -> str | None:
         or not isinstance(x, Op)
     ):
         return None
-    if not is_one_of(type(y), (int, float)):
+    if not is_one_of(type(p), (int, float)) or not is_one_of(type(y), (int, float)):
         return None
-    power = f"{to.argument(x)} ** {to.operand(y)}"
-    return power if y >= 0 else f"0.0 if {to.argument(x)} == 0 else {power}"
+    power = f"{to.argument(x)} ** {to.operand(p)}"
+    return f"0.0 if {to.argument(x)} == 0 else {power}" if p < 0 < y else power

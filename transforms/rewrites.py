@@ -474,7 +474,7 @@ def accumulate(a: Algebra, op: Op) -> Sum | None:
 @rule(operator.pow, finite_power)
 def power(a: Algebra, op: Op) -> Sum | None:
     """x**(y-1) is x**y/x; with a negative y the quotient is as exact, and a forward op has the power."""
-    x, y = op.args
+    x, y, *_ = op.args
     if (
         op.kwargs
         or not isinstance(x, Op)

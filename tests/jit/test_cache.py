@@ -1,5 +1,6 @@
 """The cache itself: when calls are traced, when they are not, and that it stays bounded."""
 
+import copy
 import functools
 import gc
 import os
@@ -20,7 +21,7 @@ import wengert.tracer.run
 from helpers import assert_close, assert_same, numeric_grad
 from wengert import grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
-from wengert.transforms import branches
+from wengert.transforms import branches, dispatch
 from wengert.transforms.cache import lock
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
@@ -856,6 +857,62 @@ def test_programs_are_taken_off_a_function_by_one_thread_at_a_time():
         assert other.is_alive()
     other.join()
     assert step(3.0) == 6.0
+
+
+def test_a_program_that_was_dropped_while_it_was_tried_is_not_attached(monkeypatch):
+    """Another thread registers a rule, which clears the cache: what the trial answers is the last of the old rule."""
+
+    def f(x):
+        return cubed(x)
+
+    def cubed(x):
+        return x**3
+
+    rrule(cubed, pure=True)(lambda x: (cubed(x), lambda d: (d,)))
+    step = grad(f)
+    state = step.__self__
+    [step(2.0) for _ in range(5)]
+    state.detach()
+    attach = type(state).attach
+
+    def late(self, program):
+        monkeypatch.undo()
+        rule = lambda x: (cubed(x), lambda d: (d * 5.0,))  # noqa: E731
+        other = threading.Thread(target=rrule(cubed, pure=True), args=(rule,))
+        other.start()
+        other.join()
+        attach(self, program)
+
+    monkeypatch.setattr(type(state), "attach", late)
+    try:
+        assert [step(2.0) for _ in range(5)] == [1.0, 5.0, 5.0, 5.0, 5.0]
+    finally:
+        del rules[cubed]
+
+
+def test_a_program_that_runs_keeps_the_meaning_of_its_names(monkeypatch):
+    """Two programs that were made at the same time may have chosen the same names for different things."""
+
+    def f(x):
+        return np.tanh(x) * x
+
+    step = grad(f)
+    state = step.__self__
+    expected = [step(np.float64(2.0)) for _ in range(5)][-1]
+    first = state.program
+    other = copy.copy(first)
+    other.namespace = {name: object() for name in first.namespace}
+    other.code = first.code.replace(co_name="other")
+    running = {first.code}
+    monkeypatch.setattr(dispatch, "codes_that_run", lambda: running)
+    state.attach(other)
+    assert state.program is None  # it is tried by itself, with its own names
+    assert first.namespace.items() <= step.__globals__.items()
+    running.clear()
+    state.attach(other)
+    assert state.program is other and other.namespace.items() <= step.__globals__.items()
+    state.attach(first)
+    assert step(np.float64(2.0)) == expected and state.program is first
 
 
 def test_a_big_program_is_right():

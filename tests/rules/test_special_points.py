@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from wengert import jit, jvp, value_and_grad
+from wengert import grad, jacobian, jit, jvp, value_and_grad
 
 NAN, INF = math.nan, math.inf
 
@@ -23,6 +23,11 @@ POINTS = [
     (lambda x: special.boxcox(x, 0.5), -1.0, NAN),
     (lambda x: special.boxcox(x, 0.5), 0.0, INF),
     (lambda x: np.power(x, -2), 0.0, -INF),
+    (lambda x: np.power(x, -1.5), 0.0, -INF),
+    (lambda x: np.power(x, -0.5), 0.0, -INF),
+    (lambda x: np.float_power(x, -1.0), -0.0, -INF),
+    (lambda x: np.power(x, 0.5), 0.0, 0.0),
+    (lambda x: np.power(x, 1 / 3), -0.0, 0.0),
     (np.log, 0.0, INF),
     (np.log2, 0.0, INF),
     (np.log10, 0.0, INF),
@@ -46,3 +51,28 @@ def test_a_derivative_at_a_special_point(f, x, slope, kind, whole):
                     value, found = value_and_grad(g)(kind(x))
                     np.testing.assert_equal((float(value), float(found)), (float(f(x)), slope))
                     np.testing.assert_equal(float(jvp(g, (kind(x),), (1.0,))[1]), slope)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_negative_power_has_a_pole_and_no_root(enabled):
+    """In an array next to roots, whose slope at zero is zero; the second derivative as well, and in batches."""
+    exponents = np.array([-1.5, -1.0, -0.5, 0.5, 1 / 3, 2.5])
+    slopes, curvatures = [-INF, -INF, -INF, 0.0, 0.0, 0.0], [INF, INF, INF, 0.0, 0.0, 0.0]
+    f = lambda x: np.sum(np.power(x, exponents))  # noqa: E731
+    x = np.zeros(6)
+    with np.errstate(all="ignore"), jit(enabled):
+        for _ in range(4):
+            np.testing.assert_equal(grad(f)(x), slopes)
+            np.testing.assert_equal(grad(lambda x: np.sum(grad(f)(x)))(x) + 0.0, curvatures)
+            np.testing.assert_equal(jvp(f, (x,), (np.eye(6)[1],))[1], -INF)
+            found = np.diagonal(jacobian(lambda x: np.power(x, exponents))(x))
+            np.testing.assert_equal(found, slopes)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_powers_at_zero_in_a_program_of_pythons_numbers(enabled):
+    with jit(enabled):
+        step = grad(lambda x, y: x**y if x else float(np.float64(x) ** y), argnums=0)
+        with np.errstate(all="ignore"):
+            assert [step(x, -1.5) for x in (2.0, 4.0, 0.0, 0.0, 0.0)][2:] == [-INF] * 3
+            assert [step(x, 0.5) for x in (2.0, 4.0, 0.0, 0.0, 0.0)][2:] == [0.0] * 3

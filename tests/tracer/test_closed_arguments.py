@@ -5,6 +5,7 @@ import contextvars
 import ctypes
 import datetime
 import functools
+import inspect
 import mmap
 import operator
 import queue
@@ -12,12 +13,13 @@ import random
 import re
 import struct
 import threading
+import types
 import weakref
 
 import numpy as np
 import pytest
 
-from wengert import TraceError, jit, value_and_grad
+from wengert import TraceError, grad, jit, value_and_grad
 
 VARIABLE = contextvars.ContextVar("VARIABLE")
 OTHER = contextvars.ContextVar("OTHER")
@@ -28,6 +30,17 @@ kept = []
 class Point:
     def __init__(self, x):
         self.x = x
+
+    def get(self, *_):
+        return self.x
+
+
+class Caller(Point):
+    __call__ = Point.get
+
+
+class Items(collections.defaultdict):
+    pass
 
 
 class Pair(ctypes.Structure):
@@ -65,6 +78,16 @@ def generator(p):
     yield p
 
 
+def closure(p):
+    return lambda *_: p
+
+
+def finalizer(p):
+    found = weakref.finalize(keep(Point(p)), then, p, p)
+    found.atexit = False
+    return found
+
+
 CLOSED = {  # how one is made, and how it is read
     "void": (lambda p: np.array([(p, 1)], RECORD)[0], lambda o: o["a"]),
     "field of void": (lambda p: np.array([(p, 1)], RECORD)[0], lambda o: o[0]),
@@ -94,6 +117,32 @@ CLOSED = {  # how one is made, and how it is read
     "method of a NumPy number": (lambda p: np.float64(p).item, lambda o: o()),
     "method of an iterator": (lambda p: iter([p]).__next__, lambda o: o()),
     "method of a generator": (lambda p: generator(p).send, lambda o: o(None)),
+    "staticmethod": (lambda p: staticmethod(closure(p)), lambda o: o()),
+    "staticmethod of a method": (lambda p: staticmethod(closure(p).__call__), lambda o: o()),
+    "staticmethod of a partial": (
+        lambda p: staticmethod(functools.partial(then, p)),
+        lambda o: o(),
+    ),
+    "staticmethod, unwrapped": (lambda p: staticmethod(closure(p)), lambda o: o.__wrapped__()),
+    "staticmethod, bound": (lambda p: staticmethod(Point(p).get), lambda o: o.__get__(1)()),
+    "classmethod": (lambda p: classmethod(closure(p)), lambda o: o.__get__(None, int)()),
+    "classmethod's function": (lambda p: classmethod(Point(p).get), lambda o: o.__func__()),
+    "property": (lambda p: property(closure(p)), lambda o: o.fget(1)),
+    "property, read": (lambda p: property(closure(p)), lambda o: o.__get__(1)),
+    "finalize": (finalizer, lambda o: o.peek()[2][0]),
+    "finalize, called": (finalizer, lambda o: o()),
+    "factory": (
+        lambda p: collections.defaultdict(closure(p)),
+        lambda o: o.default_factory(),
+    ),
+    "item by a factory": (lambda p: collections.defaultdict(closure(p)), lambda o: o["a"]),
+    "item by a method": (lambda p: collections.defaultdict(Point(p).get), lambda o: o["a"]),
+    "item by an object": (lambda p: collections.defaultdict(Caller(p)), lambda o: o["a"]),
+    "defaultdict of its own class": (lambda p: Items(closure(p)), lambda o: o["a"]),
+    "callback": (lambda p: weakref.ref(Point, closure(p)), lambda o: o.__callback__()),
+    "super": (lambda p: super(Caller, Caller(p)), lambda o: o.get()),
+    "WeakSet": (lambda p: weakref.WeakSet([keep(Point(p))]), lambda o: [*o][0].x),
+    "ref in a set": (lambda p: {weakref.ref(keep(Point(p)))}, lambda o: [*o][0]().x),
 }
 
 
@@ -125,6 +174,11 @@ OPEN = {  # of these nobody asks for a gradient
     "Lock": (threading.Lock, lambda o: 2.0 if o.acquire(False) else 1.0),
     "unread": (queue.SimpleQueue, lambda o: 3.0),
     "whole": (lambda: bytearray(b"\3"), lambda o: o[0]),
+    "staticmethod": (lambda: staticmethod(abs), lambda o: o(-2.0)),
+    "property": (lambda: property(operator.attrgetter("real")), lambda o: o.__get__(2) * 1.0),
+    "finalize": (lambda: finalizer(1.0), lambda o: o.alive * 2.0),
+    "factory": (lambda: collections.defaultdict(list), lambda o: len(o["a"]) + 1.0),
+    "number of a factory": (lambda: collections.defaultdict(lambda: 3), lambda o: o["a"] * 1.0),
     "Counter's method": (lambda: collections.Counter("aab").total, lambda o: o() * 1.0),
 }
 
@@ -142,3 +196,63 @@ def test_what_holds_no_such_number_may_stand_there(name, on):
             value, slope = value_and_grad(f)({"held": make(), "w": w})
             assert value == read(make()) * w
             assert slope["w"] == read(make())
+
+
+FOLLOWED = {  # how one is made, how it is read, and how the gradient by it is
+    "set of objects": (lambda p: {Point(p)}, lambda o: [*o][0].x, lambda d: [*d.values()][0]["x"]),
+    "set of functions": (
+        lambda p: {closure(p)},
+        lambda o: [*o][0](),
+        lambda d: [*d.values()][0]["p"],
+    ),
+    "frozenset": (
+        lambda p: frozenset([Point(p)]),
+        lambda o: [*o][0].x,
+        lambda d: [*d.values()][0]["x"],
+    ),
+    "method of a closure": (
+        lambda p: types.MethodType(closure(p), 1),
+        lambda o: o(),
+        lambda d: d["__func__"]["p"],
+    ),
+    "method of a method": (
+        lambda p: types.MethodType(Point(p).get, 1),
+        lambda o: o(),
+        lambda d: d["__func__"]["x"],
+    ),
+    "method": (lambda p: Point(p).get, lambda o: o(), lambda d: d["x"]),
+    "default in a signature": (
+        lambda p: inspect.Parameter("p", inspect.Parameter.KEYWORD_ONLY, default=p),
+        lambda o: o.default,
+        lambda d: d["_default"],
+    ),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_what_is_followed_has_a_gradient(name, on):
+    make, read, part = FOLLOWED[name]
+    with jit(on):
+        for p in (1.5, 2.5, 0.5, 1.5):
+            value, d = value_and_grad(lambda p: read(p["held"]) * p["w"])(
+                {"held": make(p), "w": 2.0}
+            )
+            assert value == 2 * p and d["w"] == p and part(d["held"]) == 2.0
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_set_without_numbers_has_no_gradient(on):
+    with jit(on):
+        for held in ({"a"}, {print}, {Point("a")}, {closure("a")}):
+            d = grad(lambda p: len(p["held"]) * p["w"])({"held": held, "w": 2.0})
+            assert d == {"held": None, "w": 1.0}
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_closure_under_lru_cache_is_followed_when_its_value_is_cached(on):
+    with jit(on):
+        cached = functools.lru_cache(closure(3.0))
+        for _ in range(4):
+            d = grad(lambda p: p["held"](1) * p["w"])({"held": cached, "w": 2.0})
+            assert d == {"held": {"__wrapped__": {"p": 2.0}}, "w": 3.0}

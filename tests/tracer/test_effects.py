@@ -13,7 +13,7 @@ import pytest
 
 import wengert
 from helpers import assert_plain, assert_same, check_raises
-from wengert import TraceError, grad, pullback, trace, value_and_grad
+from wengert import TraceError, grad, jit, pullback, trace, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -577,3 +577,37 @@ def test_a_record_is_plain_to_a_handler_that_is_not_traced(caplog):
         assert value_and_grad(f)(x) == (x * x, 2 * x)
     assert caplog.messages == ["1.5 3.00", "2.5 5.00", "0.5 1.00", "1.5 3.00"]
     assert_plain([record.args for record in caplog.records])
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_without_a_stream_no_object_is_asked_for_its_text(on):
+    class Counted:
+        def __init__(self):
+            self.asked = 0
+
+        def __repr__(self):
+            self.asked += 1
+            return f"{self.asked}"
+
+    def f(x, held, stream):
+        inner = Counted()
+        with contextlib.redirect_stdout(stream):
+            print(inner, x)
+        print(held)
+        return x * (1 + inner.asked + 10 * held.asked)
+
+    with jit(on):
+        step = value_and_grad(f, argnums=0)
+        for i in range(24):
+            outer, stream = (
+                (io.StringIO() if which else None) for which in (i % 12 < 5, i % 5 < 3)
+            )
+            found = []
+            for call in (f, lambda *args: step(*args)[0]):
+                held = Counted()
+                with contextlib.redirect_stdout(outer):
+                    found.append((call(2.0, held, stream), held.asked))
+            assert found[0] == found[1]
+            for one in (outer, stream):
+                half = len(one.getvalue()) // 2 if one else 0
+                assert not one or one.getvalue()[:half] == one.getvalue()[half:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import math
 import warnings
 
@@ -251,3 +252,18 @@ def test_an_int_of_a_large_float_takes_it_apart(on):
             assert grad(lambda x: x * int(x * 1e3))(x) == int(x * 1e3)
             assert grad(lambda x: x * precise(stop_gradient(x)))(x) == x
             assert grad(lambda x: x * int(1e17))(x) == 1e17
+
+
+@pytest.mark.parametrize("fn", [gc.get_objects, gc.get_referrers])
+@pytest.mark.parametrize("on", [True, False])
+def test_what_gives_all_objects_of_the_process_is_refused_by_name(fn, on):
+    """Those of the tracer would be among them, which changes while somebody looks at them."""
+
+    def f(x, held):
+        return x * len(fn(*held))
+
+    with jit(on):
+        for _ in range(3):
+            with pytest.raises(TraceError, match=f"gc.{fn.__name__}"):
+                grad(f)(1.5, [[]] if fn is gc.get_referrers else [])
+            assert grad(lambda x: x * len(gc.get_referents([1.0, 2.0])))(1.5) == 2.0

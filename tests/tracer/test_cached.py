@@ -1,0 +1,65 @@
+"""Functions under ``lru_cache`` over a partial, a method or an object: the cache is asked as in plain Python."""
+
+import functools
+import operator
+
+import pytest
+
+from wengert import jit, value_and_grad
+
+
+def product(a, b, scale=1.0):
+    return a * b * scale
+
+
+class Multiplier:
+    def __init__(self, a):
+        self.a = a
+
+    def times(self, b):
+        return self.a * b
+
+    __call__ = times
+
+
+BODIES = {
+    "function": lambda a: lambda b: product(a, b),
+    "partial": lambda a: functools.partial(product, a),
+    "keyword": lambda a: functools.partial(product, a, scale=2.0),
+    "partial of a partial": lambda a: functools.partial(functools.partial(product, a), scale=2.0),
+    "method": lambda a: Multiplier(a).times,
+    "object": Multiplier,
+    "partial of a method": lambda a: functools.partial(Multiplier.times, Multiplier(a)),
+    "C": lambda a: functools.partial(operator.mul, a),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", BODIES)
+def test_the_cache_counts_its_hits(name, on):
+    """Made inside, and outside; asked for plain numbers, and for traced ones."""
+
+    def inside(x):
+        cached = functools.lru_cache(BODIES[name](x))
+        y = cached(3.0) + cached(3.0) + cached(4.0)
+        return y * cached.cache_info().hits + x * cached.cache_info().currsize
+
+    def outside(cached, x):
+        y = cached(3.0) + cached(x) + cached(3.0) * x
+        return y * 1.0, cached.cache_info()[:2], cached.cache_info().currsize
+
+    with jit(on):
+        for x in (2.0, 5.0, 2.0, 7.0):
+            expected = inside(x)
+            value, slope = value_and_grad(inside)(x)
+            assert value == expected and slope == pytest.approx(expected / x)
+
+            plain, traced = (functools.lru_cache(BODIES[name](1.5)) for _ in range(2))
+            for y in (x, x, 3.0, x):
+                expected = outside(plain, y)
+                f = lambda y: outside(traced, y)[0]  # noqa: E731
+                value, slope = value_and_grad(f)(y)
+                assert value == expected[0] and traced.cache_info() == plain.cache_info()
+                unit = plain(1.0)
+                traced(1.0)
+                assert slope == pytest.approx(unit + 3 * unit)
