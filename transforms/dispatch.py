@@ -230,9 +230,11 @@ class Caller:
             return MISSING
         trial = Trial(self.f)
         value = program.alone(trial, *args)
-        if trial.error is not None:
-            entry.folding.why = f"its program is left where it was recorded: {trial.error!r}"
-            entry.drop(program)
+        if (
+            trial.error is not None
+        ):  # as where a slope is divided by zero: the traced run knows what to do
+            if settings.strict and isinstance(trial.error, (NameError, AttributeError)):
+                raise trial.error
             return MISSING
         self.attach(program)
         return value

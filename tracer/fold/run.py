@@ -15,6 +15,7 @@ from .region import DICT, INPUT, Folded, Op
 
 lock = threading.Lock()
 LONGEST = 10_000  # numbers in the arguments
+LARGEST = 20_000  # ops, blocks and ends of a region
 
 
 class Known:
@@ -36,12 +37,10 @@ class Known:
     def run(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
     ) -> tuple[float, int]:
-        """The value of a call, and how much the region has grown; raises `Unfolded`."""
-        if not lock.acquire(blocking=False):
-            raise Passing("another function is being recorded")
+        """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`."""
+        if traced.tracer is not None:
+            raise Passing("it is called while another function is traced")
         try:
-            if traced.tracer is not None:
-                raise Passing("it is called while another function is traced")
             recorder = active.recorder = Recorder(self.folded, self.outside)
             value = self.recorded(recorder, f, names, args)
             self.runs += 1
@@ -50,7 +49,13 @@ class Known:
             return value, recorder.grown
         finally:
             active.recorder = None
-            lock.release()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Nothing of a call stays when it has ended, but its numbers."""
+        for place in self.outside.reads.arguments:
+            if type(place.value) is list:
+                place.value = []
 
     def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> float:
         reads = self.outside.reads
@@ -74,6 +79,10 @@ class Known:
             raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
             raise recorder.refusal
+        if reads.problems:
+            raise Unfolded(reads.problems.pop())
+        if self.folded.size > LARGEST:
+            raise Unfolded("its calls have gone too many ways")
         if type(plain(result)) is not float:
             raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
         found: list[Any] = []

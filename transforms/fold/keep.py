@@ -7,7 +7,7 @@ from time import perf_counter as clock
 from typing import Any
 
 from ...tracer.fold.recorder import Passing, Unfolded
-from ...tracer.fold.run import Known, kinds_of
+from ...tracer.fold.run import Known, kinds_of, lock
 from ...tracer.run import argument_names
 from ..cache import Entry, settings
 from ..programs import Program, Unfit
@@ -35,10 +35,26 @@ def recorded(
 
     It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`).
     """
-    folding = entry.folding
     kinds = kinds_of(args)
-    if kinds is None:
+    if kinds is None or not lock.acquire(blocking=False):  # another thread is recording
         return None
+    try:
+        return followed(
+            entry, f, args, kinds, lambda known: program_of(known, f, entry, keys, answer)
+        )
+    finally:
+        lock.release()
+
+
+def followed(
+    entry: Entry,
+    f: Callable[..., Any],
+    args: tuple[Any, ...],
+    kinds: Any,
+    build: Callable[[Known], Program],
+) -> Program | None:
+    """The same, while no other thread records."""
+    folding = entry.folding
     known = folding.known.get(kinds)
     if known is None:
         if len(folding.known) >= KINDS:
@@ -51,7 +67,7 @@ def recorded(
         old = folding.programs.get(kinds)
         if old is not None and not grown:
             return None  # it was left for another reason
-        program = program_of(known, f, entry, keys, answer)
+        program = build(known)
     except Passing:
         return None
     except (Unfolded, Unfit) as why:
