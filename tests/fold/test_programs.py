@@ -16,6 +16,7 @@ import wengert.tracer.run
 from fold.programs import PROGRAMS, Program
 from helpers import assert_same
 from wengert import clear_cache, explain, jit, value_and_grad
+from wengert.tracer.fold.run import Known
 
 CALLS = 30
 FIRST = 12  # calls that may all be traced
@@ -47,6 +48,13 @@ def count_of_work() -> Iterator[list[str]]:
         for name, module in list(sys.modules.items()):
             if name.startswith("wengert") and getattr(module, "run", None) is real:
                 patch.setattr(module, "run", run)
+        recorded = Known.run
+
+        def record(known: Known, f: Callable[..., Any], *args: Any) -> Any:
+            seen.append(f.__name__)
+            return recorded(known, f, *args)
+
+        patch.setattr(Known, "run", record)
         yield seen
 
 

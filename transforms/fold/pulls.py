@@ -151,10 +151,11 @@ class Steps:
     def expression(self, fn: Any, args: tuple[Any, ...]) -> str:
         if fn is operator.pow and self.constant(args[1]) == 1:
             return self.text(args[0])
-        if fn is finite_power and self.constant(args[1]) is not None:
-            base, exponent = map(self.text, args)
+        p, y = [self.constant(x) for x in args[1:]] if fn is finite_power else (None, None)
+        if p is not None and y is not None:
+            base, exponent, _ = map(self.text, args)
             power = f"{base} ** {exponent}"
-            return power if self.constant(args[1]) >= 0 else f"0.0 if {base} == 0 else {power}"
+            return f"0.0 if {base} == 0 else {power}" if p < 0 < y else power
         return self.writer.expression(fn, [self.text(x) for x in args])
 
     def constant(self, x: Any) -> Any:
