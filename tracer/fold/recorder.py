@@ -127,9 +127,10 @@ class Recorder:
     ``grown`` counts what this run has added.
     """
 
-    def __init__(self, folded: Folded, outside: Any) -> None:
+    def __init__(self, folded: Folded, outside: Any, hooks: Any) -> None:
         self.folded = folded
         self.outside = outside  # see `outside.Outside`
+        self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
         self.block = folded.region.root
         self.ops = self.block.ops
