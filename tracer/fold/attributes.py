@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from random import Random
 from typing import Any
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from .basics import CONTAINERS, is_constant, is_object, now, refuse
+from .basics import CONTAINERS, decided, is_constant, is_object, now, refuse
 from .functions import call_function
 from .memories import loaded, stored
 from .methods import DRAWS, OF_TEXT
@@ -50,9 +51,11 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
             return refuse(f"{name} is a property in C")
         return call_function(recorder, (key, "call"), found.fget, (obj,), {})
     own = obj.__dict__
-    if name in own and (found is MISSING or is_passive(found)):
-        x = own[name]
-        return loaded(recorder, key, obj, name, x)
+    there = name in own
+    if is_constant(found):  # of the class, which stands for an attribute that an object may have
+        decided(recorder, (key, "own"), operator.contains, (obj, name), there)
+    if there and (found is MISSING or is_constant(found)):
+        return loaded(recorder, key, obj, name, own[name])
     if found is MISSING:
         return refuse(f"a {kind.__name__} has no attribute {name}")
     if type(found) is types.FunctionType:
@@ -72,11 +75,6 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
     return refuse(f"{cls.__name__}.{name}, a {type(found).__name__}, is read")
 
 
-def is_passive(found: Any) -> bool:
-    """Whether what a class holds leaves an attribute to the object's own."""
-    return type(found) is types.FunctionType or is_constant(found)
-
-
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
     if recorder.outside.of_class(kind, name) is not static(object, name):
@@ -91,7 +89,7 @@ def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
         refuse(f"an attribute of a {type(obj).__name__} is written")
     check_access(recorder, type(obj), "__setattr__")
     found = recorder.outside.of_class(type(obj), name)
-    if found is not MISSING and not is_passive(found):
-        refuse(f"{type(obj).__name__}.{name} is a descriptor")
+    if found is not MISSING and not is_constant(found):
+        refuse(f"{type(obj).__name__}.{name} is a method or a descriptor")
     stored(recorder, key, obj, name, x)
     obj.__dict__[name] = x

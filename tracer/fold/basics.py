@@ -49,6 +49,15 @@ def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> boo
     return result
 
 
+def computed(recorder: Recorder, key: Any, fn: Any, args: Any) -> Any:
+    """The plain value of ``fn(*args)``; what it raises is an outcome of the op, which depends on the arguments."""
+    try:
+        return fn(*map(plain, args))
+    except Exception as error:
+        recorder.failed(key, fn, args, error)
+        raise
+
+
 def asked(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
     """Whether one number compares to another."""
     value = fn(plain(x), plain(y))

@@ -8,12 +8,12 @@ import types
 from typing import Any
 
 from ...rules import registry
-from ..kinds import static
 from . import equivalents
 from .attributes import get, put
-from .basics import CONTAINERS, NUMBERS, asked, decided, plain, refuse
+from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
 from .equivalents import ONE_ITERABLE, equivalent
 from .functions import call_function
+from .iteration import OF_ITERATION
 from .memories import count_of
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .recorder import Box, Recorder
@@ -65,11 +65,7 @@ def call_builtin(
     if all(type(x) is Box or type(x) in NUMBERS for x in args) and is_primitive(fn):
         if not any(type(x) is Box for x in args):
             return fn(*args)
-        try:
-            value = fn(*map(plain, args))
-        except Exception as error:
-            recorder.failed(key, fn, args, error)
-            raise
+        value = computed(recorder, key, fn, args)
         if type(value) is bool:
             return decided(recorder, key, fn, args, value)
         if type(value) not in NUMBERS:
@@ -103,7 +99,7 @@ def is_primitive(fn: Any) -> bool:
 
 def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
     kinds = kinds if type(kinds) is tuple else (kinds,)
-    if not all(type(k) is type and static(type(k), "__instancecheck__") for k in kinds):
+    if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION:
         refuse("isinstance asks a class of its own kind")
     return isinstance(plain(x), kinds)
 

@@ -29,7 +29,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if args and type(args[0]) is Collected:
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
     if args and type(args[0]) is Source and fn in CONSUMERS:
-        items = call_function(recorder, (key, "items"), equivalents.items_of, args[:1], {})
+        source = args[0].taken(recorder)
+        items = call_function(recorder, (key, "items"), equivalents.items_of, (source,), {})
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)

@@ -10,7 +10,7 @@ from typing import Any
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
 from . import equivalents
-from .basics import NUMBERS, decided, plain, refuse
+from .basics import CONTAINERS, NUMBERS, computed, decided, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed
@@ -30,7 +30,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
         return decided(recorder, key, operator.truth, args, bool(args[0].value))
     if cls is range and all(type(plain(x)) is int for x in args):
-        return recorder.value(key, range, args, range(*map(plain, args)))
+        return recorder.value(key, range, args, computed(recorder, key, range, args))
     if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
         return recorder.value(key, Random, args, Random(plain(args[0])))
     if cls in SEQUENCES and not kwargs:
@@ -44,7 +44,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     """Lists and iterators made of others."""
-    if not args and cls is not tuple:
+    if not args and cls in CONTAINERS:
         return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
     if cls is dict and len(args) == 1 and type(args[0]) is dict:
         return call_function(recorder, key, equivalents.copied, args, {})
@@ -79,12 +79,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         return cls(x)
     if type(value) not in NUMBERS and type(value) is not str:
         return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
-    try:
-        made = cls(value)
-    except Exception as error:
-        recorder.failed(key, cls, (x,), error)
-        raise
-    return recorder.value(key, cls, (x,), made)
+    return recorder.value(key, cls, (x,), computed(recorder, key, cls, (x,)))
 
 
 def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
@@ -92,7 +87,7 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     outside = recorder.outside
     if outside.of_class(cls, "__new__") is not object.__new__:
         return refuse(f"a {cls.__name__} is made in a way of its own")
-    if static(cls, "__del__") is not MISSING:
+    if outside.of_class(cls, "__del__") is not MISSING:
         return refuse(f"a {cls.__name__} has __del__")
     method = outside.of_class(cls, "__init__")
     obj = object.__new__(cls)

@@ -10,11 +10,16 @@ from . import equivalents
 from .basics import refuse
 from .recorder import Passing, Recorder
 
+PASSING = {
+    equivalents.shared: "equal numbers share the slope of max or min",
+    equivalents.unordered: "NaN has no order",
+}
+
 
 def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """What a function gives; of the same function there is one copy in a recording."""
-    if fn is equivalents.shared:
-        raise Passing("equal numbers share the slope of max or min")
+    if fn in PASSING:
+        raise Passing(PASSING[fn])
     if fn in registry.rules or fn in handlers or registry.package_of(fn) in registry.awaited:
         return refuse(f"{fn.__name__} has a rule")
     code = fn.__code__

@@ -297,7 +297,7 @@ def unsure(site: Site) -> Hook:
 
 def call(site: Site) -> Hook:
     key = object()
-    return lambda fn, *args, **kwargs: calls.call(key, fn, args, kwargs)
+    return lambda fn, /, *args, **kwargs: calls.call(key, fn, args, kwargs)
 
 
 def call_ex(site: Site) -> Hook:

@@ -7,6 +7,7 @@ source     what a loop goes through: a range, and what makes an item of a number
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -17,18 +18,43 @@ from .memories import count_of, elements, loaded
 from .recorder import Box, Recorder
 from .region import EXHAUSTED, ITEM, LENGTH
 
+USED = -1
+
 
 class Source:
-    """What may be iterated over once: a range, what makes an item of a number of it, and a check at the end."""
+    """A range, what makes an item of a number of it, and a check at the end.
 
-    __slots__ = ("check", "give", "range")
+    ``turn`` is that of an iterator, which is used up by the first loop: None of what may be looped over again.
+    """
+
+    __slots__ = ("check", "give", "range", "turn")
 
     def __init__(
-        self, range: Box, give: Callable[[Any], Any], check: Callable[[], None] | None = None
+        self,
+        range: Box,
+        give: Callable[[Any], Any],
+        check: Callable[[], None] | None = None,
+        turn: int | None = None,
     ) -> None:
         self.range = range
         self.give = give
         self.check = check
+        self.turn = turn
+
+    def taken(self, recorder: Recorder) -> Source:
+        """What a loop goes through that takes this: an iterator is taken once, in the turn that made it."""
+        if self.turn is None:
+            return self
+        if not recorder.is_within(self.turn):
+            refuse("an iterator is used again")
+        self.turn = USED
+        return Source(self.range, self.give, self.check)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the numbers are 0, 1, 2... in every run."""
+        op = self.range.op
+        return op.fn is builtins.range and len(op.args) == 1
 
 
 class Items:
@@ -71,7 +97,7 @@ class Collected:
 def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
     kind = type(x)
     if kind is Source:
-        return x  # type: ignore[no-any-return]
+        return x.taken(recorder)  # type: ignore[no-any-return]
     if kind is dict and id(x) in recorder.memories:
         return source_of_dict(recorder, key, x, "keys")
     if kind is Box and type(x.value) is range:
@@ -110,6 +136,7 @@ def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str
     source = source_of(recorder, (key, "each"), keys)
 
     def give(i: Box) -> Any:
+        check()
         k = source.give(i)
         if what == "keys":
             return k
@@ -130,29 +157,30 @@ def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str
 def enumerated(recorder: Recorder, key: Any, x: Any) -> Source:
     """``enumerate(x)``."""
     source = source_of(recorder, (key, 0), x)
-    if source.range.value != range(len(source.range.value)):
+    if not source.counts:
         refuse("it counts something else than a list")
-    return Source(source.range, lambda i: (i, source.give(i)), source.check)
+    return Source(source.range, lambda i: (i, source.give(i)), source.check, recorder.turn)
 
 
 def from_the_end(recorder: Recorder, key: Any, x: Any) -> Source:
     """``reversed(x)``, of a range or a list."""
     if type(plain(x)) is range:
         value = equivalents.backwards(plain(x))
-        return Source(recorder.value(key, equivalents.backwards, (x,), value), lambda i: i)
+        steps = recorder.value(key, equivalents.backwards, (x,), value)
+        return Source(steps, lambda i: i, turn=recorder.turn)
     if type(x) is not list or id(x) not in recorder.memories:
         refuse("reversed is called")
     source = source_of(recorder, (key, 0), x)
     n = len(source.range.value)
     last = recorder.value((key, 1), operator.sub, (count_of(recorder, key, x), 1), n - 1)
     steps = recorder.value((key, 2), range, (last, -1, -1), range(n - 1, -1, -1))
-    return Source(steps, source.give, source.check)
+    return Source(steps, source.give, source.check, recorder.turn)
 
 
 def zipped(recorder: Recorder, key: Any, x: Any, y: Any) -> Source:
     """``zip(x, y)``."""
     sources = a, b = source_of(recorder, (key, 0), x), source_of(recorder, (key, 1), y)
-    if any(one.range.value != range(len(one.range.value)) for one in sources):
+    if not all(one.counts for one in sources):
         refuse("it zips something else than lists")
     counts = [
         recorder.value((key, "count", i), len, (one.range,), len(one.range.value))
@@ -167,4 +195,7 @@ def zipped(recorder: Recorder, key: Any, x: Any, y: Any) -> Source:
             if one.check is not None:
                 one.check()
 
-    return Source(steps, lambda i: (a.give(i), b.give(i)), check)
+    return Source(steps, lambda i: (a.give(i), b.give(i)), check, recorder.turn)
+
+
+OF_ITERATION = frozenset((Source, Items, Collected))

@@ -13,7 +13,7 @@ import types
 from typing import Any
 
 from . import equivalents
-from .basics import ATOMS, decided, is_object, now, plain, refuse
+from .basics import ATOMS, computed, decided, is_object, now, plain, refuse
 from .functions import call_function
 from .recorder import Box, Recorder
 from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE
@@ -110,9 +110,8 @@ def apart(items: list[Any], other: list[Any]) -> list[Any]:
 
 def sliced(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
     """A slice of a list."""
-    if type(items) is not list or not (
-        part.step is None or type(part.step) is int is not part.step < 1
-    ):
+    forward = part.step is None or (type(part.step) is int and part.step > 0)
+    if type(items) is not list or not forward:
         return refuse("a slice with a step is taken")
     if part.start is None is part.stop and part.step is None:
         return recorder.born(key, REPEAT, (items, 1), items[:])
@@ -146,7 +145,7 @@ def item(key: Any, container: Any, index: Any) -> Any:
     if kind is tuple:
         if type(index) is Box:
             items = elements(recorder, (key, "items"), container)
-            return loaded(recorder, key, items, index, items[index.value])
+            return item(key, items, index)
         return container[index]
     if kind is str and type(index) is not Box:
         return container[index]
@@ -166,8 +165,9 @@ def part_of_text(recorder: Recorder, key: Any, container: Any, index: Any) -> An
         ends = [index.start, index.stop, index.step]
         if any(type(plain(x)) not in (int, type(None)) for x in ends):
             return refuse("a text is sliced by something else than integers")
-        value = equivalents.part_of_text(text, *map(plain, ends))
-        return recorder.value(key, equivalents.part_of_text, (container, *ends), value)
+        operands = (container, *ends)
+        value = computed(recorder, key, equivalents.part_of_text, operands)
+        return recorder.value(key, equivalents.part_of_text, operands, value)
     if type(plain(index)) is not int:
         return refuse(f"an item of a {type(container).__name__} is read")
     try:

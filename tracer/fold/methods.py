@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import types
+from random import Random
 from typing import Any
 
 from . import equivalents
-from .basics import NUMBERS, decided, plain, refuse
+from .basics import NUMBERS, computed, decided, plain, refuse
 from .functions import call_function
 from .iteration import source_of_dict
 from .memories import apart, append, indexed, listed, must_be_own
@@ -122,9 +123,12 @@ def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
 def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     """A number from a generator of the run's own, which the program makes and asks in the same order."""
     given = args[1:]
+    name = fn.__name__
+    if name not in DRAWS or fn is not getattr(Random, name):
+        return refuse(f"{name} is given a generator of random numbers")
     if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
-        return refuse(f"{fn.__name__} is given numbers that have a derivative")
-    value = fn(*map(plain, args))
+        return refuse(f"{name} is given numbers that have a derivative")
+    value = computed(recorder, key, fn, args)
     if type(value) not in NUMBERS:
         return refuse(f"{fn.__name__} gives a {type(value).__name__}")
     return recorder.value(key, fn, args, value)

@@ -6,7 +6,7 @@ import operator
 import types
 from typing import Any
 
-from ..kinds import MISSING
+from ..kinds import MISSING, static
 from . import equivalents
 from .basics import (
     ATOMS,
@@ -64,17 +64,30 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
     if other is list and fn is operator.mul and (kind is int or kind is Box):
         return recorder.born(key, REPEAT, (right, left), right * plain(left))
     if kind in ATOMS and other in ATOMS:
+        if fn not in (operator.add, operator.mul) and not (
+            is_constant(left) and is_constant(right)
+        ):
+            return refuse("an operator looks at what is in a tuple")
         return op(left, right)
     if op is fn and fn in SPECIAL:
         own, reflected = SPECIAL[fn]
+        first_refusal(recorder, left, right, reflected)
         for obj, name, x in ((left, own, right), (right, reflected, left)):
-            if is_object(recorder, obj):
+            if is_object(recorder, obj) and not (obj is not left and kind is other):
                 method = recorder.outside.of_class(type(obj), name)
                 if type(method) is types.FunctionType:
                     return answered(call_function(recorder, key, method, (obj, x), {}))
                 if method is not MISSING:
                     break
     return refuse(f"{fn.__name__} of {kind.__name__} and {other.__name__} is not followed")
+
+
+def first_refusal(recorder: Recorder, left: Any, right: Any, name: str) -> None:
+    """Refuse an operand on the right whose class is derived from that on the left: it is asked first."""
+    kind, other = type(left), type(right)
+    if kind is not other and issubclass(other, kind) and is_object(recorder, right):
+        if recorder.outside.of_class(other, name) not in (MISSING, static(object, name)):
+            refuse(f"a {other.__name__} goes before a {kind.__name__} in {name}")
 
 
 def answered(value: Any) -> Any:
@@ -113,6 +126,7 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
     if kind is tuple and other is tuple:
         recorder.scope(key, op)
         return recorder.closed([compared(recorder, key, op, left, right)])[0]
+    first_refusal(recorder, left, right, REFLECTED.get(op, COMPARING[op]))
     for obj, name, x in (
         (left, COMPARING[op], right),
         (right, REFLECTED.get(op, COMPARING[op]), left),
@@ -122,6 +136,8 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
             if type(method) is types.FunctionType:
                 result = answered(call_function(recorder, (key, "call"), method, (obj, x), {}))
                 return truth((key, "truth"), result) if decides else result
+            if method is not static(object, name):
+                break
     return refuse(f"{kind.__name__} and {other.__name__} are compared")
 
 
@@ -194,6 +210,10 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
     """``left is right``."""
     recorder = now()
     if all(id(x) in recorder.memories for x in (left, right)):
+        if id(left) in recorder.given or id(right) in recorder.given:
+            refuse(
+                "it is asked whether lists from outside are one"
+            )  # each read of a global makes one
         return decided(recorder, key, operator.is_, (left, right), left is right)
     for x in (left, right):
         if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):

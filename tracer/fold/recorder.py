@@ -155,6 +155,15 @@ class Recorder:
     def grown(self) -> int:
         return self.folded.size - self.began
 
+    def is_within(self, turn: int) -> bool:
+        """Whether a turn goes on, and no loop has begun in it that goes on."""
+        here = self.turn
+        for around in reversed(self.open):
+            if here == turn or isinstance(around.of, Cycle):
+                break
+            here = around.turn
+        return here == turn
+
     # Operands
 
     def operand(self, x: Any) -> Any:
