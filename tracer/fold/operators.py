@@ -153,7 +153,10 @@ def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bo
         if not all(kind in UNEQUAL or kind is bool for kind in kinds):
             return bool(refuse("tuples of something else than numbers and texts are compared"))
         one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
-        if not answer(recorder, part, equivalents.alike, x, y, one_kind):
+        # Only NaN, which no constant here but a NaN can be, makes a difference between the two.
+        fixed = any(type(item) is not Box and item == item for item in (x, y))
+        same = operator.eq if fixed else equivalents.alike
+        if not answer(recorder, part, same, x, y, one_kind):
             if op in EQUALS:
                 return op is operator.ne
             if not one_kind:
