@@ -284,7 +284,8 @@ PROGRAMS: list[tuple[Callable[[float, int], float], list[int]]] = [
     (taken_in_a_function, [0, 0, 0, 1, 2]), (dict_that_grows, [0, 1, 2, 1, 9]), (is_an_iterator, FEW),
     (default_of_a_class, [0, 0, 2, 2, 1, 1, 3, 3]), (derived_is_added_first, FEW), (derived_is_compared_first, FEW),
     (reflected_of_one_class, FEW), (not_compared, FEW), (one_list_outside, FEW), (order_of_nan, FEW),
-    (greatest_of_nothing, FEW), (drawn_from_a_range, [1, 1, 1, 7, 9]), (keyword_of_any_name, FEW), (compared_to_constants, FEW),
+    (greatest_of_nothing, FEW), (drawn_from_a_range, [1, 1, 1, 7, 9]), (keyword_of_any_name, FEW),
+    (compared_to_constants, FEW),
 ]  # fmt: skip
 
 
