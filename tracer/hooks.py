@@ -224,7 +224,7 @@ def truth(site: Site) -> Hook:
 
 
 def call(site: Site) -> Hook:
-    def hook(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    def hook(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         tracer = active.tracer
         if tracer is None:
             return fn(*args, **kwargs)

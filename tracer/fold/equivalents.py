@@ -15,15 +15,15 @@ from typing import Any
 
 def greatest(items):  # type: ignore[no-untyped-def]
     """``max(items)``."""
-    best, equal = None, False
+    best, empty, equal = None, True, False
     for x in items:
-        if best is None:
-            best = x
+        if empty:
+            best, empty = x, False
         elif x > best:
             best, equal = x, False
         elif x == best:
             equal = True
-    if best is None:
+    if empty:
         raise ValueError("max() iterable argument is empty")
     if equal and isinstance(best, float):
         shared()
@@ -32,15 +32,15 @@ def greatest(items):  # type: ignore[no-untyped-def]
 
 def least(items):  # type: ignore[no-untyped-def]
     """``min(items)``."""
-    best, equal = None, False
+    best, empty, equal = None, True, False
     for x in items:
-        if best is None:
-            best = x
+        if empty:
+            best, empty = x, False
         elif x < best:
             best, equal = x, False
         elif x == best:
             equal = True
-    if best is None:
+    if empty:
         raise ValueError("min() iterable argument is empty")
     if equal and isinstance(best, float):
         shared()
@@ -163,7 +163,7 @@ def sort(items, key, backwards):  # type: ignore[no-untyped-def]
             keys.append(key(x))
     for k in keys:
         if k != k:
-            raise_unordered()
+            unordered()
     for i in range(1, len(items)):
         x, k, j = items[i], keys[i], i
         while j > 0 and (keys[j - 1] < k if backwards else k < keys[j - 1]):
@@ -215,8 +215,8 @@ def part_of_text(text: str, start: int | None, stop: int | None, step: int | Non
     return text[start:stop:step]
 
 
-def raise_unordered() -> None:
-    raise ValueError("NaN has no order")
+def unordered() -> None:
+    """Stands where the order depends on how Python sorts: such a run is traced."""
 
 
 def in_python(name: str, in_c: str) -> types.ModuleType | None:

@@ -127,9 +127,10 @@ class Recorder:
     ``grown`` counts what this run has added.
     """
 
-    def __init__(self, folded: Folded, outside: Any) -> None:
+    def __init__(self, folded: Folded, outside: Any, hooks: Any) -> None:
         self.folded = folded
         self.outside = outside  # see `outside.Outside`
+        self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
         self.block = folded.region.root
         self.ops = self.block.ops
@@ -153,6 +154,15 @@ class Recorder:
     @property
     def grown(self) -> int:
         return self.folded.size - self.began
+
+    def is_within(self, turn: int) -> bool:
+        """Whether a turn goes on, and no loop has begun in it that goes on."""
+        here = self.turn
+        for around in reversed(self.open):
+            if here == turn or isinstance(around.of, Cycle):
+                break
+            here = around.turn
+        return here == turn
 
     # Operands
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from ..active import active as traced
 from ..reads import Place
-from .hooks import call_function, plain
+from . import hooks
+from .basics import plain
+from .functions import call_function
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
 from .region import DICT, INPUT, Folded, Op
@@ -41,7 +43,7 @@ class Known:
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
         try:
-            recorder = active.recorder = Recorder(self.folded, self.outside)
+            recorder = active.recorder = Recorder(self.folded, self.outside, hooks)
             value = self.recorded(recorder, f, names, args)
             self.runs += 1
             if recorder.grown:

@@ -1,0 +1,66 @@
+"""What all hooks of folding ask: which recording goes on, and which way it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .recorder import Box, Recorder, Unfolded, active, same_float
+
+NUMBERS = frozenset((int, float))
+CONTAINERS = frozenset((list, dict, set))
+ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
+
+
+def now() -> Recorder:
+    """The recording that goes on."""
+    recorder = active.recorder
+    if recorder is None:
+        raise Unfolded("it is called when the recording has ended")
+    return recorder
+
+
+def plain(x: Any) -> Any:
+    return x.value if type(x) is Box else x
+
+
+def is_same(known: Any, x: Any) -> bool:
+    """Whether a number that is none of the run's is the one that was there, to the bit."""
+    return known == x and type(known) is type(x) and (x != 0 or same_float(known, x))
+
+
+def refuse(what: str) -> Any:
+    raise Unfolded(what)
+
+
+def is_object(recorder: Recorder, x: Any) -> bool:
+    """Whether something is an object of a class of the user's that the run has made."""
+    return id(x) in recorder.memories and type(x) not in CONTAINERS
+
+
+def is_constant(x: Any) -> bool:
+    return type(x) in ATOMS and (type(x) is not tuple or all(map(is_constant, x)))
+
+
+def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
+    """A question whose answer is True or False: the way that is gone depends on it."""
+    if type(value) is not bool:
+        raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
+    result: bool = recorder.decide(recorder.add(key, fn, args, bool), value)
+    return result
+
+
+def computed(recorder: Recorder, key: Any, fn: Any, args: Any) -> Any:
+    """The plain value of ``fn(*args)``; what it raises is an outcome of the op, which depends on the arguments."""
+    try:
+        return fn(*map(plain, args))
+    except Exception as error:
+        recorder.failed(key, fn, args, error)
+        raise
+
+
+def asked(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
+    """Whether one number compares to another."""
+    value = fn(plain(x), plain(y))
+    if type(x) is not Box and type(y) is not Box:
+        return bool(value)
+    return decided(recorder, key, fn, (x, y), value)

@@ -1,0 +1,127 @@
+"""Functions in C: those that read or change what the run has made, and those that compute."""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+from typing import Any
+
+from ...rules import registry
+from . import equivalents
+from .attributes import get, put
+from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
+from .equivalents import ONE_ITERABLE, equivalent
+from .functions import call_function
+from .iteration import OF_ITERATION
+from .memories import count_of
+from .methods import method_of_dict, method_of_list, method_of_set, ordered
+from .recorder import Box, Recorder
+from .region import LENGTH
+
+IN_C = frozenset((abs, round, pow))  # primitives among the builtins
+
+
+def call_builtin(
+    recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    owner = fn.__self__
+    if type(owner) is list and id(owner) in recorder.memories:
+        return method_of_list(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn.__name__ == "fromkeys" and owner is dict and len(args) == 2:
+        return call_function(recorder, key, equivalents.fromkeys, args, {})
+    if type(owner) is set and id(owner) in recorder.memories:
+        return method_of_set(recorder, key, owner, fn.__name__, args)
+    if fn is getattr and len(args) == 2 and type(args[1]) is str:
+        return get(key, args[0], args[1])
+    if fn is setattr and len(args) == 3 and type(args[1]) is str:
+        return put(recorder, key, args[0], args[1], args[2])
+    if type(owner) is dict and id(owner) in recorder.memories:
+        return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn is sorted:
+        return ordered(recorder, key, args, kwargs)
+    if kwargs:
+        return refuse(f"{fn.__name__} is given keywords")
+    if not isinstance(owner, types.ModuleType):
+        return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
+    if fn is len and len(args) == 1:
+        (x,) = args
+        if id(x) in recorder.memories and type(x) in CONTAINERS:
+            return recorder.value(key, LENGTH, (x,), len(x))
+        if type(x) is tuple or type(x) is str:
+            return len(x)
+        if type(x) is Box and type(x.value) in (range, str):
+            return recorder.value(key, len, (x,), len(x.value))
+    if (fn is max or fn is min) and len(args) > 1:
+        return extreme(recorder, key, fn, args)
+    if fn is isinstance and len(args) == 2:
+        return is_instance(recorder, *args)
+    if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
+        return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if (fn is sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is list:
+        return total(recorder, key, fn, args[0])
+    if (same := equivalent(fn)) is not None:
+        return call_function(recorder, key, same, args, {})
+    if all(type(x) is Box or type(x) in NUMBERS for x in args) and is_primitive(fn):
+        if not any(type(x) is Box for x in args):
+            return fn(*args)
+        value = computed(recorder, key, fn, args)
+        if type(value) is bool:
+            return decided(recorder, key, fn, args, value)
+        if type(value) not in NUMBERS:
+            return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+        return recorder.value(key, fn, args, value)
+    return refuse(f"{fn.__name__} is called")
+
+
+def total(recorder: Recorder, key: Any, fn: Any, items: list[Any]) -> Any:
+    """The sum of a list of numbers, which is an integer where there are none."""
+    values = [plain(x) for x in items]
+    if id(items) not in recorder.memories or any(type(x) not in NUMBERS for x in values):
+        return refuse("something else than numbers is added up")
+    recorder.scope(key, fn)
+    count = count_of(recorder, key, items)
+    if not decided(recorder, (key, "any"), operator.truth, (count,), bool(items)):
+        return recorder.closed([fn(())])[0]
+    try:
+        found = fn(values)
+    except Exception:
+        return refuse(f"{fn.__name__} raises")
+    return recorder.closed([recorder.value((key, "sum"), fn, (items,), found)])[0]
+
+
+def is_primitive(fn: Any) -> bool:
+    """Whether a function in C has a rule, or no derivative, and does nothing but compute."""
+    return fn in IN_C or (
+        fn.__module__ == "math" and vars(math).get(fn.__name__) is fn and fn in registry.rules
+    )
+
+
+def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
+    kinds = kinds if type(kinds) is tuple else (kinds,)
+    if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION:
+        refuse("isinstance asks a class of its own kind")
+    return isinstance(plain(x), kinds)
+
+
+def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal floats share the slope."""
+    if any(type(plain(x)) not in NUMBERS for x in args):
+        return refuse("max or min of other things than numbers")
+    if not any(type(x) is Box for x in args):
+        return fn(*args)
+    better = operator.gt if fn is max else operator.lt
+    recorder.scope(key, fn)
+    best = args[0]
+    for i, x in enumerate(args[1:]):
+        if asked(recorder, (key, i), better, x, best):
+            best = x
+    if type(plain(best)) is float:
+        given = [
+            x
+            for i, x in enumerate(args)
+            if x is best or asked(recorder, (key, i, "tie"), operator.eq, x, best)
+        ]
+        if len(given) > 1:
+            best = recorder.value(key, fn, given, plain(best))
+    return recorder.closed([best])[0]

@@ -1,0 +1,64 @@
+"""What a call means, by what is called and by what it is given."""
+
+from __future__ import annotations
+
+import math
+import types
+from random import Random
+from typing import Any
+
+from . import equivalents
+from .basics import NUMBERS, now, plain, refuse
+from .builtin import call_builtin
+from .construction import construct
+from .functions import call_function
+from .iteration import Collected, Source
+from .memories import apart_by_length
+from .methods import drawn, of_text, ordered
+from .recorder import Box, Recorder
+
+CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
+
+OF_NUMBERS = (sum, max, min, math.fsum, math.prod)
+
+
+def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``fn(*args, **kwargs)``."""
+    recorder = now()
+    kind = type(fn)
+    if args and type(args[0]) is Collected:
+        return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
+    if args and type(args[0]) is Source and fn in CONSUMERS:
+        source = args[0].taken(recorder)
+        items = call_function(recorder, (key, "items"), equivalents.items_of, (source,), {})
+        return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
+    if kind is types.MethodType:
+        fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
+    if args and type(args[0]) is Box and type(args[0].value) is Random:
+        return drawn(recorder, key, fn, args, kwargs)
+    if kind is types.FunctionType:
+        return call_function(recorder, key, fn, args, kwargs)
+    if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
+        return of_text(recorder, key, fn, args)
+    if kind is type:
+        return construct(recorder, key, fn, args, kwargs)
+    if kind is types.BuiltinFunctionType:
+        return call_builtin(recorder, key, fn, args, kwargs)
+    return refuse(f"a {kind.__name__} is called")
+
+
+def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    """A call that takes all that a generator expression gives, and does nothing else in between."""
+    items = args[0]
+    if fn is list and len(args) == 1:
+        return items
+    if fn is tuple and len(args) == 1:
+        return apart_by_length(recorder, key, items)
+    if fn is sorted:
+        return ordered(recorder, key, args, kwargs)
+    if any(fn is one for one in OF_NUMBERS):
+        if all(type(plain(x)) in NUMBERS for x in items):
+            return call_builtin(recorder, key, fn, args, kwargs)
+    return refuse(
+        "a generator expression is given to something else than sum, max, list and the like"
+    )

@@ -1,0 +1,100 @@
+"""What calls of classes give: numbers, lists and iterators, exceptions, and objects of classes of the user's."""
+
+from __future__ import annotations
+
+import operator
+import types
+from random import Random
+from typing import Any
+
+from ..kinds import MISSING, flags_of, static
+from ..reads import HEAP_TYPE
+from . import equivalents
+from .basics import CONTAINERS, NUMBERS, computed, decided, plain, refuse
+from .functions import call_function
+from .iteration import enumerated, from_the_end, zipped
+from .memories import listed
+from .recorder import Box, Recorder
+from .region import DICT, LIST, OBJECT
+
+SEQUENCES = frozenset((list, tuple, dict, set, enumerate, zip, reversed))
+
+PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
+
+
+def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    if kwargs and not flags_of(cls) & HEAP_TYPE:
+        return refuse(f"{cls.__name__} is given keywords")
+    if cls in NUMBERS and len(args) == 1:
+        return converted(recorder, key, cls, args[0])
+    if cls is bool and len(args) == 1 and type(args[0]) is Box:
+        return decided(recorder, key, operator.truth, args, bool(args[0].value))
+    if cls is range and all(type(plain(x)) is int for x in args):
+        return recorder.value(key, range, args, computed(recorder, key, range, args))
+    if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
+        return recorder.value(key, Random, args, Random(plain(args[0])))
+    if cls in SEQUENCES and not kwargs:
+        return sequence(recorder, key, cls, args)
+    if issubclass(cls, Exception):
+        return exception(cls, args)
+    if flags_of(cls) & HEAP_TYPE:
+        return instance(recorder, key, cls, args, kwargs)
+    return refuse(f"{cls.__name__} is called")
+
+
+def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
+    """Lists and iterators made of others."""
+    if not args and cls in CONTAINERS:
+        return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
+    if cls is dict and len(args) == 1 and type(args[0]) is dict:
+        return call_function(recorder, key, equivalents.copied, args, {})
+    if cls is tuple and len(args) == 1 and type(args[0]) is tuple:
+        return args[0]
+    if cls is list and len(args) == 1:
+        return listed(recorder, key, args[0])
+    if cls is enumerate and len(args) == 1:
+        return enumerated(recorder, key, args[0])
+    if cls is reversed and len(args) == 1:
+        return from_the_end(recorder, key, args[0])
+    if cls is zip and len(args) == 2:
+        return zipped(recorder, key, *args)
+    return refuse(f"{cls.__name__} is called")
+
+
+def exception(cls: Any, args: Any) -> Any:
+    """An exception, of a class that does nothing of its own when it is made. What it holds cannot be read."""
+    known = next((base for base in cls.__mro__ if base.__module__ == "builtins"), None)
+    own = [static(cls, name) is not static(known, name) for name in ("__init__", "__new__")]  # type: ignore[arg-type]
+    if any(own) or not (known is Exception or issubclass(cls, PLAIN_ERRORS)):
+        return refuse(f"a {cls.__name__} is made")
+    return cls(*args)
+
+
+def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
+    """``float(x)`` and ``int(x)``."""
+    value = plain(x)
+    if type(value) is cls:
+        return x
+    if type(x) in (bool, int, float):
+        return cls(x)
+    if type(value) not in NUMBERS and type(value) is not str:
+        return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
+    return recorder.value(key, cls, (x,), computed(recorder, key, cls, (x,)))
+
+
+def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    """An object of a class of the user's."""
+    outside = recorder.outside
+    if outside.of_class(cls, "__new__") is not object.__new__:
+        return refuse(f"a {cls.__name__} is made in a way of its own")
+    if outside.of_class(cls, "__del__") is not MISSING:
+        return refuse(f"a {cls.__name__} has __del__")
+    method = outside.of_class(cls, "__init__")
+    obj = object.__new__(cls)
+    recorder.born((key, "new"), OBJECT, (cls,), obj)
+    if type(method) is types.FunctionType:
+        if call_function(recorder, key, method, (obj, *args), kwargs) is not None:
+            return refuse("__init__ gives something")
+    elif method is not object.__init__ or args or kwargs:
+        return refuse(f"a {cls.__name__} is made in C")
+    return obj

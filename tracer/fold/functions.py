@@ -1,0 +1,33 @@
+"""Calls of Python functions: an instrumented copy runs as a pass of its own (see ``recorder``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...rules import registry
+from ..handlers import handlers
+from . import equivalents
+from .basics import refuse
+from .recorder import Passing, Recorder
+
+PASSING = {
+    equivalents.shared: "equal numbers share the slope of max or min",
+    equivalents.unordered: "NaN has no order",
+}
+
+
+def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+    """What a function gives; of the same function there is one copy in a recording."""
+    if fn in PASSING:
+        raise Passing(PASSING[fn])
+    if fn in registry.rules or fn in handlers or registry.package_of(fn) in registry.awaited:
+        return refuse(f"{fn.__name__} has a rule")
+    code = fn.__code__
+    if code.co_flags & 0x2A0:  # generators and asynchronous functions
+        return refuse(f"{fn.__name__} is a generator")
+    if kwargs and code in recorder.codes:
+        return refuse(f"{fn.__name__} calls itself with keywords")
+    twin = recorder.twins.get(id(fn))
+    if twin is None or twin[0] is not fn:
+        twin = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, recorder.hooks)
+    return recorder.call(key, twin[1], lambda *given: twin[1](*given, **kwargs), args)

@@ -1,0 +1,201 @@
+"""What may be iterated over: a counted loop goes through the numbers of a range, each of which stands for an item.
+
+Words
+-----
+source     what a loop goes through: a range, and what makes an item of a number of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from . import equivalents
+from .basics import decided, now, plain, refuse
+from .memories import count_of, elements, loaded
+from .recorder import Box, Recorder
+from .region import EXHAUSTED, ITEM, LENGTH
+
+USED = -1
+
+
+class Source:
+    """A range, what makes an item of a number of it, and a check at the end.
+
+    ``turn`` is that of an iterator, which is used up by the first loop: None of what may be looped over again.
+    """
+
+    __slots__ = ("check", "give", "range", "turn")
+
+    def __init__(
+        self,
+        range: Box,
+        give: Callable[[Any], Any],
+        check: Callable[[], None] | None = None,
+        turn: int | None = None,
+    ) -> None:
+        self.range = range
+        self.give = give
+        self.check = check
+        self.turn = turn
+
+    def taken(self, recorder: Recorder) -> Source:
+        """What a loop goes through that takes this: an iterator is taken once, in the turn that made it."""
+        if self.turn is None:
+            return self
+        if not recorder.is_within(self.turn):
+            refuse("an iterator is used again")
+        self.turn = USED
+        return Source(self.range, self.give, self.check)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the numbers are 0, 1, 2... in every run."""
+        op = self.range.op
+        return op.fn is builtins.range and len(op.args) == 1
+
+
+class Items:
+    """The iterator of a counted loop."""
+
+    __slots__ = ("key", "source", "steps")
+
+    def __init__(self, key: Any, source: Source) -> None:
+        self.key = key
+        self.source = source
+        self.steps = iter(source.range.value)
+
+    def __iter__(self) -> Items:
+        return self
+
+    def __next__(self) -> Any:
+        recorder = now()
+        if not recorder.begins():
+            refuse("something else than a loop asks for the next item")
+        try:
+            i = next(self.steps)
+        except StopIteration:
+            recorder.decide(EXHAUSTED, True)
+            if self.source.check is not None:
+                self.source.check()
+            raise
+        recorder.decide(EXHAUSTED, False)
+        return self.source.give(recorder.value(self.key, ITEM, (), i))
+
+
+class Collected:
+    """What a generator expression gives that has run at once, for the call of which it is an argument."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+
+def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
+    kind = type(x)
+    if kind is Source:
+        return x.taken(recorder)  # type: ignore[no-any-return]
+    if kind is dict and id(x) in recorder.memories:
+        return source_of_dict(recorder, key, x, "keys")
+    if kind is Box and type(x.value) is range:
+        return Source(x, lambda i: i)
+    if kind is tuple:
+        x = elements(recorder, (key, "items"), x)
+    elif type(plain(x)) is str:
+        size = len(plain(x))
+        count = recorder.value((key, "count"), len, (x,), size)
+        steps = recorder.value((key, "range"), range, (count,), range(size))
+        return Source(steps, lambda i: loaded(now(), (key, "load"), x, i, plain(x)[i.value]))
+    elif not (kind is list and id(x) in recorder.memories):
+        return refuse(f"it loops over a {kind.__name__}")  # type: ignore[no-any-return]
+    items: list[Any] = x
+    size = len(items)
+    count = recorder.value((key, "count"), LENGTH, (items,), size)
+    steps = recorder.value((key, "range"), range, (count,), range(size))
+
+    def give(i: Box) -> Any:
+        if i.value >= len(items):
+            refuse("a list grows shorter while it is looped over")
+        return loaded(now(), (key, "load"), items, i, items[i.value])
+
+    def check() -> None:
+        """The list must be as long as it was: Python asks at each step."""
+        now_there = now().value((key, "again"), LENGTH, (items,), len(items))
+        if not decided(now(), (key, "same"), operator.eq, (now_there, count), len(items) == size):
+            refuse("a list grows while it is looped over")
+
+    return Source(steps, give, check)
+
+
+def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str) -> Source:
+    """The keys of a dict as they are now, or its values, or both."""
+    keys = recorder.born((key, "keys"), list, (held,), [*held])
+    source = source_of(recorder, (key, "each"), keys)
+
+    def give(i: Box) -> Any:
+        check()
+        k = source.give(i)
+        if what == "keys":
+            return k
+        x = loaded(now(), (key, "value"), held, k, held[plain(k)])
+        return x if what == "values" else (k, x)
+
+    def check() -> None:
+        """The dict must have as many keys as it had: Python asks at each step."""
+        there = now().value((key, "again"), LENGTH, (held,), len(held))
+        equal = len(held) == len(keys)
+        count = now().value((key, "count"), LENGTH, (keys,), len(keys))
+        if not decided(now(), (key, "same"), operator.eq, (there, count), equal):
+            refuse("a dict changes its size while it is looped over")
+
+    return Source(source.range, give, check)
+
+
+def enumerated(recorder: Recorder, key: Any, x: Any) -> Source:
+    """``enumerate(x)``."""
+    source = source_of(recorder, (key, 0), x)
+    if not source.counts:
+        refuse("it counts something else than a list")
+    return Source(source.range, lambda i: (i, source.give(i)), source.check, recorder.turn)
+
+
+def from_the_end(recorder: Recorder, key: Any, x: Any) -> Source:
+    """``reversed(x)``, of a range or a list."""
+    if type(plain(x)) is range:
+        value = equivalents.backwards(plain(x))
+        steps = recorder.value(key, equivalents.backwards, (x,), value)
+        return Source(steps, lambda i: i, turn=recorder.turn)
+    if type(x) is not list or id(x) not in recorder.memories:
+        refuse("reversed is called")
+    source = source_of(recorder, (key, 0), x)
+    n = len(source.range.value)
+    last = recorder.value((key, 1), operator.sub, (count_of(recorder, key, x), 1), n - 1)
+    steps = recorder.value((key, 2), range, (last, -1, -1), range(n - 1, -1, -1))
+    return Source(steps, source.give, source.check, recorder.turn)
+
+
+def zipped(recorder: Recorder, key: Any, x: Any, y: Any) -> Source:
+    """``zip(x, y)``."""
+    sources = a, b = source_of(recorder, (key, 0), x), source_of(recorder, (key, 1), y)
+    if not all(one.counts for one in sources):
+        refuse("it zips something else than lists")
+    counts = [
+        recorder.value((key, "count", i), len, (one.range,), len(one.range.value))
+        for i, one in enumerate(sources)
+    ]
+    n = min(plain(counts[0]), plain(counts[1]))
+    least = recorder.value((key, "least"), min, counts, n)
+    steps = recorder.value((key, "steps"), range, (least,), range(n))
+
+    def check() -> None:
+        for one in sources:
+            if one.check is not None:
+                one.check()
+
+    return Source(steps, lambda i: (a.give(i), b.give(i)), check, recorder.turn)
+
+
+OF_ITERATION = frozenset((Source, Items, Collected))

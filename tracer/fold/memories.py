@@ -1,0 +1,208 @@
+"""Lists, dicts and sets that the run has made, or that stand for arguments: they are born, read and written.
+
+Words
+-----
+index     what a memory is asked for: a number, a text or a tuple of these, also a key of a dict.
+own       a memory that the run has made, so that it may be written to; those of arguments are ``given``.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+from . import equivalents
+from .basics import ATOMS, computed, decided, is_object, now, plain, refuse
+from .functions import call_function
+from .recorder import Box, Recorder
+from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE
+
+
+def must_be_own(recorder: Recorder, memory: Any) -> None:
+    """Refuse to write to what the run has not made."""
+    if id(memory) not in recorder.memories or id(memory) in recorder.given:
+        refuse(f"a {type(memory).__name__} from outside is written to")
+
+
+def indexed(recorder: Recorder, key: Any, index: Any) -> tuple[Any, Any]:
+    """An index or a key: as an operand, and as it is."""
+    if type(index) is Box:
+        return index, index.value
+    if type(index) is tuple:
+        where = tuple([indexed(recorder, key, x)[1] for x in index])
+        return (recorder.packed((key, "key"), index) if index else index), where
+    if type(index) not in ATOMS:
+        refuse(f"a {type(index).__name__} is an index")
+    return index, index
+
+
+def count_of(recorder: Recorder, key: Any, items: Any) -> Box:
+    return recorder.value((key, "count"), LENGTH, (items,), len(items))
+
+
+def born_list(recorder: Recorder, key: Any, items: list[Any]) -> Any:
+    """A list that was made of these items."""
+    return recorder.born(
+        key, LIST, [recorder.packed((key, i), x) for i, x in enumerate(items)], items
+    )
+
+
+def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) -> Any:
+    """A dict that was made of these, with each key once."""
+    made = {}
+    for k, x in zip(keys, values, strict=True):
+        if type(plain(k)) not in ATOMS:
+            refuse(f"a {type(k).__name__} is a key")
+        made[plain(k)] = x
+    if len(made) < len(keys):
+        refuse("a dict is given a key twice")
+    packed = [recorder.packed((key, i), x) for i, x in enumerate(values)]
+    return recorder.born(
+        key, DICT, [y for pair in zip(keys, packed, strict=True) for y in pair], made
+    )
+
+
+def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
+    """A list of what is in a tuple."""
+    made = list(items)
+    return born_list(recorder, key, made)
+
+
+def listed(recorder: Recorder, key: Any, x: Any) -> Any:
+    """``list(x)``, of a tuple or a list."""
+    if type(x) is tuple:
+        return elements(recorder, key, x)
+    if type(x) is not list or id(x) not in recorder.memories:
+        return refuse("list is called")
+    return recorder.born(key, REPEAT, (x, 1), [*x])
+
+
+def copy_of(recorder: Recorder, key: Any, items: list[Any]) -> list[Any]:
+    """A list of constants from outside, which is only read."""
+    recorder.given.add(id(items))
+    made = [copy_of(recorder, (key, i), x) if type(x) is list else x for i, x in enumerate(items)]
+    items[:] = made
+    return born_list(recorder, key, items)  # type: ignore[no-any-return]
+
+
+def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any:
+    """What was found in a memory."""
+    return recorder.taken(key, LOAD, (memory, index), x)
+
+
+def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
+    recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
+
+
+def append(recorder: Recorder, key: Any, items: Any, x: Any) -> None:
+    must_be_own(recorder, items)
+    recorder.add(key, APPEND, (items, recorder.packed(key, x)), type(None))
+    items.append(x)
+
+
+def apart(items: list[Any], other: list[Any]) -> list[Any]:
+    """Refuse a list that is put behind itself."""
+    if items is other:
+        refuse("a list is extended by itself")
+    return other
+
+
+def sliced(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
+    """A slice of a list."""
+    forward = part.step is None or (type(part.step) is int and part.step > 0)
+    if type(items) is not list or not forward:
+        return refuse("a slice with a step is taken")
+    if part.start is None is part.stop and part.step is None:
+        return recorder.born(key, REPEAT, (items, 1), items[:])
+    given = (items, part.start, part.stop, part.step)
+    return call_function(recorder, key, equivalents.part_of, given, {})
+
+
+def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
+    """What is in a list that has this length in every run."""
+    count = recorder.value(key, LENGTH, (items,), len(items))
+    decided(recorder, key, operator.eq, (count, len(items)), True)
+    return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
+
+
+def item(key: Any, container: Any, index: Any) -> Any:
+    """``container[index]``."""
+    kind = type(container)
+    recorder = now()
+    if kind is list or kind is dict:
+        if id(container) not in recorder.memories:
+            return refuse(f"a {kind.__name__} from outside is read")
+        if type(index) is slice:
+            return sliced(recorder, key, container, index)
+        given, where = indexed(recorder, key, index)
+        try:
+            x = container[where]
+        except (LookupError, TypeError) as error:
+            recorder.failed(key, LOAD, (container, given), error)
+            raise
+        return loaded(recorder, key, container, given, x)
+    if kind is tuple:
+        if type(index) is Box:
+            items = elements(recorder, (key, "items"), container)
+            return item(key, items, index)
+        return container[index]
+    if kind is str and type(index) is not Box:
+        return container[index]
+    if type(plain(container)) is str:
+        return part_of_text(recorder, key, container, index)
+    if is_object(recorder, container):
+        method = recorder.outside.of_class(kind, "__getitem__")
+        if type(method) is types.FunctionType:
+            return call_function(recorder, key, method, (container, index), {})
+    return refuse(f"an item of a {kind.__name__} is read")
+
+
+def part_of_text(recorder: Recorder, key: Any, container: Any, index: Any) -> Any:
+    """A letter or a slice of a text, of which one is a value of the run."""
+    text = plain(container)
+    if type(index) is slice:
+        ends = [index.start, index.stop, index.step]
+        if any(type(plain(x)) not in (int, type(None)) for x in ends):
+            return refuse("a text is sliced by something else than integers")
+        operands = (container, *ends)
+        value = computed(recorder, key, equivalents.part_of_text, operands)
+        return recorder.value(key, equivalents.part_of_text, operands, value)
+    if type(plain(index)) is not int:
+        return refuse(f"an item of a {type(container).__name__} is read")
+    try:
+        x = text[plain(index)]
+    except IndexError as error:
+        recorder.failed(key, LOAD, (container, index), error)
+        raise
+    return loaded(recorder, key, container, index, x)
+
+
+def put(key: Any, container: Any, index: Any, x: Any) -> None:
+    """``container[index] = x``."""
+    recorder = now()
+    must_be_own(recorder, container)
+    if type(container) is list or type(container) is dict:
+        given, where = indexed(recorder, (key, "index"), index)
+        value = recorder.packed(key, x)
+        try:
+            container[where] = x
+        except (LookupError, TypeError) as error:
+            recorder.failed(key, STORE, (container, given, value), error)
+            raise
+        recorder.add(key, STORE, (container, given, value), type(None))
+        return
+    method = recorder.outside.of_class(type(container), "__setitem__")
+    if type(method) is not types.FunctionType:
+        refuse(f"an item of a {type(container).__name__} is written")
+    call_function(recorder, key, method, (container, index, x), {})
+
+
+def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
+    """The items of what is unpacked."""
+    if type(x) is tuple:
+        return x
+    recorder = now()
+    if type(x) is list and id(x) in recorder.memories:
+        return apart_by_length(recorder, key, x)
+    return tuple(refuse(f"a {type(x).__name__} is taken apart"))

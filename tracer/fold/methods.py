@@ -1,0 +1,134 @@
+"""Methods of what is built in: lists, sets, dicts, texts, and generators of random numbers."""
+
+from __future__ import annotations
+
+import types
+from random import Random
+from typing import Any
+
+from . import equivalents
+from .basics import NUMBERS, computed, decided, plain, refuse
+from .functions import call_function
+from .iteration import source_of_dict
+from .memories import apart, append, indexed, listed, must_be_own
+from .recorder import Recorder
+from .region import POP, REPEAT, STORE
+
+OF_TEXT = frozenset(
+    "upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
+)
+
+DRAWS = frozenset(
+    "random uniform gauss normalvariate expovariate randint randrange getrandbits".split()
+)
+
+OF_LISTS = {
+    ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.pop,
+    ("reverse", 0): equivalents.reverse,
+}  # fmt: skip  # fmt: skip
+
+
+def method_of_list(
+    recorder: Recorder, key: Any, items: list[Any], name: str, args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    if name == "sort" and not args:
+        return call_function(recorder, key, equivalents.sort, (items, *order_of(kwargs)), {})
+    if kwargs:
+        return refuse(f"{name} of a list is given keywords")
+    if name == "append" and len(args) == 1:
+        return append(recorder, key, items, args[0])
+    if name == "copy" and not args:
+        return recorder.born(key, REPEAT, (items, 1), items[:])
+    if name == "pop" and not args:
+        must_be_own(recorder, items)
+        if not items:
+            try:
+                items.pop()
+            except IndexError as error:
+                recorder.failed(key, POP, (items,), error)
+                raise
+        x = recorder.taken(key, POP, (items,), items[-1])
+        items.pop()
+        return x
+    same = OF_LISTS.get((name, len(args)))
+    if same is None or (name == "extend" and type(args[0]) is not list):
+        return refuse(f"{name} of a list is called")
+    if name == "extend":
+        apart(items, args[0])
+    return call_function(recorder, key, same, (items, *args), {})
+
+
+def order_of(kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """The key and the direction of a sort."""
+    key, backwards = kwargs.get("key"), kwargs.get("reverse", False)
+    if not {*kwargs} <= {"key", "reverse"} or type(backwards) is not bool:
+        refuse("a sort is given something else")
+    if key is not None and type(key) is not types.FunctionType:
+        refuse("a sort is given a key that is no Python function")
+    return key, backwards
+
+
+def ordered(recorder: Recorder, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``sorted``."""
+    if len(args) != 1 or type(args[0]) not in (list, tuple):
+        return refuse("something else than a list is sorted")
+    made = listed(recorder, (key, "copy"), args[0])
+    call_function(recorder, key, equivalents.sort, (made, *order_of(kwargs)), {})
+    return made
+
+
+def method_of_set(
+    recorder: Recorder, key: Any, held: set[Any], name: str, args: tuple[Any, ...]
+) -> Any:
+    """A set is a dict of its listed in the program; its order is not looked at."""
+    if name != "add" or len(args) != 1:
+        return refuse(f"{name} of a set is called")
+    must_be_own(recorder, held)
+    given, where = indexed(recorder, (key, "index"), args[0])
+    held.add(where)
+    recorder.add(key, STORE, (held, given, None), type(None))
+
+
+def method_of_dict(
+    recorder: Recorder,
+    key: Any,
+    held: dict[Any, Any],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: Any,
+) -> Any:
+    if name in ("keys", "values", "items") and not args:
+        return source_of_dict(recorder, key, held, name)
+    if name == "get" and 0 < len(args) < 3 and not kwargs:
+        default = args[1] if len(args) == 2 else None
+        return call_function(recorder, key, equivalents.get, (held, args[0], default), {})
+    if name == "setdefault" and len(args) == 2 and not kwargs:
+        return call_function(recorder, key, equivalents.setdefault, (held, *args), {})
+    return refuse(f"{name} of a dict is called")
+
+
+def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    """A method of a text: what it gives is a text, a number, or a decision."""
+    values = [plain(x) for x in args]
+    if not all(type(x) in (str, int) for x in values):
+        return refuse(f"{fn.__name__} of a text is given something else")
+    value = fn(*values)
+    if type(value) is bool:
+        return decided(recorder, key, fn, args, value)
+    if type(value) is not str and type(value) is not int:
+        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+    return recorder.value(key, fn, args, value)
+
+
+def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """A number from a generator of the run's own, which the program makes and asks in the same order."""
+    given = args[1:]
+    name = fn.__name__
+    if name not in DRAWS or fn is not getattr(Random, name):
+        return refuse(f"{name} is given a generator of random numbers")
+    if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
+        return refuse(f"{name} is given numbers that have a derivative")
+    value = computed(recorder, key, fn, args)
+    if type(value) not in NUMBERS:
+        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+    return recorder.value(key, fn, args, value)

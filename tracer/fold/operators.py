@@ -1,0 +1,224 @@
+"""Operators on other things than numbers, comparisons, and questions with the answer True or False."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+from ..kinds import MISSING, static
+from . import equivalents
+from .basics import (
+    ATOMS,
+    CONTAINERS,
+    NUMBERS,
+    decided,
+    is_constant,
+    is_object,
+    now,
+    plain,
+    refuse,
+)
+from .functions import call_function
+from .memories import apart, indexed
+from .recorder import Box, Recorder
+from .region import LENGTH, REPEAT
+
+SPECIAL = {
+    fn: (f"__{name}__", f"__r{name}__")
+    for fn, name in (
+        (operator.add, "add"), (operator.sub, "sub"), (operator.mul, "mul"), (operator.truediv, "truediv"),
+        (operator.pow, "pow"), (operator.matmul, "matmul"), (operator.mod, "mod"), (operator.floordiv, "floordiv"),
+    )
+}  # fmt: skip
+
+REFLECTED = {
+    operator.lt: "__gt__", operator.le: "__ge__", operator.gt: "__lt__", operator.ge: "__le__",
+}  # fmt: skip
+
+COMPARING = {
+    operator.lt: "__lt__", operator.le: "__le__", operator.gt: "__gt__", operator.ge: "__ge__",
+    operator.eq: "__eq__", operator.ne: "__ne__",
+}  # fmt: skip
+
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}  # fmt: skip
+
+EQUALS = frozenset((operator.eq, operator.ne))
+
+UNEQUAL = frozenset((int, float, str, type(None)))
+
+
+def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
+    """``left + right`` and the like, of something else than numbers; ``op`` may change ``left``, ``fn`` does not."""
+    recorder = now()
+    kind, other = type(left), type(right)
+    if kind is list is other and fn is operator.add:
+        if op is fn:
+            return call_function(recorder, key, equivalents.concatenated, (left, right), {})
+        call_function(recorder, key, equivalents.extend, (left, apart(left, right)), {})
+        return left
+    if kind is list and id(left) in recorder.memories:
+        if fn is operator.mul and op is fn and (other is int or other is Box):
+            return recorder.born(key, REPEAT, (left, right), left * plain(right))
+        return refuse("lists are joined")
+    if other is list and fn is operator.mul and (kind is int or kind is Box):
+        return recorder.born(key, REPEAT, (right, left), right * plain(left))
+    if kind in ATOMS and other in ATOMS:
+        if fn not in (operator.add, operator.mul) and not (
+            is_constant(left) and is_constant(right)
+        ):
+            return refuse("an operator looks at what is in a tuple")
+        return op(left, right)
+    if op is fn and fn in SPECIAL:
+        own, reflected = SPECIAL[fn]
+        first_refusal(recorder, left, right, reflected)
+        for obj, name, x in ((left, own, right), (right, reflected, left)):
+            if is_object(recorder, obj) and not (obj is not left and kind is other):
+                method = recorder.outside.of_class(type(obj), name)
+                if type(method) is types.FunctionType:
+                    return answered(call_function(recorder, key, method, (obj, x), {}))
+                if method is not MISSING:
+                    break
+    return refuse(f"{fn.__name__} of {kind.__name__} and {other.__name__} is not followed")
+
+
+def first_refusal(recorder: Recorder, left: Any, right: Any, name: str) -> None:
+    """Refuse an operand on the right whose class is derived from that on the left: it is asked first."""
+    kind, other = type(left), type(right)
+    if kind is not other and issubclass(other, kind) and is_object(recorder, right):
+        if recorder.outside.of_class(other, name) not in (MISSING, static(object, name)):
+            refuse(f"a {other.__name__} goes before a {kind.__name__} in {name}")
+
+
+def answered(value: Any) -> Any:
+    """What a special method gives, which may be asked for nothing more."""
+    return refuse("a special method declines") if value is NotImplemented else value
+
+
+def unary(key: Any, op: Any, x: Any) -> Any:
+    """``-x`` and the like."""
+    if op is operator.not_:
+        return not truth(key, x)
+    if type(x) is Box:
+        return now().value(key, op, (x,), op(x.value))
+    if type(x) in ATOMS:
+        return op(x)
+    recorder = now()
+    if op in UNARY and is_object(recorder, x):
+        method = recorder.outside.of_class(type(x), UNARY[op])
+        if type(method) is types.FunctionType:
+            return call_function(recorder, key, method, (x,), {})
+    return refuse(f"{op.__name__} of a {type(x).__name__} is not followed")
+
+
+def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
+    """``left < right`` and the like; ``decides`` says that only the truth of it is asked."""
+    kind, other = type(left), type(right)
+    if kind is Box or other is Box:
+        a, b = plain(left), plain(right)
+        if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):
+            return decided(now(), key, op, (left, right), op(a, b))
+        if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
+            return op(a, b)  # by their types
+    elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
+        return op(left, right)
+    recorder = now()
+    if kind is tuple and other is tuple:
+        recorder.scope(key, op)
+        return recorder.closed([compared(recorder, key, op, left, right)])[0]
+    first_refusal(recorder, left, right, REFLECTED.get(op, COMPARING[op]))
+    for obj, name, x in (
+        (left, COMPARING[op], right),
+        (right, REFLECTED.get(op, COMPARING[op]), left),
+    ):
+        if is_object(recorder, obj):
+            method = recorder.outside.of_class(type(obj), name)
+            if type(method) is types.FunctionType:
+                result = answered(call_function(recorder, (key, "call"), method, (obj, x), {}))
+                return truth((key, "truth"), result) if decides else result
+            if method is not static(object, name):
+                break
+    return refuse(f"{kind.__name__} and {other.__name__} are compared")
+
+
+def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bool:
+    """How tuples compare: by the first two items that are not equal."""
+    for i, (x, y) in enumerate(zip(left, right, strict=False)):
+        part = (key, i)
+        kinds = type(plain(x)), type(plain(y))
+        if kinds == (tuple, tuple):
+            if not compared(recorder, part, operator.eq, x, y):
+                return op is operator.ne or compared(recorder, (part, "order"), op, x, y)
+            continue
+        if not all(kind in UNEQUAL or kind is bool for kind in kinds):
+            return bool(refuse("tuples of something else than numbers and texts are compared"))
+        one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+        # Only NaN, which no constant here but a NaN can be, makes a difference between the two.
+        fixed = any(type(item) is not Box and item == item for item in (x, y))
+        same = operator.eq if fixed else equivalents.alike
+        if not answer(recorder, part, same, x, y, one_kind):
+            if op in EQUALS:
+                return op is operator.ne
+            if not one_kind:
+                refuse("items of different types are compared")
+            return answer(recorder, (part, "order"), op, x, y, True)
+    return bool(op(len(left), len(right)))
+
+
+def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any, depends: bool) -> bool:
+    """What a comparison of two items gives; ``depends`` says that it is not settled by their types."""
+    value = bool(fn(plain(x), plain(y)))
+    if depends and (type(x) is Box or type(y) is Box):
+        return decided(recorder, key, fn, (x, y), value)
+    return value
+
+
+def truth(key: Any, x: Any) -> bool:
+    """``bool(x)``."""
+    kind = type(x)
+    if kind is Box:
+        return decided(now(), key, operator.truth, (x,), bool(x.value))
+    if kind in ATOMS:
+        return bool(x)
+    recorder = now()
+    if id(x) in recorder.memories:
+        if kind in CONTAINERS:
+            count = recorder.value(key, LENGTH, (x,), len(x))
+            return decided(recorder, key, operator.truth, (count,), bool(x))
+        if all(
+            recorder.outside.of_class(kind, name) is MISSING for name in ("__bool__", "__len__")
+        ):
+            return True
+    return bool(refuse(f"the truth of a {kind.__name__} is asked"))
+
+
+def contains(key: Any, container: Any, item: Any) -> bool:
+    """``item in container``."""
+    recorder = now()
+    kind = type(container)
+    if type(item) is not Box and type(item) not in ATOMS:
+        refuse("it is asked whether a container holds a container")
+    if id(container) in recorder.memories and kind in (dict, set):
+        given, where = indexed(recorder, key, item)
+        return decided(recorder, key, operator.contains, (container, given), where in container)
+    if (kind is tuple and all(map(is_constant, container))) or kind is str:
+        if type(item) is not Box:
+            return item in container
+        found = item.value in container
+        return decided(recorder, key, operator.contains, (container, item), found)
+    return bool(refuse(f"it is asked what a {kind.__name__} holds"))
+
+
+def same_object(key: Any, left: Any, right: Any) -> bool:
+    """``left is right``."""
+    recorder = now()
+    if all(id(x) in recorder.memories for x in (left, right)):
+        if id(left) in recorder.given or id(right) in recorder.given:
+            refuse(
+                "it is asked whether lists from outside are one"
+            )  # each read of a global makes one
+        return decided(recorder, key, operator.is_, (left, right), left is right)
+    for x in (left, right):
+        if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):
+            refuse("`is` compares what may be another object")
+    return left is right
