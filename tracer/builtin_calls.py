@@ -152,7 +152,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return type(value if other is None else other(value))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
-    cls = type(bare(args[0]), *args[1:], **kwargs)
+    cls = type(plain_of(bare(args[0])), *args[1:], **kwargs)
     if "__module__" not in args[2]:
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
     note_making(tracer, site, cls)
@@ -321,7 +321,7 @@ def is_addend(value: Any) -> bool:
 @handles(getattr, takes=(2, 3))
 def _getattr(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     try:
-        return attributes.load(tracer, site, args[0], bare(args[1]))
+        return attributes.load(tracer, site, args[0], plain_of(bare(args[1])))
     except AttributeError as error:
         if len(args) == 3:
             return args[2]
@@ -441,7 +441,7 @@ def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 @handles(super)
 def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if args or kwargs:
-        return super(*args, **kwargs)  # type: ignore[misc]
+        return super(*map(plain_of, args), **kwargs)  # type: ignore[misc]
     raise TraceError(
         f"{places.blame(site)}: super without arguments, and not written as super(), cannot be followed; write "
         "super(), or give it the class and the object"

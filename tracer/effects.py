@@ -16,9 +16,9 @@ from typing import Any
 from . import border
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
-from .frames import valued
-from .kinds import are_one_of, are_quiet, is_one_of
-from .record import itself, stored
+from .frames import is_namedtuple, valued
+from .kinds import are_one_of, are_quiet, is_one_of, isinstance
+from .record import NESTED, has_box, itself, stored
 from .session import Tracer
 from .tape import Effect, External, Site
 
@@ -99,7 +99,12 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
     assert reads is not None
     if is_one_of(kind, border.STAND_INS):
         reads.problem("what stands for something of the outside's is handed to the outside", site)
-    if not is_one_of(kind, (list, dict, tuple, set)) or id(value) in tracer.originals:
+    if id(value) in tracer.originals:
+        return
+    if not is_one_of(kind, (list, dict, tuple, set)):
+        if isinstance(value, NESTED) and not is_namedtuple(kind) and has_box(value):
+            # On the tape it is one of its native class.
+            reads.problem(f"a {kind.__name__} of traced values is handed to the outside", site)
         return
     if kind is dict and not are_quiet(value):
         reads.problem("a dict is handed to the outside whose keys have hashes of their own", site)

@@ -526,11 +526,12 @@ def back_to_c(tracer: Tracer, method: types.FunctionType, result: Any) -> Any:
     )
 
 
-# Special methods of which CPython takes nothing but a plain answer.
-ANSWERS = frozenset(
+# Special methods of which CPython takes nothing but a plain answer; those that no float or array answers are strict.
+STRICT = frozenset(
     f"__{name}__"
-    for name in "bool len index hash str repr format int length_hint contains bytes sizeof".split()
+    for name in "bool len index hash str repr format int length_hint bytes sizeof iter fspath".split()
 )
+ANSWERS = STRICT | {"__contains__"}
 
 
 def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
@@ -541,7 +542,11 @@ def drawn(box: Any, name: str, args: tuple[Any, ...]) -> Any:
         return given(box, f"{name}()")
     if name in ("__getattribute__", "__getattr__") and args[1].startswith("__array_"):
         return box.value  # NumPy asks for an attribute of its own protocols
-    return plain_key(box) if name in ANSWERS else box
+    if name not in ANSWERS:
+        return box
+    plain = plain_key(box)
+    # CPython says what is wrong with it, and of what class it is.
+    return plain.value if name in STRICT and is_one_of(type(plain), BOXES) else plain
 
 
 def of_text(tracer: Tracer | None) -> bool:

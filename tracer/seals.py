@@ -117,7 +117,7 @@ def kept_by(value: Any) -> list[Any]:
     if isinstance(value, weakref.WeakSet):
         return [*value]
     if isinstance(value, super):
-        return [value.__self__]
+        return [value.__self__]  # type: ignore[attr-defined]
     return [x for x in frames.referents(value) if may_keep(x)]
 
 

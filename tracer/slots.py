@@ -127,7 +127,8 @@ def double(kind: type, members: dict[str, Any]) -> Any:
 
 def verdict(value: Any, name: str, result: Any, how: Callable[[Any], Any]) -> Any:
     """What CPython makes of an object whose special method gave ``result``: a value, or its error."""
-    return how(double(kind_of(value), {name: lambda *_: result}))
+    plain = plain_of(result)
+    return how(double(kind_of(value), {name: lambda *_: plain}))
 
 
 def blank(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """Containers of classes of their own outside, used by the methods and operators of the classes they derive from."""
 
+import collections
 import functools
 import heapq
 import operator
@@ -9,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from wengert import WengertError, jit, pullback
+from wengert import WengertError, jit, pullback, value_and_grad
 
 # A program with a function f, and what happens in turn: calls of f, statements (--) and questions (?).
 STORIES = {
@@ -520,3 +521,70 @@ def test_numbers_of_a_sealed_argument_are_not_left_out(cls, text):
             with pytest.raises(WengertError, match="would leave out"):
                 value, back = pullback(f, cls(argument))
                 back(1.0)
+
+
+class Line(tuple):
+    pass
+
+
+Pair = collections.namedtuple("Pair", "a b")
+log, table, thing = [], {}, types.SimpleNamespace()
+MADE = {
+    "OrderedDict": lambda v: collections.OrderedDict(p=v),
+    "list in an OrderedDict": lambda v: collections.OrderedDict(p=[v]),
+    "OrderedDict in a list": lambda v: [collections.OrderedDict(p=v)],
+    "OrderedDict in a tuple": lambda v: (collections.OrderedDict(p=v), 1),
+    "deque": lambda v: collections.deque([v], 3),
+    "defaultdict": lambda v: collections.defaultdict(list, p=v),
+    "Counter": lambda v: collections.Counter(p=v),
+    "tuple of its own class": lambda v: Line([v]),
+    "namedtuple": lambda v: Pair(v, 1),
+    "list": lambda v: [v],
+}
+
+
+def appended(v):
+    log.append(v)
+
+
+def appended_in_a_dict(v):
+    log.append([{"a": v}])
+
+
+def stored(v):
+    table["a"] = v
+
+
+def set_as_an_attribute(v):
+    thing.a = v
+
+
+def shape_of(value):
+    """The classes in a structure, with its numbers."""
+    if isinstance(value, dict):
+        inside = {key: shape_of(x) for key, x in value.items()}
+        return type(value), inside, getattr(value, "default_factory", None)
+    if isinstance(value, (list, tuple, collections.deque)):
+        return type(value), [shape_of(x) for x in value], getattr(value, "maxlen", None)
+    return type(value), value
+
+
+@pytest.mark.parametrize("put", [appended, appended_in_a_dict, stored, set_as_an_attribute])
+@pytest.mark.parametrize("name", MADE)
+def test_what_the_outside_is_given_is_of_its_class(put, name):
+    """In each call, whoever answers it."""
+    make = MADE[name]
+
+    def f(x):
+        put(make(x * 2))
+        return x * x
+
+    step = value_and_grad(f)
+    found = []
+    for call in (f, lambda x: step(x)[0]):
+        log.clear(), table.clear(), vars(thing).clear()
+        found.append([])
+        for x in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
+            call(x)
+            found[-1].append([shape_of(x) for x in (log, table, vars(thing))])
+    assert found[0] == found[1]

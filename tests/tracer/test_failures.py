@@ -2,12 +2,15 @@
 
 import array
 import asyncio
+import collections
 import concurrent.futures
 import ctypes
 import decimal
 import fractions
 import inspect
 import json
+import operator
+import os
 import pickle
 import re
 import struct
@@ -772,3 +775,48 @@ def test_recursive_structure_in_the_result():
         return
     assert value[1] is value
     assert type(value[0]) is float
+
+
+class Answering:
+    """What CPython asks for is a number, which is wrong."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __iter__(self):
+        return self.x
+
+    def __fspath__(self):
+        return self.x
+
+    def __length_hint__(self):
+        return self.x
+
+    def __index__(self):
+        return self.x
+
+    def __bytes__(self):
+        return self.x
+
+
+COMPLAINTS = {
+    "getattr": lambda x: getattr(1, x),
+    "type": lambda x: type(x, (), {}),
+    "super": lambda x: super(x),
+    "Counter": lambda x: collections.Counter(Answering(x)),
+    "fspath": lambda x: os.fspath(Answering(x)),
+    "length_hint": lambda x: operator.length_hint(Answering(x)),
+    "index": lambda x: hex(Answering(x)),
+    "bytes": lambda x: bytes(Answering(x)),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", COMPLAINTS)
+def test_a_message_names_the_class_of_the_value_and_no_box(name, on):
+    f = COMPLAINTS[name]
+    with wengert.jit(on), pytest.raises(TypeError) as plain:
+        f(1.5)
+    with wengert.jit(on), pytest.raises(TypeError) as traced:
+        grad(f)(1.5)
+    assert str(traced.value) == str(plain.value) and "float" in str(plain.value)
