@@ -121,11 +121,11 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
     def hook(value: Any) -> Any:
         nonlocal noted
         recorder = now()
-        if noted[0] is recorder and noted[1] is value:
+        if noted[0] is recorder.token and noted[1] is value:
             return value
         traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
         if traced is value:
-            noted = (recorder, value)
+            noted = (recorder.token, value)
         return memories.copy_of(recorder, key, traced) if type(traced) is list else traced
 
     return hook

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import rewrite
 from ..hooks import global_place, note_missing
-from ..kinds import MISSING, flags_of, keyword_defaults, static
+from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
 from .recorder import Unfolded
 
@@ -39,7 +39,7 @@ class Outside:
     def seen(self, place: Place, value: Any) -> Any:
         """The value of a place, which must be what it was; what is followed of it is guarded."""
         kind = type(value)
-        if kind in ATOMS:
+        if is_one_of(kind, ATOMS):
             if type(place.value) is not kind or place.value != value:
                 raise Changed(f"{place} has changed")
             if kind is float:
@@ -81,7 +81,7 @@ class Outside:
         found = static(cls, name)
         if flags_of(cls) & HEAP_TYPE:
             place = self.reads.note(self.reads.constant(cls), "static", name, found)
-            if type(found) in ATOMS or type(found) is tuple:
+            if is_one_of(type(found), ATOMS) or type(found) is tuple:
                 return self.seen(place, found)
             if place.value is not found:
                 raise Changed(f"{place} has changed")

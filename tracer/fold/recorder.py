@@ -132,6 +132,7 @@ class Recorder:
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
+        self.token = object()  # by which others know this run, and keep nothing of it alive
         self.block = folded.region.root
         self.ops = self.block.ops
         self.i = 0

@@ -160,7 +160,7 @@ def apart(x: Any, seen: set[int]) -> bool:
 def kinds_of(args: Sequence[Any]) -> Any:
     """What arguments must have in common to be runs of one region: a hashable, or None where they are not followed."""
     found = tuple([kind_of(x, 0) for x in args])
-    return None if None in found else found
+    return None if any(x is None for x in found) else found
 
 
 def kind_of(x: Any, depth: int) -> Any:
@@ -171,9 +171,11 @@ def kind_of(x: Any, depth: int) -> Any:
         return ("is", x)
     if kind is list:
         return kind
-    if depth > 3 or kind not in (tuple, dict) or len(x) > LONGEST:
+    if depth > 3 or (kind is not tuple and kind is not dict) or len(x) > LONGEST:
         return None
     if kind is dict and not all(type(key) is str for key in x):
         return None
     inner = [kind_of(y, depth + 1) for y in (x.values() if kind is dict else x)]
-    return None if None in inner else (kind, *([*x] if kind is dict else ()), *inner)
+    return (
+        None if any(y is None for y in inner) else (kind, *([*x] if kind is dict else ()), *inner)
+    )

@@ -81,7 +81,8 @@ def followed(
     program.seconds = clock() - start - took
     entry.budget.note_fold(took, program.seconds)
     folding.programs[kinds] = program
-    if old is not None:
-        entry.drop(old)
+    for other in [*entry.programs]:
+        if other is old or not other.growth:  # of one way, or of some
+            entry.drop(other)
     entry.add(program)
     return program
