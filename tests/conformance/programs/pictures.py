@@ -89,6 +89,8 @@ class Album:
             return kind.__name__, precise(np.asarray(x))
         if kind is str:
             return "str", without_addresses(x)
+        if kind is int:
+            return "int", hex(x)  # which, unlike the decimal digits of a long one, has no limit
         if kind in ATOMS:
             return kind.__name__, repr(x)
         if is_ours(kind):
