@@ -398,6 +398,7 @@ def test_an_exception_of_one_branch_is_raised():
 
 def test_no_more_paths_than_the_limit(traces, monkeypatch):
     monkeypatch.setattr(branches, "MOST", 3)
+    monkeypatch.setenv("WENGERT_FOLD", "0")
 
     def f(x):
         for k in range(6):

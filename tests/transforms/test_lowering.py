@@ -20,9 +20,9 @@ def instrumented(monkeypatch):
     seen = []
     before = rewrite.instrument
 
-    def instrument(code, hooks):
+    def instrument(code, hooks, **options):
         seen.append((code.co_filename, code.co_name))
-        return before(code, hooks)
+        return before(code, hooks, **options)
 
     monkeypatch.setattr(rewrite, "instrument", instrument)
     return seen
