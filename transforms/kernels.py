@@ -148,6 +148,9 @@ def is_steady(op: Op) -> bool:
         return steady_index(args[0], args[1])
     if isinstance(fn, np.ufunc) or getattr(math, attribute(fn, "__name__", ""), None) is fn:
         return True
+    if fn is max or fn is min:  # which give one of several things, as it is
+        given = args if len(args) > 1 else args[0]
+        return is_one_of(type(given), (tuple, list)) and len({type(value_of(x)) for x in given}) < 2
     if any(map(is_count, op.operands())):
         return False
     if isinstance(attribute(fn, "__self__"), np.ufunc):

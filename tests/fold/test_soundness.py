@@ -53,19 +53,6 @@ def cases(name: str) -> list[Case]:
 
 
 each = pytest.mark.parametrize
-KNOWN = [  # of a kept program with several ways:
-    "the largest of an int and a float",  # the derivative by y of `max(0, x) * y` is the int 0
-    "a tie of an int and a float",  # at zero, `max(0, x)` has the slope 0.5, as if both were floats, and not 0
-]
-
-
-@pytest.fixture
-def known(request: pytest.FixtureRequest) -> None:
-    """Marks the cases that the engine does not yet get right."""
-    if str(request.node.callspec.params["case"]) in KNOWN:
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, strict=True))
-
-
 PRELUDE = "import math, random, numpy as np\n"
 HEAD = PRELUDE + (
     "class Stop(Exception): pass\n"
@@ -106,7 +93,6 @@ def test_the_world_changes(case: Case, floats: str) -> None:
     compare(story, floats)
 
 
-@pytest.mark.usefixtures("known")
 @each("case", cases("arguments"), ids=str)
 def test_unusual_arguments(case: Case, floats: str) -> None:
     def story(world: World) -> Iterator[Call]:
@@ -161,7 +147,6 @@ def test_the_world_changes_during_a_call(floats: str) -> None:
     compare(story, floats)
 
 
-@pytest.mark.usefixtures("known")
 @each("case", cases("turns"), ids=str)
 def test_ways_through_a_loop(case: Case, floats: str) -> None:
     def story(world: World) -> Iterator[Call]:
