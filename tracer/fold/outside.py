@@ -31,6 +31,9 @@ class Outside:
 
     def __init__(self) -> None:
         self.reads = Reads()
+        self.root: Any = (
+            None  # the function that runs: its cells may be others, with what they held
+        )
 
     def note(self, parent: Place, step: str, key: Any, value: Any) -> Any:
         """A value was read at a step from somewhere: gives it, or refuses."""
@@ -92,7 +95,7 @@ class Outside:
         code = fn.__code__
         if rewrite.is_twin(code):
             return fn
-        place = self.reads.of(fn)
+        place = self.reads.function if fn is self.root else self.reads.of(fn)
         if place is None:
             place = self.reads.constant(fn)
             place.check, place.code = "function", code
@@ -129,7 +132,7 @@ class Outside:
         """A cell of the run's own, with what a cell outside holds."""
         own = types.CellType()
         held = self.reads.note(place, "closure", index, cell)
-        if held.value is not cell:
+        if held.value is not cell and place is not self.reads.function:
             raise Changed(f"the cell of {name} has changed")
         try:
             value = cell.cell_contents

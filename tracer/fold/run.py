@@ -55,6 +55,7 @@ class Known:
 
     def let_go(self) -> None:
         """Nothing of a call stays when it has ended, but its numbers."""
+        self.outside.root = None
         for place in self.outside.reads.arguments:
             if type(place.value) is list:
                 place.value = []
@@ -65,6 +66,7 @@ class Known:
         if first:
             reads.function = reads.root(f.__name__, f)
             reads.arguments = [reads.root(name, x) for name, x in zip(names, args, strict=True)]
+        self.outside.root = f
         if not apart(args, set()):
             raise Passing("one list stands at two places of the arguments")
         given = Arguments(self, recorder)
