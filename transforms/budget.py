@@ -22,7 +22,9 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
-FIRST_REGION = 4e-3  # seconds: the price of the first program of a region
+FIRST_REGION = 3e-3  # seconds: the price of the first program of a region, and
+PER_PLACE = 0.12e-3  # of each place of the user's program in it
+CREDIT = 7  # traced calls that the first region may cost from the fifth call on: it mostly answers the next ones
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
 
@@ -42,6 +44,7 @@ class Budget:
         self.price = 0.0
         self.barren = 0
         self.folding = 0.0  # that the latest program of a region took
+        self.places = 0  # of the user's program that the latest traced call came by
         self.way: int | None = None  # of the latest traced call
         self.steady = False  # whether the one before it went the same way
 
@@ -90,8 +93,10 @@ class Budget:
 
     def may_fold(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
-        price = self.usual + (self.folding or FIRST_REGION)
-        return not self.limited or price <= self.left() or price <= self.left() + won()
+        price = self.usual + (self.folding or FIRST_REGION + PER_PLACE * self.places)
+        if not self.limited or (not self.spent and price <= CREDIT * self.usual and self.calls > 3):
+            return True
+        return price <= self.left() or price <= self.left() + won()
 
     def note_fold(self, seconds: float, building: float) -> None:
         """A call was recorded as a pass, and a program of all passes made, which took ``building`` on top."""

@@ -168,6 +168,7 @@ class Caller:
                 budget.note_trace(took, None, 0)
             elif reads is None:
                 budget.note_trace(took, way_of(done), len(done.tape.ops))
+                budget.places = len({id(op.site) for op in done.tape.ops})
             else:
                 kept = self.learn(entry, done)
                 budget.note_attempt(took, clock() - start - took)
