@@ -25,6 +25,7 @@ PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an
 FIRST_REGION = 3e-3  # seconds: the price of the first program of a region, and
 PER_PLACE = 0.12e-3  # of each place of the user's program in it
 CREDIT = 7  # traced calls that the first region may cost from the fifth call on: it mostly answers the next ones
+LATER = (4, 4)  # and what it may cost to add to it, once and twice
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
 
@@ -43,6 +44,7 @@ class Budget:
         self.won = 0.0  # by programs that are no longer kept
         self.price = 0.0
         self.barren = 0
+        self.regions = 0  # programs of regions that were made
         self.folding = 0.0  # that the latest program of a region took
         self.places = 0  # of the user's program that the latest traced call came by
         self.way: int | None = None  # of the latest traced call
@@ -94,7 +96,8 @@ class Budget:
     def may_fold(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
         price = self.usual + (self.folding or FIRST_REGION + PER_PLACE * self.places)
-        if not self.limited or (not self.spent and price <= CREDIT * self.usual and self.calls > 3):
+        credit = (CREDIT, *LATER)[self.regions] if self.regions <= len(LATER) else 0
+        if not self.limited or (price <= credit * self.usual and self.calls > 3):
             return True
         return price <= self.left() or price <= self.left() + won()
 
@@ -103,6 +106,7 @@ class Budget:
         self.calls += 1
         self.traced += self.usual
         self.folding = building
+        self.regions += 1
         self.spent += seconds + building
 
     def left(self) -> float:

@@ -224,6 +224,15 @@ class Entry:
         varies |= sum(self.misses.values()) >= VARIED
         return varies and budget.may_fold(self.won)
 
+    def has_region(self, args: tuple[Any, ...]) -> bool:
+        """Whether calls with such arguments have a region, which will grow in the place of programs of one way."""
+        folding = self.folding
+        if folding.why is not None or not folding.programs:
+            return False
+        from ..tracer.fold.run import kinds_of
+
+        return kinds_of(args) in folding.programs
+
     def may_build(self) -> bool:
         """Whether this call, which is traced, may be made a program."""
         self.traces += 1

@@ -157,7 +157,8 @@ class Caller:
     ) -> Any:
         """Trace a call, and keep what it comes down to as a program, where that may pay."""
         budget = entry.budget
-        reads = Reads(entry.dynamic) if self.may_build(entry) else None
+        builds = self.may_build(entry) and not entry.has_region(args)
+        reads = Reads(entry.dynamic) if builds else None
         done, kept, answered = None, False, False
         start = clock()
         try:
