@@ -22,8 +22,11 @@ CALLS = 30
 FIRST = 12  # calls that may all be traced
 MOST = 5  # of CALLS further ones
 KEPT = [  # the programs that are answered without being followed again
-    "dormand_prince", "bisection", "golden_section", "horner", "while_true", "largest_and_smallest", "collatz",
-    "mutual_recursion",
+    "dormand_prince", "american_option", "bisection", "brent", "newton_returns", "nelder_mead", "bfgs",
+    "golden_section", "adaptive_simpson", "horner", "matrix_product", "lu_determinant", "edit_distance",
+    "table_of_lists", "dict_item", "attribute", "stack_of_numbers", "queue_of_events", "kth_smallest", "gaps",
+    "for_else", "continues", "while_true", "ternaries", "ands_and_ors", "largest_and_smallest", "modes",
+    "collatz", "random_walk", "returned_tuples", "mutual_recursion", "search_tree",
 ]  # fmt: skip
 
 
