@@ -44,7 +44,8 @@ class Budget:
         self.won = 0.0  # by programs that are no longer kept
         self.price = 0.0
         self.barren = 0
-        self.regions = 0  # programs of regions that were made
+        self.regions = 0  # calls that were recorded as a pass
+        self.unfolded = 0  # of these, without a program for it: the latest ones in a row
         self.folding = 0.0  # that the latest program of a region took
         self.places = 0  # of the user's program that the latest traced call came by
         self.way: int | None = None  # of the latest traced call
@@ -96,6 +97,7 @@ class Budget:
     def may_fold(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
         price = self.usual + (self.folding or FIRST_REGION + PER_PLACE * self.places)
+        price *= 2.0 ** min(self.unfolded, MOST_BARREN)
         credit = (CREDIT, *LATER)[self.regions] if self.regions <= len(LATER) else 0
         if not self.limited or (price <= credit * self.usual and self.calls > 3):
             return True
@@ -107,7 +109,14 @@ class Budget:
         self.traced += self.usual
         self.folding = building
         self.regions += 1
+        self.unfolded = 0
         self.spent += seconds + building
+
+    def note_unfolded(self, seconds: float) -> None:
+        """A call was recorded as a pass, and is traced all the same."""
+        self.regions += 1
+        self.unfolded += 1
+        self.spent += seconds
 
     def left(self) -> float:
         """What may still be spent on building, but for what was won."""

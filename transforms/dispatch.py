@@ -232,9 +232,8 @@ class Caller:
             return MISSING
         trial = Trial(self.f)
         value = program.alone(trial, *args)
-        if (
-            trial.error is not None
-        ):  # as where a slope is divided by zero: the traced run knows what to do
+        if trial.error is not None:
+            # As where a slope is divided by zero: the traced run knows what to do.
             if settings.strict and isinstance(trial.error, (NameError, AttributeError)):
                 raise trial.error
             return MISSING

@@ -41,7 +41,7 @@ COMPARING = {
     operator.eq: "__eq__", operator.ne: "__ne__",
 }  # fmt: skip
 
-UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}  # fmt: skip
+UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}
 
 EQUALS = frozenset((operator.eq, operator.ne))
 
@@ -214,9 +214,8 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
     recorder = now()
     if all(id(x) in recorder.memories for x in (left, right)):
         if id(left) in recorder.given or id(right) in recorder.given:
-            refuse(
-                "it is asked whether lists from outside are one"
-            )  # each read of a global makes one
+            # Each read of a global makes one.
+            refuse("it is asked whether lists from outside are one")
         return decided(recorder, key, operator.is_, (left, right), left is right)
     for x in (left, right):
         if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):

@@ -31,9 +31,8 @@ class Outside:
 
     def __init__(self) -> None:
         self.reads = Reads()
-        self.root: Any = (
-            None  # the function that runs: its cells may be others, with what they held
-        )
+        # The function that runs: its cells may be others than before, with what they held.
+        self.root: Any = None
 
     def note(self, parent: Place, step: str, key: Any, value: Any) -> Any:
         """A value was read at a step from somewhere: gives it, or refuses."""

@@ -54,11 +54,10 @@ class Known:
             self.let_go()
 
     def let_go(self) -> None:
-        """Nothing of a call stays when it has ended, but its numbers."""
+        """A call has ended, perhaps in the middle of a function."""
         self.outside.root = None
-        for place in self.outside.reads.arguments:
-            if type(place.value) is list:
-                place.value = []
+        for function in self.folded.functions.values():
+            function.running = 0
 
     def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> float:
         reads = self.outside.reads
@@ -103,8 +102,11 @@ class Arguments:
         self.count = 0
 
     def admit(self, place: Place, x: Any) -> tuple[Any, Any]:
-        """An argument as the run sees it, and where its numbers stand."""
+        """An argument as the run sees it, and where its numbers stand. Of containers no place keeps hold."""
         kind = type(x)
+        if kind is tuple or kind is list or kind is dict:
+            self.known.outside.reads.places.pop(id(place.value), None)
+            place.value = kind()
         if kind is float or kind is int or kind is str:
             op = self.input(place, kind)
             box = op.now = Box(x, op, 0)
@@ -129,8 +131,9 @@ class Arguments:
     def parts(self, place: Place, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         place.check = "keys" if type(place.value) is dict else "length"
         place.size, place.key_list = len(items), [key for key, _ in items]
-        note = self.known.outside.reads.note
-        return [self.admit(note(place, "item", key, x), x) for key, x in items]
+        note, known = self.known.outside.reads.note, [*place.children.values()]
+        children = known or [note(place, "item", key, x) for key, x in items]
+        return [self.admit(child, x) for child, (_, x) in zip(children, items, strict=True)]
 
     def input(self, place: Place, kind: type) -> Op:
         """The op of the next number."""

@@ -60,23 +60,23 @@ def followed(
         if len(folding.known) >= KINDS:
             return None
         known = folding.known[kinds] = Known()
-    start = clock()
+    start, program = clock(), None
+    old = folding.programs.get(kinds)
     try:
         _, grown = known.run(f, argument_names(f, len(args)), args)
         took = clock() - start
-        old = folding.programs.get(kinds)
-        if old is not None and not grown:
-            return None  # it was left for another reason
-        program = build(known)
+        if grown or old is None:  # or else the program was left for another reason
+            program = build(known)
     except Passing:
-        return None
+        pass
     except (Unfolded, Unfit) as why:
         folding.failed(str(why), kinds)
-        return None
     except Exception as error:
         if settings.strict:
             raise
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
+    if program is None:
+        entry.budget.note_unfolded(clock() - start)
         return None
     program.seconds = clock() - start - took
     entry.budget.note_fold(took, program.seconds)
