@@ -202,17 +202,16 @@ def spending(entry: Entry) -> Iterator[str]:
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:
     """A program: what it costs, and the guards under which it answers but for those ``known`` of another one."""
     loops = f" ({counted(program.loops, 'loop')} rolled)" if program.loops else ""
+    size = f"{counted(program.forward, 'operation')} forward{loops}, {program.reverse} in reverse"
     if program.growth:
-        loops = ""
-    yield (
-        f"program {program.number}: {counted(program.forward, 'operation')} forward{loops}, "
-        f"{program.reverse} in reverse; {counted(program.hits, 'hit')}; compiled in {program.seconds * 1000:.1f} ms"
-    )
+        size = f"{counted(program.forward, 'operation')} for all ways that runs have gone"
+    hits = counted(program.hits, "hit")
+    yield f"program {program.number}: {size}; {hits}; compiled in {program.seconds * 1000:.1f} ms"
     if program.growth:
-        grown = ", ".join(f"{n} of run {run}" for run, n in program.growth[:MOST_SHOWN])
+        grown = ", ".join(f"{n} by run {run}" for run, n in program.growth[:MOST_SHOWN])
         yield (
-            f"  it has all ways that runs have gone: {counted(program.decisions, 'decision')}, "
-            f"{counted(program.loops, 'loop')}; what they added: {grown}"
+            f"  {counted(program.decisions, 'decision')}, {counted(program.loops, 'loop')}; ops, blocks and ends that "
+            f"were added: {grown}"
         )
     guards = guards_of(program)
     own = {text: line for text, line in guards.items() if text not in known}

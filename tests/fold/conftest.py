@@ -9,7 +9,21 @@ import numpy as np
 import pytest
 from worlds import WAYS, Answer, has_leaves
 
-from wengert import value_and_grad
+from wengert import clear_cache, jit, settings, value_and_grad
+from wengert.transforms import cache
+from wengert.transforms.budget import Budget
+
+
+@pytest.fixture
+def folding_at_once(monkeypatch):
+    """Functions are folded from their first call on, whatever it costs, and errors of our own are shown."""
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+    monkeypatch.setattr(settings, "strict", True)
+    clear_cache()
+    with jit(True):
+        yield
+    clear_cache()
 
 
 def by_floats(call, number):

@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from helpers import assert_same
-from wengert import clear_cache, jit, settings, value_and_grad
+from wengert import jit, value_and_grad
 from wengert.transforms import cache
-from wengert.transforms.budget import Budget
 
 CALLS = 25
 FEW = 12  # of CALLS, that no program may answer: those that are recorded, or have a tie
@@ -29,15 +28,7 @@ EAGER = sys.version_info < (
 )  # later, `tuple`, `any` and `all` are written as loops by the compiler
 
 
-@pytest.fixture(autouse=True)
-def folding_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(Budget, "limited", False)
-    monkeypatch.setattr(cache, "VARIED", 0)
-    monkeypatch.setattr(settings, "strict", True)
-    clear_cache()
-    with jit(True):
-        yield
-    clear_cache()
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 
 
 def outcome(f: Callable[..., Any], *args: Any) -> Any:

@@ -5,14 +5,8 @@ import pytest
 import wengert.transforms.cache as cache
 from helpers import assert_same
 from wengert import jit, value_and_grad
-from wengert.transforms.budget import Budget
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    cache.clear_cache()
-    monkeypatch.setattr(cache, "VARIED", 0)
-    monkeypatch.setattr(Budget, "limited", False)
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 
 
 def made(scale, inner):

@@ -11,29 +11,19 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from helpers import assert_same
-from wengert import clear_cache, jit, settings, value_and_grad
+from wengert import value_and_grad
 from wengert.tracer import rewrite
 from wengert.tracer.fold import hooks
 from wengert.transforms import cache
-from wengert.transforms.budget import Budget
 
-
-@pytest.fixture(autouse=True)
-def folding_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(Budget, "limited", False)
-    monkeypatch.setattr(cache, "VARIED", 0)
-    monkeypatch.setattr(settings, "strict", True)
-    clear_cache()
-    with jit(True):
-        yield
-    clear_cache()
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 
 
 def agrees(f: Callable[[float, int], float], numbers: list[int]) -> cache.Entry:

@@ -10,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from wengert import jit, settings, value_and_grad
+from wengert import jit, value_and_grad
 from wengert.transforms import cache
-from wengert.transforms.budget import Budget
 
 CALLS = 12
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions are folded from their first call on, and errors of our own are shown."""
-    monkeypatch.setattr(Budget, "limited", False)  # whatever it costs
-    monkeypatch.setattr(cache, "VARIED", 0)
-    monkeypatch.setattr(settings, "strict", True)
+pytestmark = pytest.mark.usefixtures("folding_at_once")
 
 
 def entry_of(f: Callable[..., Any]) -> Any:

@@ -18,7 +18,7 @@ from worlds import clear_cache, jit
 import wengert
 from wengert import TraceError, explain, grad, pullback, value_and_grad
 from wengert.tracer.fold.run import Known
-from wengert.transforms import dispatch
+from wengert.transforms import cache, dispatch
 from wengert.transforms.budget import Budget
 
 scale = 2.0
@@ -552,3 +552,26 @@ def test_functions_of_one_decorator_have_programs_of_their_own():
         title, counts = str(explain(slope, 2.0)).splitlines()[:2]
         assert title.startswith(f"grad({name})  # ")
         assert counts.startswith("  1 program, ")
+
+
+def test_a_program_of_all_ways_is_told_by_its_size_and_by_what_each_run_added(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+
+    def halved(x, n):
+        for i in range(n):
+            x = x * 0.5 if i % 3 else x + 1.0
+        return x
+
+    slope = grad(halved)
+    for n in range(12):
+        slope(0.7, n)
+    text = str(explain(slope))
+    assert re.search(
+        r"program \d+: \d+ operations for all ways that runs have gone; \d+ hits; ", text
+    )
+    assert re.search(
+        r"\n    2 decisions, 1 loop; ops, blocks and ends that were added: (\d+ by run \d+(, )?)+\n",
+        text,
+    )
+    assert "in reverse" not in text
