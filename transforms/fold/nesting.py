@@ -21,18 +21,23 @@ def nested(lines: list[str]) -> list[str]:
     """The lines of a function with the arithmetic that is used once written where it is used."""
     uses = Counter(word for line in lines for word in WORD.findall(line))
     found: list[str] = []
+    known: list[
+        tuple[int, re.Match[str] | None]
+    ] = []  # of these: the indent, and what may be moved
     for line in lines:
+        depth = indent(line)
         for i in range(len(found) - 1, max(len(found) - 1 - NEAR, -1), -1):
-            earlier = found[i]
-            if indent(earlier) != indent(line) or earlier.endswith(":"):
+            before, made = known[i]
+            if before != depth or found[i].endswith(":"):
                 break
-            made = MADE.fullmatch(earlier)
-            if made and uses[made[2]] == 2 and movable(made[3], found[i + 1 :]):
+            if made and made[2] in line and movable(made[3], found[i + 1 :]):
                 name = made[2]
                 if USES.fullmatch(line) and name in WORD.findall(line.partition(" = ")[2] or line):
                     line = put(made[3], name, line)
-                    del found[i]
+                    del found[i], known[i]
         found.append(line)
+        match = MADE.fullmatch(line)
+        known.append((depth, match if match and uses[match[2]] == 2 else None))
     return found
 
 

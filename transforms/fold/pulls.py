@@ -52,12 +52,15 @@ class Pulls:
     def __init__(self, writer: Writer, value: Callable[[Any], str]) -> None:
         self.writer = writer
         self.value = value  # the source text of an operand's value in the reverse part
+        self.known: dict[Op, tuple[Expansion, list[Any], dict[Any, Op]] | None] = {}
 
     def write(self, op: Op, dz: str, add: Callable[[str], None]) -> list[tuple[Op, str]]:
         """The operands that get a cotangent out of ``dz``, each with its text; ``add`` takes statements."""
         writer = self.writer
-        plain = Op(op.key, op.fn, tuple(map(writer.resolve, op.args)), op.type, op.home)
-        found = self.expansion(plain)
+        if op not in self.known:  # what is written more than once comes down to the same
+            plain = Op(op.key, op.fn, tuple(map(writer.resolve, op.args)), op.type, op.home)
+            self.known[op] = self.expansion(plain)
+        found = self.known[op]
         if found is None:
             return []
         expansion, leaves, operands = found
