@@ -466,3 +466,53 @@ def test_gradients_are_those_of_differences(f: Callable[..., float]) -> None:
         assert value == f(x, n)
         assert abs(gradient - slope) < 1e-6 * max(1.0, abs(slope))
     assert entry_of(f).folding.programs
+
+
+def test_a_dict_that_a_deep_recursion_shares_is_known_in_every_call_of_it() -> None:
+    def memo_of_cells(x: float, n: int) -> float:
+        known: dict[int, float] = {}
+
+        def f(k):  # type: ignore[no-untyped-def]
+            if k < 2:
+                return x + k
+            if k not in known:
+                known[k] = math.sin(f(k - 1)) + 0.5 * f(k - 2) * x
+            return known[k]
+
+        return f(n) * 1.0
+
+    check(memo_of_cells, lambda rng: (rng.uniform(0.5, 1.5), rng.randint(2, 40)))
+
+
+def spread(items, n):  # type: ignore[no-untyped-def]
+    pairs = []
+    for i, w in enumerate(items):
+        pairs.append((w * 1.5, i % n, w))
+    totals: dict[int, float] = {}
+    for w, i, _ in pairs:
+        totals[i] = w * w if i not in totals else totals[i] * w
+    return sum(totals.values()) * 1.0
+
+
+def by_item(items, n):  # type: ignore[no-untyped-def]
+    totals: dict[int, float] = {}
+    for k in items:
+        totals[k] = k * 0.5 if k not in totals else totals[k] * k
+    return sum([k * totals[k] for k in totals]) * 1.0
+
+
+def test_keys_that_lie_beside_floats_have_no_derivative() -> None:
+    def draw(rng: random.Random) -> tuple[Any, ...]:
+        return [rng.uniform(0.5, 2.0) for _ in range(rng.randint(3, 9))], rng.randint(1, 4)
+
+    check(spread, draw)
+
+
+def test_keys_that_have_a_derivative_are_told_from_others() -> None:
+    both, rng = value_and_grad(by_item), random.Random(3)
+    for _ in range(CALLS):
+        items = [rng.randint(1, 5) for _ in range(rng.randint(3, 9))]
+        value, gradient = both(items, 1)
+        assert repr(value) == repr(by_item(items, 1))
+        with jit(False):
+            assert close(gradient, both(items, 1)[1])

@@ -143,6 +143,7 @@ class Recorder:
         self.given: set[int] = set()  # memories that stand for arguments
         self.turn = 0
         self.turns = {0}
+        self.suspended: set[int] = set()  # turns of callers of a function that calls itself
         self.latest = 0
         self.floor = 0  # how many passes go on around the function that runs
         self.codes: list[CodeType] = []  # of the functions that go on
@@ -215,7 +216,7 @@ class Recorder:
         """From here on in this turn the memory is known by this op as well."""
         names, _ = self.memories.setdefault(id(memory), ([], memory))
         if len(names) > MOST_NAMES:
-            names[:] = [entry for entry in names if entry[1] in self.turns]
+            names[:] = [x for x in names if x[1] in self.turns or x[1] in self.suspended]
         names.append((op, self.turn))
         return memory
 
@@ -699,6 +700,7 @@ class Recorder:
             raise Unfolded("another function is called")
         saved = [(op, op.now) for op in self.everything(function)] if function.running else []
         around = self.block, self.i, self.region, self.visible, self.turns, self.turn
+        self.suspended |= self.turns
         self.latest += 1
         self.turn, self.turns, self.visible = self.latest, {self.latest}, set()
         function.running += 1
@@ -717,6 +719,7 @@ class Recorder:
         for op, now in saved:
             op.now = now
         block, i, self.region, self.visible, self.turns, self.turn = around
+        self.suspended -= self.turns
         self.back_to(block, i)
         return self.answer(self.results(node, state, out, found))
 

@@ -166,7 +166,6 @@ class Activity:
 
     def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
         self.resolve = aliases.resolve
-        self.ints = any(x.type is int or is_memory(x.type) for x in wrt)
         carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}
@@ -178,6 +177,9 @@ class Activity:
         for block in blocks:
             for op in block.ops:
                 passed.update(self.handed(op))
+        given = reached([x for x in wrt if is_memory(x.type)], forth, holds)
+        taken = [y for x in given for y in forth.get(x, ())]
+        self.ints = any(x.type is int for x in (*wrt, *taken))
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
