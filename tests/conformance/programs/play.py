@@ -233,7 +233,7 @@ class Play:
 
 def safe_str(error: BaseException) -> str:
     try:
-        return str(error)
+        return without_addresses(str(error))
     except Exception as other:
         return f"no text: {other!r}"
 
