@@ -216,6 +216,23 @@ class Roller:
             elif i in handed and any(j >= head + given for j in handed[i]):
                 yield ops[i]
 
+    def looks_back(self, start: int, stop: int) -> bool:
+        """Whether what an iteration was given is used behind the decision that ended the loop in it.
+
+        On the tape it stands there as the number that it was, which another count of iterations would change.
+        """
+        if not self.last:
+            return False
+        given: set[Op] = set()
+        decision = next(i for i in range(start, stop) if self.ops[i].kind == "guard")
+        for i in range(start, stop):
+            op = self.ops[i]
+            if op.fn is item or not given.isdisjoint(op.operands()):
+                given.add(op)
+                if self.last[i] > decision:
+                    return True
+        return False
+
     def segment(self, start: int, stop: int) -> list[Op]:
         """The ops from ``start`` to ``stop`` as they are now, without inputs."""
         ops, spans = self.ops, self.spans
@@ -268,6 +285,7 @@ class Roller:
             and not group.used[r]
             and not passage.passage.grown
             and not (indexed and not group.is_known(r, passage.counter))
+            and not (indexed and self.looks_back(passage.heads[-1], passage.stop))
         ]
         fixed = [r for r in range(len(passages)) if r not in free]
         if free and fixed:
