@@ -47,7 +47,7 @@ from .handlers import handlers, handles
 from .holders import held, hold_all, may_hold
 from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance, member, own_dict, static
-from .making import note_making
+from .making import Metaclass, note_making
 from .marks import behind, failed, follow, found, made
 from .reads import MISSING, is_streamless
 from .record import NUMBERS, has_box, operand, record
@@ -152,7 +152,7 @@ def _type(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return type(value if other is None else other(value))
     if len(args) != 3:
         return type(*map(plain_of, args), **kwargs)  # raises what plain Python raises
-    cls = type(plain_of(bare(args[0])), *args[1:], **kwargs)
+    cls = escape.watched(type, (plain_of(bare(args[0])), *args[1:]), kwargs, site)
     if "__module__" not in args[2]:
         cls.__module__ = places.user_frame().f_globals.get("__name__", cls.__module__)
     note_making(tracer, site, cls)
@@ -582,8 +582,10 @@ def print_to(
 
 @handles(builtins.__build_class__)
 def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    if "metaclass" in kwargs:
-        kwargs = {**kwargs, "metaclass": plain_of(kwargs["metaclass"])}
+    def run(fn: Any, given: Any, options: Any) -> Any:
+        return call(tracer, site, fn, given, options)
+
+    kwargs = {**kwargs, "metaclass": Metaclass(plain_of(kwargs.get("metaclass", type)), run)}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)
     note_making(tracer, site, made, args[2:])
     return made

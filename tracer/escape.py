@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from . import meaning, rewrite, seals, watchers
+from . import making, meaning, rewrite, seals, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
@@ -129,17 +129,19 @@ def watched(
     a detour as well, when the function asks for it: what they read is guarded.
     """
     tracer = active.tracer
+    makers = making.called(fn, args)
     given = reach(fn, args, kwargs)
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
-    if not (classes or callbacks or late) or tracer is None:
+    if not (classes or callbacks or late or makers) or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site, sources or [], late)
     tracer.watches.append(watch)
     try:
         detours.take(special_methods(tracer, classes), watch.taken)
         detours.take(map(Callback, callbacks), watch.taken)
+        detours.take(map(Detour, makers), watch.taken)
         if late or carries(tracer, (*given, *classes)):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .detours import code_of
@@ -11,6 +12,8 @@ from .kinds import isinstance, mro_of, static
 from .places import LIBRARY
 from .session import Tracer
 from .tape import Site
+
+NEW = type.__new__
 
 
 def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
@@ -22,6 +25,48 @@ def note_making(tracer: Tracer, site: Site, made: Any, bases: Any = ()) -> None:
         return
     if runs_code(made) or not all(isinstance(x, type) for x in bases):
         reads.problem(f"making the class {getattr(made, '__name__', made)} calls Python code", site)
+
+
+class Metaclass:
+    """Stands for the metaclass of a class statement: the run calls it, with what the body has made.
+
+    CPython asks it as it asks any callable that is given for a metaclass; whose turn it is among those of the bases is
+    found out as the data model says (Python reference, 3.3.3.3).
+    """
+
+    def __init__(self, given: Any, call: Callable[..., Any]) -> None:
+        self.given = given
+        self.call = call
+
+    def __prepare__(self, name: str, bases: tuple[Any, ...], **kwargs: Any) -> Any:
+        for kind in map(type, bases) if isinstance(self.given, type) else ():
+            if issubclass(kind, self.given):
+                self.given = kind
+            elif not issubclass(self.given, kind):
+                raise TypeError(
+                    "metaclass conflict: the metaclass of a derived class must be a (non-strict) subclass of the "
+                    "metaclasses of all its bases"
+                )
+        prepare = getattr(self.given, "__prepare__", None)
+        return {} if prepare is None else self.call(prepare, (name, bases), kwargs)
+
+    def __call__(self, name: str, bases: tuple[Any, ...], namespace: Any, **kwargs: Any) -> Any:
+        return self.call(self.given, (name, bases, namespace), kwargs)
+
+
+def called(fn: Any, args: tuple[Any, ...]) -> list[types.FunctionType]:
+    """The Python functions that ``type`` or ``type.__new__`` call when they make a class."""
+    if (fn is not type and fn is not NEW) or len(args) < 3:
+        return []
+    bases, namespace = args[-2:]
+    if type(bases) is not tuple or not issubclass(type(namespace), dict):
+        return []
+    found = [static(type(x), "__set_name__") for x in dict.values(namespace)]
+    for base in bases:
+        if isinstance(base, type):
+            found += [vars(x).get("__init_subclass__") for x in mro_of(base)]
+    functions = (getattr(x, "__func__", x) for x in found)
+    return [x for x in functions if type(x) is types.FunctionType]
 
 
 def runs_code(made: Any) -> bool:

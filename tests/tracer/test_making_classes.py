@@ -1,0 +1,222 @@
+"""Classes that a traced function makes: what Python code runs for that is part of the function."""
+
+import abc
+import dataclasses
+import enum
+import typing
+
+import pytest
+
+from wengert import jit, value_and_grad
+
+
+def keyword_kept():
+    class Base:
+        def __init_subclass__(cls, weight, **kwargs):
+            super().__init_subclass__(**kwargs)
+            cls.weight = weight * 2.0
+
+    def f(x):
+        class Made(Base, weight=x):
+            extra = x * 3
+
+        return Made.weight * x + Made.extra
+
+    return f, {}
+
+
+def registered():
+    registry = {"Made": 1.0}
+
+    class Base:
+        def __init_subclass__(cls, **kwargs):
+            registry[cls.__name__] = kwargs.get("weight", 2.0) * 2
+
+    def f(x):
+        before = registry["Made"]
+
+        class Made(Base, weight=x):
+            pass
+
+        return x * registry["Made"] + before
+
+    return f, registry
+
+
+def named():
+    registry = {}
+
+    class Named:
+        def __init__(self, value):
+            self.value = value
+
+        def __set_name__(self, owner, name):
+            owner.twice = self.value * 2.0
+            registry[name] = registry.get(name, 0) + 1
+
+    def f(x):
+        class Made:
+            a = Named(x)
+            b = Named(x * x)
+
+        return Made.twice * x * registry["a"]
+
+    return f, registry
+
+
+def by_type():
+    registry = {}
+
+    class Base:
+        def __init_subclass__(cls, **kwargs):
+            registry["made"] = registry.get("made", 0.0) + 1.0
+
+    def f(x):
+        type("Made", (Base,), {})
+        return x * registry["made"]
+
+    return f, registry
+
+
+def by_a_metaclass():
+    registry = {"count": 0.0}
+
+    class Meta(type):
+        @classmethod
+        def __prepare__(cls, name, bases, **kwargs):
+            registry["count"] = registry["count"] + kwargs.get("by", 0)
+            return {"given": 2.0}
+
+        def __new__(cls, name, bases, namespace, **kwargs):
+            return super().__new__(cls, name, bases, namespace)
+
+        def __init__(cls, name, bases, namespace, **kwargs):
+            super().__init__(name, bases, namespace)
+            registry["count"] = registry["count"] + 1
+
+    class Base(metaclass=Meta):
+        pass
+
+    def f(x):
+        class Made(Base, by=3):
+            taken = given * 3  # noqa: F821
+
+        return x * Made.taken * registry["count"]
+
+    return f, registry
+
+
+def by_a_function():
+    registry = {}
+
+    def meta(name, bases, namespace):
+        registry[name] = namespace["a"]
+        return type(name, bases, namespace)
+
+    def f(x):
+        class Made(metaclass=meta):
+            a = x * 2
+
+        return Made.a * registry["Made"]
+
+    return f, {}
+
+
+def of_the_library():
+    def f(x):
+        class Shape(abc.ABC):
+            @abc.abstractmethod
+            def area(self): ...
+
+        class Square(Shape):
+            def area(self):
+                return x * x
+
+        class Kind(enum.Enum):
+            ONE = 1
+
+        class Pair(typing.NamedTuple):
+            a: float
+            b: int = 2
+
+        @dataclasses.dataclass
+        class Data:
+            a: float
+
+        return Square().area() * Kind.ONE.value + Pair(x).a * Pair(x).b + Data(x).a
+
+    return f, {}
+
+
+def its_own_cell():
+    def f(x):
+        class Made:
+            def cls(self):
+                return __class__
+
+            def text(self):
+                return super().__repr__()
+
+        return x * (Made().cls() is Made) * (Made().text() != "")
+
+    return f, {}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["kept", "traced"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        keyword_kept,
+        registered,
+        named,
+        by_type,
+        by_a_metaclass,
+        by_a_function,
+        of_the_library,
+        its_own_cell,
+    ],
+    ids=lambda make: make.__name__,
+)
+def test_what_runs_when_a_class_is_made_is_followed(make, on):
+    f, held = make()
+    plain, plainly = make()
+    up, above = make()
+    down, below = make()
+    h = 1e-6
+    for k in range(4):
+        x = 1.5 + k / 4
+        with jit(on):
+            value, slope = value_and_grad(f)(x)
+        assert value == plain(x)
+        assert set(held) == set(plainly)
+        assert {key: float(held[key]) for key in held} == plainly
+        right, left = up(x + h), down(x - h)
+        assert slope == pytest.approx((right - left) / (2 * h), rel=1e-6)
+        for other in (above, below):
+            other.update(plainly)
+
+
+def test_metaclasses_in_conflict_raise_what_plain_python_raises():
+    class One(type):
+        pass
+
+    class Two(type):
+        pass
+
+    class A(metaclass=One):
+        pass
+
+    class B(metaclass=Two):
+        pass
+
+    def f(x):
+        class Made(A, B):
+            pass
+
+        return x
+
+    with pytest.raises(TypeError) as plain:
+        f(1.0)
+    with pytest.raises(TypeError) as traced:
+        value_and_grad(f)(1.0)
+    assert str(traced.value) == str(plain.value)
