@@ -38,7 +38,7 @@ class Metaclass:
         self.given = given
         self.call = call
 
-    def __prepare__(self, name: str, bases: tuple[Any, ...], **kwargs: Any) -> Any:
+    def __prepare__(self, name: str, bases: tuple[Any, ...], /, **kwargs: Any) -> Any:
         for kind in map(type, bases) if isinstance(self.given, type) else ():
             if issubclass(kind, self.given):
                 self.given = kind
@@ -50,7 +50,7 @@ class Metaclass:
         prepare = getattr(self.given, "__prepare__", None)
         return {} if prepare is None else self.call(prepare, (name, bases), kwargs)
 
-    def __call__(self, name: str, bases: tuple[Any, ...], namespace: Any, **kwargs: Any) -> Any:
+    def __call__(self, name: str, bases: tuple[Any, ...], namespace: Any, /, **kwargs: Any) -> Any:
         return self.call(self.given, (name, bases, namespace), kwargs)
 
 
