@@ -37,6 +37,11 @@ def is_boxed(x: Any) -> bool:
     return type(x) is Box and is_of_numpy(x.value)
 
 
+def is_of_floats(x: Any) -> bool:
+    """Whether something is an array of floats."""
+    return is_boxed(x) and type(x.value) is np.ndarray and x.value.dtype == np.float64
+
+
 def is_of_arrays(fn: Any) -> bool:
     """Whether a callable is one of those of NumPy and SciPy that may be followed."""
     kind = type(fn)
