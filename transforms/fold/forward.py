@@ -300,7 +300,9 @@ class Forward:
             rule = rule_of(op, active)
             relaid = op.fn in RELAID
             value = "_" if relaid else writer.name(op)
-            add(f"{value}, {writer.name(writer.back(op))} = {writer.call(op, rule.function)}", depth)
+            add(
+                f"{value}, {writer.name(writer.back(op))} = {writer.call(op, rule.function)}", depth
+            )
             if relaid:
                 add(f"{writer.name(op)} = {writer.call(op)}", depth)
         else:

@@ -91,7 +91,9 @@ class RegionBuilder(Builder):
         wanted = {op for tree in trees for op in sources(tree)}
         for op in inputs.values():
             self.wanted.setdefault(op.place, []).append(op)
-        if any(x is FIXED and isinstance(known.trees[key], RegionOp) for key, x in zip(keys, trees)):
+        if any(
+            x is FIXED and isinstance(known.trees[key], RegionOp) for key, x in zip(keys, trees)
+        ):
             raise Unfit("a gradient by something without one")
         self.calls = any(map(is_call, known.folded.ops()))
         roots = self.opening(False, self.calls)
