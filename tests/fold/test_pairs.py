@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-RULES = Path(__file__).parents[1] / "rules"
-sys.path.insert(0, str(RULES))
-
-from checker import VERSION, WHOLE, Table, is_leaf, leaves, random_like
-
 from wengert import pullback
 from wengert.rules.registry import RRULE, lookup
 from wengert.transforms.fold.arrays import RELAID
+
+RULES = Path(__file__).parents[1] / "rules"
+sys.path.insert(0, str(RULES))
+
+from checker import VERSION, WHOLE, Table, is_leaf, leaves, random_like  # noqa: E402
 
 MODULES = sorted(p.stem for p in RULES.glob("test_*.py"))
 

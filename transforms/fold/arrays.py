@@ -5,8 +5,8 @@ Words
 number of NumPy's   a value whose type is a `Kind`, or a class of NumPy's scalars.
 call                an op whose function is called with its operands as they nest in the arguments (see `Call`), or any
                     other that has to do with numbers of NumPy's.
-pair                how an active call is written: ``value, back = rule(...)``, and in reverse ``back(cotangent)``, which
-                    gives a cotangent for each argument, None where none flows. ``back`` is a residual like others.
+pair                how an active call is written: ``value, back = rule(...)``, and in reverse ``back(cotangent)``,
+                    which gives a cotangent for each argument, None where none flows. ``back`` is a residual.
 path                where an operand stands in what ``back`` gives: the number of the argument, and the way in it.
 
 A rule that is called with plain values gives what the function gives, to the bit (``tests/fold/test_pairs.py``).

@@ -10,7 +10,6 @@ import numpy as np
 from ..loops import Miss
 from .arrays import gradient_by
 
-
 NUMBERS = (float, int, np.float64)
 
 
