@@ -8,7 +8,7 @@ import types
 from typing import Any
 
 from ...rules import registry
-from . import equivalents
+from . import arrays, equivalents
 from .attributes import get, put
 from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
 from .equivalents import ONE_ITERABLE, equivalent
@@ -40,6 +40,8 @@ def call_builtin(
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
+    if any(map(arrays.is_boxed, args)) and fn is not isinstance:
+        return arrays.called(recorder, key, fn, args, kwargs)
     if kwargs:
         return refuse(f"{fn.__name__} is given keywords")
     if not isinstance(owner, types.ModuleType):

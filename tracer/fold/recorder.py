@@ -26,6 +26,8 @@ from types import (
 )
 from typing import Any
 
+import numpy as np
+
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND
 from .region import (
@@ -48,11 +50,14 @@ from .region import (
     Scope,
     Take,
     inner,
+    is_number,
+    is_of_numpy,
+    kind_of,
     results_of,
 )
 
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
-FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type)  # what a state has by identity
+FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))  # what a state has by identity
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -141,6 +146,7 @@ class Recorder:
         self.open: list[Pass] = []
         self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
         self.given: set[int] = set()  # memories that stand for arguments
+        self.inputs: dict[Op, Box] = {}  # arrays that were read from outside
         self.turn = 0
         self.turns = {0}
         self.latest = 0
@@ -150,6 +156,7 @@ class Recorder:
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
+        self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
     @property
@@ -259,7 +266,7 @@ class Recorder:
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
         """The value of an op, boxed."""
-        op = self.add(key, fn, args, type(value))
+        op = self.add(key, fn, args, kind_of(value))
         box = op.now = Box(value, op, self.turn)
         return box
 
@@ -275,12 +282,12 @@ class Recorder:
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
-        kind = type(x.value if type(x) is Box else x)
+        kind = kind_of(x.value if type(x) is Box else x)
         if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
             self.given.add(id(x))  # a list in an argument
             self.memories[id(x)] = [], x
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        plain = kind in NUMBERS or kind is str or id(x) in self.memories
+        plain = is_number(kind) or kind is str or id(x) in self.memories
         if kind is str and type(x) is not Box:
             x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
@@ -317,7 +324,9 @@ class Recorder:
         return self.name(memory, self.add(key, fn, args, type(memory)))
 
     def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
-        """An op has raised: this pass goes on beside it."""
+        """An op has raised: this pass goes on beside it. What NumPy raises is left to the trace."""
+        if any(type(x) is Box and is_of_numpy(x.value) for x in args):
+            raise Passing(f"NumPy raises a {type(error).__name__}")
         if not isinstance(error, CAUGHT):
             raise Unfolded(f"a {type(error).__name__} is raised")
         op = self.add(key, fn, args, UNKNOWN)
@@ -380,7 +389,7 @@ class Recorder:
         kind = type(x)
         if kind is Box:
             found.append(x)
-            return type(x.value)
+            return kind_of(x.value)
         if kind is int or kind is float:
             found.append(x)
             return kind
@@ -416,7 +425,7 @@ class Recorder:
 
     def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:
         """An op for each of the values, in a region."""
-        kinds = [type(x.value if type(x) is Box else x) for x in values]
+        kinds = [kind_of(x.value if type(x) is Box else x) for x in values]
         return [Op(None, fn, (), kind, home) for kind in kinds]
 
     # Passes

@@ -115,6 +115,21 @@ def kind_of(value: Any) -> Any:
     return kinds.get(key) or kinds.setdefault(key, Kind(*key))
 
 
+SCALARS = frozenset((np.float64, np.int64, np.intp, np.bool_))
+DTYPES = frozenset(map(np.dtype, SCALARS))
+
+
+def is_of_numpy(value: Any) -> bool:
+    """Whether a value is an array or a number of NumPy's of a type that is followed."""
+    kind = type(value)
+    return kind in SCALARS or (kind is np.ndarray and value.dtype in DTYPES)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type is one of numbers or of arrays."""
+    return kind is float or kind is int or kind in SCALARS or type(kind) is Kind
+
+
 class Constant:
     """A constant operand that is meant by identity."""
 
