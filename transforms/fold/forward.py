@@ -34,6 +34,7 @@ from ...tracer.fold.region import (
     inner,
 )
 from ..kernels import is_steady
+from .arrays import RELAID, is_call, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -153,7 +154,7 @@ class Forward:
         """The source text of a truth; it is computed where it is decided on, if the op is not a step."""
         if subject in self.writer.ways.home:
             return self.writer.name(subject)
-        return self.writer.expression(subject.fn, [self.writer.name(x) for x in subject.args])
+        return self.writer.call(subject)
 
     def check(self, check: Check, depth: int) -> None:
         subject, outcome = check
@@ -250,6 +251,9 @@ class Forward:
             ]
             add(f"{writer.name(op)} = {{{', '.join(tags + items)}}}", depth)
             return
+        if is_call(op):
+            self.call(op, depth)
+            return
         args = [writer.name(x) for x in op.args]
         if op.fn == STORE:
             add(f"{args[0]}[{args[1]}] = {args[2]}", depth)
@@ -286,7 +290,26 @@ class Forward:
             return f"len({args[0]})"
         if not callable(op.fn):
             raise Unemittable(f"an op that has no source: {op.fn}")
-        return self.writer.expression(op.fn, args)
+        return self.writer.call(op)
+
+    def call(self, op: Op, depth: int) -> None:
+        """A call of a function of arrays: a pair where it has a derivative."""
+        writer, add = self.writer, self.code.add
+        active = [*map(writer.active, op.args)]
+        if writer.active(op) and any(active):
+            rule = rule_of(op, active)
+            relaid = op.fn in RELAID
+            value = "_" if relaid else writer.name(op)
+            add(
+                f"{value}, {writer.name(writer.back(op))} = {writer.call(op, rule.function)}", depth
+            )
+            if relaid:
+                add(f"{writer.name(op)} = {writer.call(op)}", depth)
+        else:
+            add(f"{writer.name(op)} = {writer.call(op)}", depth)
+        if not is_sure(op):
+            text = " and ".join(self.of_states.tests(op.type, writer.name(op)))
+            add(f"if not ({text}): {writer.miss}", depth)
 
     def assign(self, pairs: list[tuple[Any, Any]], depth: int) -> None:
         """Give parameters or results their values, all at once."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ..silence import QUIET
+
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
+BORDER = f"{QUIET} = True"  # behind which NumPy does not warn
 NEAR = 6  # statements between an expression and its user
 DEEP = 8  # parentheses in an expression that is put into another one
 
@@ -24,7 +27,7 @@ def nested(lines: list[str]) -> list[str]:
     for line in lines:
         for i in range(len(found) - 1, max(len(found) - 1 - NEAR, -1), -1):
             earlier = found[i]
-            if indent(earlier) != indent(line) or earlier.endswith(":"):
+            if indent(earlier) != indent(line) or earlier.endswith((":", BORDER)):
                 break
             made = MADE.fullmatch(earlier)
             if made and uses[made[2]] == 2 and movable(made[3], found[i + 1 :]):
