@@ -65,21 +65,6 @@ def is_followed(fn: Any) -> bool:
     return rule.kind in (registry.NONDIFF, registry.QUERY)
 
 
-def boxed(x: Any, op: Any, turn: int) -> Box:
-    """An array or a number in a box of its own; of an array nobody can write to what is in it."""
-    if type(x) is np.ndarray:
-        x = x.view()
-        x.flags.writeable = False
-    box = op.now = Box(x, op, turn)
-    return box
-
-
-def must_be_watched(recorder: Recorder) -> None:
-    """Have the call traced where NumPy is told to do otherwise about floating-point events than it does by itself."""
-    if not recorder.watched:
-        raise Passing("NumPy's handling of floating-point errors was changed")
-
-
 def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of a function that is followed."""
     name = getattr(fn, "__name__", "a function")
@@ -87,7 +72,6 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return refuse(f"{name} is called")
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return refuse(f"{name} writes to an array")
-    must_be_watched(recorder)
     if fn is np.shape and len(args) == 1 and is_boxed(args[0]):
         return shape(recorder, key, args[0])
     args = [opened(recorder, (key, i), x) for i, x in enumerate(args)]
@@ -112,7 +96,9 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     )
     if kind is bool:
         return recorder.decide(op, value)
-    return boxed(value, op, recorder.turn)
+    box: Box = recorder.read_only(value, op)
+    op.now = box
+    return box
 
 
 def opened(recorder: Recorder, key: Any, x: Any) -> Any:
