@@ -24,8 +24,14 @@ from .recorder import Box, Passing, Recorder
 from .region import LIST, Call, is_of_numpy, kind_of
 
 DISPATCHED = type(np.dot)
-LAYOUTS = (np.may_share_memory, np.shares_memory, np.isfortran)  # which tell how arrays lie in memory
-UNKNOWN = frozenset((np.empty, np.empty_like, *LAYOUTS))  # what they give depends on more than types and values
+LAYOUTS = (
+    np.may_share_memory,
+    np.shares_memory,
+    np.isfortran,
+)  # which tell how arrays lie in memory
+UNKNOWN = frozenset(
+    (np.empty, np.empty_like, *LAYOUTS)
+)  # what they give depends on more than types and values
 RESULTS = frozenset((float, int, bool))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
 
@@ -108,13 +114,17 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
     known = recorder.memories.get(id(x))
     if known is None:
         return x
-    if type(x) is not list or not any(op.fn == LIST and len(op.args) == len(x) for op, _ in known[0]):
+    if type(x) is not list or not any(
+        op.fn == LIST and len(op.args) == len(x) for op, _ in known[0]
+    ):
         return refuse(f"a {type(x).__name__} of any length is given to a function of arrays")
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
 
 
-def binary(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any, right: Any, value: Any) -> Any:
+def binary(
+    recorder: Recorder, key: Any, op: Any, fn: Any, left: Any, right: Any, value: Any
+) -> Any:
     """What ``left + right`` and the like have given; ``op`` may change ``left``, ``fn`` does not."""
     if not is_boxed(left) and not is_boxed(right):
         return refuse(f"{fn.__name__} gives a {type(value).__name__}")
@@ -136,9 +146,7 @@ def truth(recorder: Recorder, key: Any, x: Box) -> bool:
 
 def shape(recorder: Recorder, key: Any, x: Any) -> tuple[Any, ...]:
     """``x.shape``: a number for each axis."""
-    return tuple(
-        [called(recorder, (key, i), np.size, (x, i), {}) for i in range(np.ndim(x.value))]
-    )
+    return tuple([called(recorder, (key, i), np.size, (x, i), {}) for i in range(np.ndim(x.value))])
 
 
 def attribute(recorder: Recorder, key: Any, x: Any, name: str) -> Any:
