@@ -26,9 +26,9 @@ LARGEST = 20_000  # ops, blocks and ends of a region
 class Known:
     """What is known of the runs of a function for arguments of one kind.
 
-    ``inputs`` are the numbers of the arguments with their places, then arrays from outside; ``trees`` say of each
-    argument where they stand in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
-    1 on, at which the region grew, each with by how much.
+    ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
+    argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
+    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much.
     """
 
     def __init__(self) -> None:
