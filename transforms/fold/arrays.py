@@ -204,15 +204,19 @@ def slopes(
 
     ``value`` gives the source text of an operand, which then is a residual, and ``named`` that of a constant.
     """
-    partial, x = rule.partials[i], value(op.args[i])  # type: ignore[index]
+    partial, x = rule.partials[i], op.args[i]  # type: ignore[index]
+    alone = type(op.type) is not Kind  # and so are the operands
     if partial == 1 or partial == -1:
-        return f"{named(unbroadcast, 'unbroadcast')}({'' if partial == 1 else '-'}{dz}, {x})"
+        given = dz if partial == 1 else f"-{dz}"
+        return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {value(x)})"
     needed = looked_at(partial)
     *xs, z = [
         value(y) if needed is None or k in needed else "None" for k, y in enumerate((*op.args, op))
     ]
-    given = f"({', '.join(xs)},)"
-    return f"{named(pulled, 'pulled')}({dz}, {named(partial, 'slope')}, {given}, {z}, {x})"
+    given = f"{dz}, {named(partial, 'slope')}, ({', '.join(xs)},), {z}"
+    if alone:
+        return f"{named(times, 'times')}({given})"
+    return f"{named(pulled, 'pulled')}({given}, {value(x)})"
 
 
 def looked_at(partial: Any) -> set[int] | None:
