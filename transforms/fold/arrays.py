@@ -32,6 +32,10 @@ from .ways import Unemittable
 
 SCALARS = frozenset((np.float64, np.int64, np.bool_))
 RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
+LEAST = {  # how many elements an array must have, or NumPy warns in Python's way before it computes
+    **dict.fromkeys((np.mean, np.ndarray.mean), 1),
+    **dict.fromkeys((np.var, np.std, np.ndarray.var, np.ndarray.std), 2),
+}
 ONE = "x"  # the frame of an operand
 Path = tuple[int, ...]
 

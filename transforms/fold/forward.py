@@ -34,7 +34,7 @@ from ...tracer.fold.region import (
     inner,
 )
 from ..kernels import is_steady
-from .arrays import RELAID, is_call, is_elementwise, is_sure, rule_of
+from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -298,6 +298,9 @@ class Forward:
         active = [*map(writer.active, op.args)]
         rule = rule_of(op, active) if writer.active(op) and any(active) else None
         name, call = writer.name(op), writer.call(op)
+        least = LEAST.get(op.fn)
+        if least is not None and op.args:
+            self.code.add(f"if {writer.name(op.args[0])}.size < {least}: {writer.miss}", depth)
         if rule is not None and not is_elementwise(op, rule):
             value = "_" if op.fn in RELAID else name
             pair = writer.call(op, rule.function)
