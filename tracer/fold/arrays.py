@@ -24,8 +24,14 @@ from .recorder import Box, Passing, Recorder
 from .region import LIST, Call, is_of_numpy, kind_of
 
 DISPATCHED = type(np.dot)
-LAYOUTS = (np.may_share_memory, np.shares_memory, np.isfortran)  # which tell how arrays lie in memory
-UNKNOWN = frozenset((np.empty, np.empty_like, *LAYOUTS))  # what they give depends on more than types and values
+LAYOUTS = (
+    np.may_share_memory,
+    np.shares_memory,
+    np.isfortran,
+)  # which tell how arrays lie in memory
+UNKNOWN = frozenset(
+    (np.empty, np.empty_like, *LAYOUTS)
+)  # what they give depends on more than types and values
 RESULTS = frozenset((float, int, bool))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
 
@@ -35,6 +41,11 @@ RAISED: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
 def is_boxed(x: Any) -> bool:
     """Whether something is an array or a number of NumPy's that is followed."""
     return type(x) is Box and is_of_numpy(x.value)
+
+
+def is_of_floats(x: Any) -> bool:
+    """Whether something is an array of floats."""
+    return is_boxed(x) and type(x.value) is np.ndarray and x.value.dtype == np.float64
 
 
 def is_of_arrays(fn: Any) -> bool:
@@ -60,21 +71,6 @@ def is_followed(fn: Any) -> bool:
     return rule.kind in (registry.NONDIFF, registry.QUERY)
 
 
-def boxed(x: Any, op: Any, turn: int) -> Box:
-    """An array or a number in a box of its own; of an array nobody can write to what is in it."""
-    if type(x) is np.ndarray:
-        x = x.view()
-        x.flags.writeable = False
-    box = op.now = Box(x, op, turn)
-    return box
-
-
-def must_be_watched(recorder: Recorder) -> None:
-    """Have the call traced where NumPy is told to do otherwise about floating-point events than it does by itself."""
-    if not recorder.watched:
-        raise Passing("NumPy's handling of floating-point errors was changed")
-
-
 def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of a function that is followed."""
     name = getattr(fn, "__name__", "a function")
@@ -82,7 +78,6 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return refuse(f"{name} is called")
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return refuse(f"{name} writes to an array")
-    must_be_watched(recorder)
     if fn is np.shape and len(args) == 1 and is_boxed(args[0]):
         return shape(recorder, key, args[0])
     args = [opened(recorder, (key, i), x) for i, x in enumerate(args)]
@@ -107,7 +102,9 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     )
     if kind is bool:
         return recorder.decide(op, value)
-    return boxed(value, op, recorder.turn)
+    box: Box = recorder.read_only(value, op)
+    op.now = box
+    return box
 
 
 def opened(recorder: Recorder, key: Any, x: Any) -> Any:
@@ -117,13 +114,17 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
     known = recorder.memories.get(id(x))
     if known is None:
         return x
-    if type(x) is not list or not any(op.fn == LIST and len(op.args) == len(x) for op, _ in known[0]):
+    if type(x) is not list or not any(
+        op.fn == LIST and len(op.args) == len(x) for op, _ in known[0]
+    ):
         return refuse(f"a {type(x).__name__} of any length is given to a function of arrays")
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
 
 
-def binary(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any, right: Any, value: Any) -> Any:
+def binary(
+    recorder: Recorder, key: Any, op: Any, fn: Any, left: Any, right: Any, value: Any
+) -> Any:
     """What ``left + right`` and the like have given; ``op`` may change ``left``, ``fn`` does not."""
     if not is_boxed(left) and not is_boxed(right):
         return refuse(f"{fn.__name__} gives a {type(value).__name__}")
@@ -145,9 +146,7 @@ def truth(recorder: Recorder, key: Any, x: Box) -> bool:
 
 def shape(recorder: Recorder, key: Any, x: Any) -> tuple[Any, ...]:
     """``x.shape``: a number for each axis."""
-    return tuple(
-        [called(recorder, (key, i), np.size, (x, i), {}) for i in range(np.ndim(x.value))]
-    )
+    return tuple([called(recorder, (key, i), np.size, (x, i), {}) for i in range(np.ndim(x.value))])
 
 
 def attribute(recorder: Recorder, key: Any, x: Any, name: str) -> Any:

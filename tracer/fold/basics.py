@@ -27,7 +27,7 @@ def plain(x: Any) -> Any:
 
 def is_same(known: Any, x: Any) -> bool:
     """Whether a number that is none of the run's is the one that was there, to the bit."""
-    return known == x and type(known) is type(x) and (x != 0 or same_float(known, x))
+    return type(known) is type(x) and known == x and (x != 0 or same_float(known, x))
 
 
 def refuse(what: str) -> Any:

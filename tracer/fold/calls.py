@@ -43,7 +43,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
         return of_text(recorder, key, fn, args)
     if (same := equivalents.of_arrays(fn)) is not None and len(args) == 1 and not kwargs:
-        return call_function(recorder, key, same, args, {})
+        if arrays.is_of_floats(args[0]):
+            return call_function(recorder, key, same, args, {})
     if arrays.is_of_arrays(fn):
         return arrays.called(recorder, key, fn, args, kwargs)
     if kind is type:

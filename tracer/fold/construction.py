@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import types
 from random import Random
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents
-from .basics import CONTAINERS, NUMBERS, computed, decided, plain, refuse
+from .basics import CONTAINERS, NUMBERS, computed, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed

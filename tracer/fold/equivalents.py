@@ -223,8 +223,6 @@ def unordered() -> None:
 
 def norm(x):  # type: ignore[no-untyped-def]
     """``numpy.linalg.norm(x)``."""
-    if x.dtype != np.float64:
-        return unknown()
     x = x.ravel(order="K")
     return np.sqrt(x.dot(x))
 

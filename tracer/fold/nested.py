@@ -1,11 +1,11 @@
 """How the operands of a call nest in its arguments: a frame, which is a hashable tree.
 
-    "x"                                             an operand: a number, an array, a dtype or a class
-    ("is", value)                                   None, a bool, a text or Ellipsis
-    ("tuple", frame...), ("list", frame...)         of the items
-    ("slice", frame, frame, frame)
-    ("dict", (name, frame)...)
-    ("call", (frame...), ((name, frame)...))        of a whole call
+"x"                                             an operand: a number, an array, a dtype or a class
+("is", value)                                   None, a bool, a text or Ellipsis
+("tuple", frame...), ("list", frame...)         of the items
+("slice", frame, frame, frame)
+("dict", (name, frame)...)
+("call", (frame...), ((name, frame)...))        of a whole call
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ from .region import INPUT, Op, is_of_numpy, kind_of
 
 ATOMS = frozenset((int, float, bool, str, type(None)))
 MOST_ITEMS = 64  # of a list outside, which becomes a list of the program's own wherever it is read
-THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype)
-THEMSELVES += (arrays.DISPATCHED,)
+THEMSELVES: tuple[type, ...] = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
+)  # fmt: skip
 
 
 class Changed(Unfolded):
@@ -89,8 +90,7 @@ class Outside:
             raise Changed(f"{place} has changed")
         known = recorder.inputs.get(op)
         if known is None:
-            arrays.must_be_watched(recorder)
-            known = recorder.inputs[op] = arrays.boxed(value, op, 0)
+            known = op.now = recorder.inputs[op] = recorder.read_only(value, op, 0)
         return known
 
     def let_go(self, place: Place, value: Any) -> None:

@@ -57,7 +57,8 @@ from .region import (
 )
 
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
-FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))  # what a state has by identity
+# What a state has by identity.
+FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -270,6 +271,18 @@ class Recorder:
         box = op.now = Box(value, op, self.turn)
         return box
 
+    def read_only(self, x: Any, op: Any = None, turn: int | None = None) -> Box:
+        """An array or a number of NumPy's in a box, which has nobody write to it.
+
+        Such a call is traced where NumPy is told to do otherwise about floating-point events than by itself.
+        """
+        if not self.watched:
+            raise Passing("NumPy's handling of floating-point errors was changed")
+        if type(x) is np.ndarray:
+            x = x.view()
+            x.flags.writeable = False
+        return Box(x, op, self.turn if turn is None else turn)
+
     def packed(self, key: Any, x: Any) -> Any:
         """A value as a memory holds it: of a tuple, an op that makes it."""
         if type(x) is not tuple:
@@ -282,6 +295,8 @@ class Recorder:
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
+        if is_of_numpy(x):  # in an argument
+            x = self.read_only(x)
         kind = kind_of(x.value if type(x) is Box else x)
         if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
             self.given.add(id(x))  # a list in an argument

@@ -117,11 +117,11 @@ class Arguments:
             box = op.now = Box(x, op, 0)
             return box, op
         if is_of_numpy(x):
-            arrays.must_be_watched(self.recorder)
             op = self.input(place, type_of(x))
             if place.value is x:
                 self.known.outside.let_go(place, x)
-            return arrays.boxed(x, op, 0), op
+            box = op.now = self.recorder.read_only(x, op, 0)
+            return box, op
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
             return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
