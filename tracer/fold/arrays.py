@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ...rules.numpy_linalg import log_of_determinant, sign_of_determinant
 from .basics import apart_by_length, decided, refuse
 from .nested import frame_of, plainly
 from .recorder import Box, Passing, Recorder
@@ -32,6 +33,7 @@ LAYOUTS = (
 UNKNOWN = frozenset(
     (np.empty, np.empty_like, *LAYOUTS)
 )  # what they give depends on more than types and values
+PARTS = {np.linalg.slogdet: (sign_of_determinant, log_of_determinant)}  # what a tuple is made of
 RESULTS = frozenset((float, int, bool))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
 
@@ -80,6 +82,8 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return refuse(f"{name} writes to an array")
     if fn is np.shape and len(args) == 1 and is_boxed(args[0]):
         return shape(recorder, key, args[0])
+    if fn in PARTS:
+        return tuple([called(recorder, (key, part), part, args, kwargs) for part in PARTS[fn]])
     args = [opened(recorder, (key, i), x) for i, x in enumerate(args)]
     kwargs = {k: opened(recorder, (key, k), x) for k, x in kwargs.items()}
     found: list[Any] = []

@@ -100,7 +100,7 @@ def unary(key: Any, op: Any, x: Any) -> Any:
     if op is operator.not_:
         return not truth(key, x)
     if type(x) is Box:
-        if arrays.is_boxed(x):
+        if type(x.value) not in NUMBERS and arrays.is_boxed(x):
             return arrays.called(now(), key, op, (x,), {})
         return now().value(key, op, (x,), op(x.value))
     if type(x) in ATOMS:

@@ -37,7 +37,10 @@ class Outside:
 
     def __init__(self) -> None:
         self.reads = Reads()
-        self.inputs: dict[Place, Op] = {}  # arrays, and numbers of NumPy's
+        self.inputs: list[
+            tuple[Place, Op]
+        ] = []  # those of arguments, and then arrays that were read
+        self.arrays: dict[Place, Op] = {}
         # The function that runs: its cells may be others than before, with what they held.
         self.root: Any = None
 
@@ -80,10 +83,11 @@ class Outside:
         """An array or a number of NumPy's from outside, which is read anew at each call."""
         recorder = active.recorder
         assert recorder is not None
-        op = self.inputs.get(place)
+        op = self.arrays.get(place)
         if op is None:
-            op = self.inputs[place] = Op(None, INPUT, (), kind_of(value), recorder.folded.region)
+            op = self.arrays[place] = Op(None, INPUT, (), kind_of(value), recorder.folded.region)
             recorder.folded.region.parameters.append(op)
+            self.inputs.append((place, op))
             recorder.folded.size += 1
             self.let_go(place, value)
         if op.type is not kind_of(value):

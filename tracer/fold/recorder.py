@@ -295,7 +295,7 @@ class Recorder:
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
-        if is_of_numpy(x):  # in an argument
+        if type(x) is not Box and is_of_numpy(x):  # in an argument
             x = self.read_only(x)
         kind = kind_of(x.value if type(x) is Box else x)
         if kind is list and id(x) not in self.memories and id(args[0]) in self.given:

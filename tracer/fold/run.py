@@ -26,15 +26,15 @@ LARGEST = 20_000  # ops, blocks and ends of a region
 class Known:
     """What is known of the runs of a function for arguments of one kind.
 
-    ``inputs`` are the numbers of the arguments with their places, and ``trees`` say of each argument where they stand
-    in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
+    ``inputs`` are the numbers of the arguments with their places, then arrays from outside; ``trees`` say of each
+    argument where they stand in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
     1 on, at which the region grew, each with by how much.
     """
 
     def __init__(self) -> None:
         self.folded = Folded()
         self.outside = Outside()
-        self.inputs: list[tuple[Place, Op]] = []
+        self.inputs = self.outside.inputs
         self.trees: list[Any] = []
         self.runs = 0
         self.growth: list[tuple[int, int]] = []
