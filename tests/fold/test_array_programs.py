@@ -114,6 +114,23 @@ def test_an_overflow_leaves_the_program():
     assert np.geterr() == before
 
 
+@pytest.mark.parametrize("fn, few", [(np.mean, 0), (np.ndarray.std, 1), (np.var, 0)])
+def test_too_few_elements_leave_the_program_without_a_warning(fn, few):
+    """The traced call is the one that warns."""
+
+    def f(x):
+        return fn(x)
+
+    folded, at, (x,) = whole(VECTOR)
+    at.end("return", (F64,), at.call(fn, x, kind=F64))
+    run = built(f, folded)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert run(np.ones(few)) is None
+    assert not found
+    assert run(np.arange(3.0))[0] == fn(np.arange(3.0))
+
+
 def test_the_reverse_part_does_not_warn():
     def f(x):
         return np.sum(np.sqrt(x))

@@ -8,6 +8,7 @@ import pytest
 
 from wengert.tracer.fold.region import (
     APPEND,
+    DICT,
     EXHAUSTED,
     LIST,
     LOAD,
@@ -17,7 +18,7 @@ from wengert.tracer.fold.region import (
 )
 from wengert.transforms.fold.ways import Unemittable
 
-from .regions import array, body, item, program, source_of, whole
+from .regions import array, body, function, item, program, source_of, whole
 
 VECTOR, MATRIX, MASK, INTS = array(1), array(2), array(1, bool), array(1, np.intp)
 F64 = np.float64
@@ -270,3 +271,61 @@ def test_no_work_moves_behind_the_border():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         program(folded)(np.ones(3), np.array([0, 1]))
+
+
+def test_a_function_that_calls_itself():
+    made, inner, (v, k) = function(VECTOR, int)
+    folded, at, (x, n) = whole(VECTOR, int)
+    folded.functions["g"] = made
+    go, stop = inner.test(o.le, k, 0)
+    stop.end("return", (VECTOR,), stop.call(np.sin, v, kind=VECTOR))
+    op = go.invoke(made, go.call(o.mul, v, 0.5, kind=VECTOR), go.op(o.sub, k, 1, kind=int))
+    go, (w,) = go.after(op, (VECTOR,), VECTOR)
+    go.end("return", (VECTOR,), go.call(o.mul, w, v, kind=VECTOR))
+    op = at.invoke(made, x, n)
+    at, (y,) = at.after(op, (VECTOR,), VECTOR)
+    at.end("return", (F64,), at.call(np.sum, y, kind=F64))
+
+    def g(v, k):
+        return np.sin(v) if k <= 0 else g(v * 0.5, k - 1) * v
+
+    check(
+        folded, lambda x, n: np.sum(g(x, n)), *[(*x, n) for x in vectors(1, 4) for n in (0, 1, 3)]
+    )
+
+
+def test_an_object_with_arrays():
+    folded, at, (x,) = whole(VECTOR)
+    held = at.op(DICT, "a", x, "b", at.call(np.cos, x, kind=VECTOR), kind=dict)
+    at.op(STORE, held, "a", at.call(o.mul, x, x, kind=VECTOR), kind=None)
+    a, b = at.op(LOAD, held, "a", kind=VECTOR), at.op(LOAD, held, "b", kind=VECTOR)
+    at.end("return", (F64,), at.call(np.dot, a, b, kind=F64))
+    check(folded, lambda x: np.dot(x * x, np.cos(x)), *vectors(1, 5))
+
+
+@pytest.mark.parametrize("fn", [np.multiply, o.mul, o.pow, np.arctan2, np.maximum])
+def test_only_what_is_active_gets_a_cotangent(fn):
+    """Nothing is computed for the operand that nobody asks for."""
+    folded, at, (x, i) = whole(VECTOR, INTS)
+    y = at.call(o.add, i, 1.5, kind=VECTOR)
+    at.end("return", (F64,), at.call(np.sum, at.call(fn, x, y, kind=VECTOR), kind=F64))
+    source, _ = source_of(folded)
+    assert source.count("pulled(") == 1
+    check(
+        folded,
+        lambda x, i: np.sum(fn(x, i + 1.5)),
+        *[(abs(*x) + 0.1, np.arange(len(*x))) for x in vectors(1, 4)],
+    )
+
+
+def test_sizes_that_are_stretched():
+    folded, at, (x, y) = whole(VECTOR, MATRIX)
+    z = at.call(o.mul, x, at.call(o.sub, y, x, kind=MATRIX), kind=MATRIX)
+    at.end("return", (F64,), at.call(np.sum, at.call(o.truediv, z, 3.0, kind=MATRIX), kind=F64))
+    rng = np.random.default_rng(2)
+    sizes = [(3, (2, 3)), (1, (2, 3)), (3, (1, 3)), (3, (3, 1)), (1, (1, 1))]
+    check(
+        folded,
+        lambda x, y: np.sum(x * (y - x) / 3.0),
+        *[(rng.normal(size=n), rng.normal(size=m)) for n, m in sizes],
+    )

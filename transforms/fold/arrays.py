@@ -7,6 +7,8 @@ call                an op whose function is called with its operands as they nes
                     other that has to do with numbers of NumPy's.
 pair                how an active call is written: ``value, back = rule(...)``, and in reverse ``back(cotangent)``,
                     which gives a cotangent for each argument, None where none flows. ``back`` is a residual.
+elementwise         an active call that is none: its function is called as it is, and in reverse its partial derivatives
+                    give the cotangents of the operands that are active, and of no others.
 path                where an operand stands in what ``back`` gives: the number of the argument, and the way in it.
 
 A rule that is called with plain values gives what the function gives, to the bit (``tests/fold/test_pairs.py``).
@@ -14,6 +16,7 @@ A rule that is called with plain values gives what the function gives, to the bi
 
 from __future__ import annotations
 
+import dis
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.elementwise import unknown
+from ...rules.broadcasting import unbroadcast
+from ...rules.elementwise import over, times, unknown
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
 from ...tracer.fold.region import Call, Constant, Kind, Op
 from .ways import Unemittable
 
 SCALARS = frozenset((np.float64, np.int64, np.bool_))
 RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
+LEAST = {  # how many elements an array must have, or NumPy warns in Python's way before it computes
+    **dict.fromkeys((np.mean, np.ndarray.mean), 1),
+    **dict.fromkeys((np.var, np.std, np.ndarray.var, np.ndarray.std), 2),
+}
 ONE = "x"  # the frame of an operand
 Path = tuple[int, ...]
 
@@ -179,6 +187,63 @@ def is_certain(rule: Rule, path: Path) -> bool:
     """Whether a float that is an argument always gets a cotangent."""
     partials = rule.partials
     return partials is not None and len(path) == 1 and partials[path[0]] is not None
+
+
+def is_elementwise(op: Op, rule: Rule) -> bool:
+    """Whether the operands of a call are those of a rule that is made of partial derivatives."""
+    _, frames, named = frame_of(op)
+    plain = not named and all(x == ONE for x in frames)
+    return plain and rule.partials is not None and len(rule.partials) == len(frames)
+
+
+def slopes(
+    op: Op,
+    rule: Rule,
+    i: int,
+    dz: str,
+    value: Callable[[Any], str],
+    named: Callable[[Any, str], str],
+) -> str:
+    """The text of the cotangent of operand ``i`` of an elementwise call whose value has the cotangent ``dz``.
+
+    ``value`` gives the source text of an operand, which then is a residual, and ``named`` that of a constant.
+    """
+    partial, x = rule.partials[i], op.args[i]  # type: ignore[index]
+    alone = type(op.type) is not Kind  # and so are the operands
+    if partial == 1 or partial == -1:
+        given = dz if partial == 1 else f"-{dz}"
+        return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {value(x)})"
+    needed = looked_at(partial)
+    *xs, z = [
+        value(y) if needed is None or k in needed else "None" for k, y in enumerate((*op.args, op))
+    ]
+    given = f"{dz}, {named(partial, 'slope')}, ({', '.join(xs)},), {z}"
+    if alone:
+        return f"{named(times, 'times')}({given})"
+    return f"{named(pulled, 'pulled')}({given}, {value(x)})"
+
+
+def looked_at(partial: Any) -> set[int] | None:
+    """Which of its parameters a partial derivative looks at; None where nobody knows."""
+    if type(partial) is over:
+        found = [looked_at(f) for f in (partial.reciprocal, partial.factor) if f is not None]
+        return None if None in found else {i for f in found for i in f or ()}
+    if not callable(partial):
+        return set()
+    code = getattr(partial, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARARGS:
+        return None
+    names = {
+        y
+        for x in dis.get_instructions(code)
+        for y in (x.argval if type(x.argval) is tuple else [x.argval])
+    }
+    return {i for i, name in enumerate(code.co_varnames[: code.co_argcount]) if name in names}
+
+
+def pulled(d: Any, partial: Any, operands: tuple[Any, ...], z: Any, x: Any) -> Any:
+    """The cotangent that a partial derivative makes of ``d``, for the operand ``x``."""
+    return unbroadcast(times(d, partial, operands, z), x)
 
 
 def part(cotangents: Any, path: Path) -> Any:

@@ -34,7 +34,7 @@ from ...tracer.fold.region import (
     inner,
 )
 from ..kernels import is_steady
-from .arrays import RELAID, is_call, is_sure, rule_of
+from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -294,22 +294,22 @@ class Forward:
 
     def call(self, op: Op, depth: int) -> None:
         """A call of a function of arrays: a pair where it has a derivative."""
-        writer, add = self.writer, self.code.add
+        writer = self.writer
         active = [*map(writer.active, op.args)]
-        if writer.active(op) and any(active):
-            rule = rule_of(op, active)
-            relaid = op.fn in RELAID
-            value = "_" if relaid else writer.name(op)
-            add(
-                f"{value}, {writer.name(writer.back(op))} = {writer.call(op, rule.function)}", depth
-            )
-            if relaid:
-                add(f"{writer.name(op)} = {writer.call(op)}", depth)
-        else:
-            add(f"{writer.name(op)} = {writer.call(op)}", depth)
+        rule = rule_of(op, active) if writer.active(op) and any(active) else None
+        name, call = writer.name(op), writer.call(op)
+        least = LEAST.get(op.fn)
+        if least is not None and op.args:
+            self.code.add(f"if {writer.name(op.args[0])}.size < {least}: {writer.miss}", depth)
+        if rule is not None and not is_elementwise(op, rule):
+            value = "_" if op.fn in RELAID else name
+            pair = writer.call(op, rule.function)
+            self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
+        if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
+            self.code.add(f"{name} = {call}", depth)
         if not is_sure(op):
-            text = " and ".join(self.of_states.tests(op.type, writer.name(op)))
-            add(f"if not ({text}): {writer.miss}", depth)
+            text = " and ".join(self.of_states.tests(op.type, name))
+            self.code.add(f"if not ({text}): {writer.miss}", depth)
 
     def assign(self, pairs: list[tuple[Any, Any]], depth: int) -> None:
         """Give parameters or results their values, all at once."""

@@ -25,7 +25,16 @@ from ...tracer.fold.region import (
 )
 from ...tracer.fold.region import inner as inner_regions
 from .activity import ops_within
-from .arrays import is_call, is_certain, is_of_floats, part, paths, rule_of
+from .arrays import (
+    is_call,
+    is_certain,
+    is_elementwise,
+    is_of_floats,
+    part,
+    paths,
+    rule_of,
+    slopes,
+)
 from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .memories import Memories
@@ -93,6 +102,9 @@ class Reverse:
         if not any(active):
             return
         rule = rule_of(op, active)
+        if is_elementwise(op, rule):
+            self.elementwise(op, rule, frame)
+            return
         found = []
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
             if here and path is not None:
@@ -112,6 +124,15 @@ class Reverse:
             taken = f"{self.writer.text.named(part, 'part')}({given}, {path})"
             frame.add(f"{name} = {f'{given}[{path[0]}]' if len(path) == 1 else taken}")
             self.given(frame, op, rule, x, path, name)
+
+    def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
+        """What the partial derivatives of a call make of its cotangent."""
+        dz, named = self.cotangents.name(frame, op), self.writer.text.named
+        for i, (x, slope) in enumerate(zip(op.args, rule.partials, strict=True)):
+            if self.writer.active(x) and slope is not None:
+                name = self.writer.fresh("q")
+                frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, named)}")
+                self.given(frame, op, rule, x, (i,), name)
 
     def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
         sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
