@@ -204,7 +204,18 @@ def draw_picked(rng):
     return rng.normal(size=n), rng.integers(0, n, size=n), np.arange(n) % 2 == 0
 
 
+def listed(x):
+    squares = np.array([v * v for v in x[:3]])
+    total = sum([v * w for v, w in zip(x, np.ones(len(x)))])
+    return total + squares @ np.array([1.0, 2.0, 3.0]) + np.stack([x, 2.0 * x]).max()
+
+
+def draw_listed(rng):
+    return (rng.normal(size=size(rng, 3, 9)),)
+
+
 PROGRAMS = [
+    (listed, draw_listed),
     (logistic, draw_logistic), (ridge, draw_ridge), (process, draw_process),
     (process_by_slogdet, draw_process), (descent, draw_descent), (power, draw_power),
     (clusters, draw_clusters), (recurrent, draw_recurrent), (ragged, draw_ragged), (parts, draw_parts),

@@ -6,7 +6,7 @@ NumPy raises, and a floating-point event that it would warn of, has this very ca
 Words
 -----
 followed   a function that does nothing but compute: one with a pure rule of ours, or without a derivative.
-opened     a list of the run's own as an argument: what is in it, where it was just made with so many items.
+opened     a list as an argument: the items in it, where it has this length in every run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...rules.numpy_linalg import log_of_determinant, sign_of_determinant
 from .basics import apart_by_length, decided, refuse
 from .nested import frame_of, plainly
 from .recorder import Box, Passing, Recorder
-from .region import LIST, Call, is_of_numpy, kind_of
+from .region import Call, is_of_numpy, kind_of
 
 DISPATCHED = type(np.dot)
 LAYOUTS = (
@@ -115,13 +115,10 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
     """An argument, with lists of the run's own taken apart."""
     if type(x) is tuple:
         return tuple([opened(recorder, (key, i), y) for i, y in enumerate(x)])
-    known = recorder.memories.get(id(x))
-    if known is None:
+    if id(x) not in recorder.memories:
         return x
-    if type(x) is not list or not any(
-        op.fn == LIST and len(op.args) == len(x) for op, _ in known[0]
-    ):
-        return refuse(f"a {type(x).__name__} of any length is given to a function of arrays")
+    if type(x) is not list:
+        return refuse(f"a {type(x).__name__} is given to a function of arrays")
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
 

@@ -60,6 +60,9 @@ def call_builtin(
         return is_instance(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if fn is sum and len(args) == 1 and type(args[0]) is list:
+        if args[0] and all(map(arrays.is_boxed, args[0])):
+            return call_function(recorder, key, equivalents.added, args, {})
     if (fn is sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is list:
         return total(recorder, key, fn, args[0])
     if (same := equivalent(fn)) is not None:

@@ -64,7 +64,7 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
     if any(fn is one for one in OF_NUMBERS):
-        if all(type(plain(x)) in NUMBERS for x in items):
+        if all(type(plain(x)) in NUMBERS or arrays.is_boxed(x) for x in items):
             return call_builtin(recorder, key, fn, args, kwargs)
     return refuse(
         "a generator expression is given to something else than sum, max, list and the like"

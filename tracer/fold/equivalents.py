@@ -57,6 +57,14 @@ def product(items):  # type: ignore[no-untyped-def]
     return found
 
 
+def added(items):  # type: ignore[no-untyped-def]
+    """``sum(items)``, of arrays or numbers of NumPy's."""
+    found = 0
+    for x in items:
+        found = found + x
+    return found
+
+
 def shared() -> None:
     """Stands where equal numbers would share a slope: such a run is traced."""
 
