@@ -59,6 +59,7 @@ from .region import (
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
 # What a state has by identity.
 FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))
+ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -267,7 +268,8 @@ class Recorder:
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
         """The value of an op, boxed."""
-        op = self.add(key, fn, args, kind_of(value))
+        kind = type(value)
+        op = self.add(key, fn, args, kind if kind is not ARRAY else kind_of(value))
         box = op.now = Box(value, op, self.turn)
         return box
 
@@ -404,7 +406,8 @@ class Recorder:
         kind = type(x)
         if kind is Box:
             found.append(x)
-            return kind_of(x.value)
+            kind = type(x.value)
+            return kind if kind is not ARRAY else kind_of(x.value)
         if kind is int or kind is float:
             found.append(x)
             return kind
