@@ -44,6 +44,8 @@ def reused(tape: Tape, exits: Mapping[Op, list[tuple[Op, Op]]], stay: Collection
         for op, body in exits[made]:
             if op in present and (uses[body] > 1 or not is_cheap(body)):
                 taken.append((op, made, body))
+    gone = {op for op, _, _ in taken}  # a loop on the way out of another one among them
+    taken = [row for row in taken if row[1] not in gone]
     if not taken:
         return tape
     for op, made, _ in taken:

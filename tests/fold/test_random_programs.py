@@ -38,6 +38,15 @@ def test_random_programs(first: int) -> None:
     assert compared > TOGETHER  # most programs run to their end
 
 
+@pytest.mark.parametrize("seed", [50313, *range(30)])
+def test_random_programs_on_flat_tapes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one leaves a loop by way of another loop."""
+    monkeypatch.setenv("WENGERT_FOLD", "0")
+    source = Writer(seed).source()
+    verdict = judge(source, seed)
+    assert verdict.word in ("right", "refused", "too long"), verdict.difference
+
+
 SOURCE = PRELUDE + "def f(x, y, n):\n    log.append(x)\n    return x / (n - 1) * y\n"
 
 

@@ -52,8 +52,8 @@ def test_arrays():
 def test_the_way_out_is_in_the_midst():
     def climb(x):
         y, total = x, 0.0
-        for k in range(200):
-            y = y * 1.1 + 0.01 * k
+        for _ in range(200):
+            y = y * 1.1 + 0.01
             if y > 30.0:
                 break
             total = total + y * y
