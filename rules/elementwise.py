@@ -78,7 +78,7 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
                 return tuple(
                     partial
                     if type(partial) is unknown
-                    else unbroadcast(_times(dz, partial, xs, z), x)
+                    else unbroadcast(times(dz, partial, xs, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 
@@ -93,7 +93,7 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
                 return tuple(
                     partial
                     if type(partial) is unknown
-                    else unbroadcast(_times(dz, partial, operands, z), x)
+                    else unbroadcast(times(dz, partial, operands, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 
@@ -114,7 +114,7 @@ def _forward(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Ca
             if dx is None or partial is None:
                 continue
             dx = np.asarray(filled(dx, x)) if is_sequence(x) else dx
-            term = _times(dx, partial, xs, z)
+            term = times(dx, partial, xs, z)
             total = term if total is None else total + term
         if total is not None and options.get("where", True) is not True:
             total = np.where(options["where"], total, 0)
@@ -140,7 +140,7 @@ def zero_of(x: Any) -> Any:
     )
 
 
-def _times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
+def times(dz: Any, partial: Partial, operands: tuple[Any, ...], z: Any) -> Any:
     """The cotangent that ``partial`` makes of ``dz``."""
     if partial is None:
         return None

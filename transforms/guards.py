@@ -145,7 +145,7 @@ class GuardWriter:
         """Guard a place that the expression ``text`` finds."""
         uses = (
             len(place.children)
-            + (place.check == "array") * 2
+            + (place.check in ("array", "kind")) * 2
             + (place.check in ("length", "keys")) * 2
             + place.pinned
             + (place.check == "function") * (1 if place is self.reads.function else 2)
@@ -265,6 +265,12 @@ class GuardWriter:
             yield f"type({v}) is not {self.type_name(value)} or {v} != {self.literal(value)}"
         elif check == "type":
             yield f"type({v}) is not {self.type_name(value)}"
+        elif check == "kind":
+            dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
+            yield (
+                f"type({v}) is not {self.constant(np.ndarray, 'ndarray')} or {v}.ndim != {value.ndim} "
+                f"or {v}.{DTYPE} is not {dtype} and {v}.dtype != {dtype}"
+            )
         elif check == "array":
             dtype = self.constant(value.dtype, f"dtype_{value.dtype.name}")
             ndarray = self.constant(type(value), type(value).__name__)
@@ -675,6 +681,9 @@ def seen(check: str | None, value: Any) -> str:
         return with_keys(value, list(value))
     if check == "type" and not isinstance(value, np.ndarray):
         return an(type(value).__name__)
+    if check == "kind":
+        axes = "1 axis" if value.ndim == 1 else f"{value.ndim} axes"
+        return f"{an(str(value.dtype))} array of {axes}"
     if check in ("type", "array", "length", "keys"):
         return kind_of(value)
     if check == "value" or value is None or isinstance(value, (bool, int, float, complex)):
@@ -709,7 +718,7 @@ def reason(place: Place) -> str:
     name = named(place)
     if place.step == "members":
         return f"{name} was changed"
-    if place.check in ("type", "array", "length", "value", "same"):
+    if place.check in ("type", "array", "kind", "length", "value", "same"):
         return f"{name} is no longer {held(place)}"
     if place.check == "function":
         return f"{name} is another function, or was changed"

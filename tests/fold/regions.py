@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from wengert.tracer.fold.region import (
     INPUT,
     ITEM,
     PARAMETER,
     RESULT,
     Block,
+    Call,
     End,
     Folded,
     Function,
     Invoke,
+    Kind,
     Loop,
     Op,
     Region,
     Scope,
+    kind_of,
 )
 from wengert.transforms.assemble import Assembly
+from wengert.transforms.fold.arrays import is_of_floats
 from wengert.transforms.fold.source import Emission
 
 
@@ -37,6 +43,14 @@ class At:
 
     def op(self, fn: Any, *args: Any, kind: type = float) -> Op:
         op = Op(None, fn, args, kind, self.region)
+        self.block.ops.append(op)
+        return op
+
+    def call(self, fn: Any, *args: Any, kind: Any, **kwargs: Any) -> Op:
+        """A call of a function of arrays, with operands in its arguments."""
+        found: list[Any] = []
+        frame = framed(args, kwargs, found)
+        op = Call(None, fn, tuple(found), kind, self.region, frame)
         self.block.ops.append(op)
         return op
 
@@ -99,6 +113,28 @@ class At:
         return found
 
 
+def array(ndim: int, dtype: Any = float) -> Kind:
+    """The type of arrays with this many axes."""
+    return kind_of(np.empty((0,) * ndim, dtype))  # type: ignore[no-any-return]
+
+
+def framed(args: Sequence[Any], kwargs: dict[str, Any], found: list[Any]) -> Any:
+    """How operands nest in the arguments of a call; they are added to ``found``."""
+    inside = tuple(nested(x, found) for x in args)
+    return "call", inside, tuple((k, nested(x, found)) for k, x in kwargs.items())
+
+
+def nested(x: Any, found: list[Any]) -> Any:
+    if type(x) in (tuple, list):
+        return type(x).__name__, *(nested(y, found) for y in x)
+    if type(x) is slice:
+        return "slice", *(nested(y, found) for y in (x.start, x.stop, x.step))
+    if x is None or type(x) in (bool, str) or x is Ellipsis:
+        return "is", x
+    found.append(x)
+    return "x"
+
+
 def body(loop: Loop, state: Any, *kinds: type) -> tuple[At, list[Op]]:
     """The body of a loop for a state of the carried variables, and its parameters of these classes."""
     region = loop.bodies[state] = Region()
@@ -130,7 +166,7 @@ def source_of(folded: Folded) -> tuple[str, dict[str, Any]]:
     text = Assembly({"Miss": Miss})
     inputs = folded.region.parameters
     names = {x: text.fresh(f"x{i}") for i, x in enumerate(inputs)}
-    wrt = [x for x in inputs if x.type is float]
+    wrt = [x for x in inputs if is_of_floats(x.type)]
 
     def answer(end: End, value: Callable[[Any], str], cotangent: Callable[[Op], str]) -> list[str]:
         return [f"return {value(end.outs[0])}, [{', '.join(map(cotangent, wrt))}]"]

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from .basics import CONTAINERS, decided, is_constant, is_object, now, refuse
+from . import arrays
+from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
 from .functions import call_function
-from .memories import loaded, stored
+from .memories import stored
 from .methods import DRAWS, OF_TEXT
 from .recorder import Box, Recorder
 
@@ -31,6 +32,8 @@ def get(key: Any, obj: Any, name: str) -> Any:
     if kind is type and name not in ("__dict__", "__class__"):
         if flags_of(obj) & HEAP_TYPE:
             return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
+    if arrays.is_boxed(obj):
+        return arrays.attribute(recorder, key, obj, name)
     if kind is str:
         return getattr(obj, name)
     if kind is Box and type(obj.value) is str and name in OF_TEXT:

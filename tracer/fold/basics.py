@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .recorder import Box, Recorder, Unfolded, active, same_float
+from .region import LENGTH, LOAD
 
 NUMBERS = frozenset((int, float))
 CONTAINERS = frozenset((list, dict, set))
@@ -25,7 +27,7 @@ def plain(x: Any) -> Any:
 
 def is_same(known: Any, x: Any) -> bool:
     """Whether a number that is none of the run's is the one that was there, to the bit."""
-    return known == x and type(known) is type(x) and (x != 0 or same_float(known, x))
+    return type(known) is type(x) and known == x and (x != 0 or same_float(known, x))
 
 
 def refuse(what: str) -> Any:
@@ -47,6 +49,18 @@ def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> boo
         raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
     result: bool = recorder.decide(recorder.add(key, fn, args, bool), value)
     return result
+
+
+def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any:
+    """What was found in a memory."""
+    return recorder.taken(key, LOAD, (memory, index), x)
+
+
+def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
+    """What is in a list that has this length in every run."""
+    count = recorder.value(key, LENGTH, (items,), len(items))
+    decided(recorder, key, operator.eq, (count, len(items)), True)
+    return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
 
 
 def computed(recorder: Recorder, key: Any, fn: Any, args: Any) -> Any:

@@ -8,7 +8,7 @@ import types
 from typing import Any
 
 from ...rules import registry
-from . import equivalents
+from . import arrays, equivalents
 from .attributes import get, put
 from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
 from .equivalents import ONE_ITERABLE, equivalent
@@ -40,6 +40,8 @@ def call_builtin(
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
+    if any(map(arrays.is_boxed, args)) and fn is not isinstance:
+        return arrays.called(recorder, key, fn, args, kwargs)
     if kwargs:
         return refuse(f"{fn.__name__} is given keywords")
     if not isinstance(owner, types.ModuleType):
@@ -58,6 +60,9 @@ def call_builtin(
         return is_instance(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if fn is sum and len(args) == 1 and type(args[0]) is list:
+        if args[0] and all(map(arrays.is_boxed, args[0])):
+            return call_function(recorder, key, equivalents.added, args, {})
     if (fn is sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is list:
         return total(recorder, key, fn, args[0])
     if (same := equivalent(fn)) is not None:

@@ -7,13 +7,13 @@ import types
 from random import Random
 from typing import Any
 
-from . import equivalents
-from .basics import NUMBERS, now, plain, refuse
+from ...rules import registry
+from . import arrays, equivalents
+from .basics import NUMBERS, apart_by_length, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct
 from .functions import call_function
 from .iteration import Collected, Source
-from .memories import apart_by_length
 from .methods import drawn, of_text, ordered
 from .recorder import Box, Recorder
 
@@ -37,9 +37,16 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
     if kind is types.FunctionType:
+        if fn in registry.rules and arrays.is_of_arrays(fn):
+            return arrays.called(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
         return of_text(recorder, key, fn, args)
+    if (same := equivalents.of_arrays(fn)) is not None and len(args) == 1 and not kwargs:
+        if arrays.is_of_floats(args[0]):
+            return call_function(recorder, key, same, args, {})
+    if arrays.is_of_arrays(fn):
+        return arrays.called(recorder, key, fn, args, kwargs)
     if kind is type:
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
@@ -57,7 +64,7 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
     if any(fn is one for one in OF_NUMBERS):
-        if all(type(plain(x)) in NUMBERS for x in items):
+        if all(type(plain(x)) in NUMBERS or arrays.is_boxed(x) for x in items):
             return call_builtin(recorder, key, fn, args, kwargs)
     return refuse(
         "a generator expression is given to something else than sum, max, list and the like"

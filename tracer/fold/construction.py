@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 import types
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from . import equivalents
-from .basics import CONTAINERS, NUMBERS, computed, decided, plain, refuse
+from . import arrays, equivalents
+from .basics import CONTAINERS, NUMBERS, computed, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed
@@ -28,7 +29,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if cls in NUMBERS and len(args) == 1:
         return converted(recorder, key, cls, args[0])
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
-        return decided(recorder, key, operator.truth, args, bool(args[0].value))
+        return arrays.truth(recorder, key, args[0])
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, computed(recorder, key, range, args))
     if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
@@ -73,6 +74,10 @@ def exception(cls: Any, args: Any) -> Any:
 def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
     """``float(x)`` and ``int(x)``."""
     value = plain(x)
+    if arrays.is_boxed(x):
+        if type(value) is np.ndarray and value.ndim:
+            return refuse(f"{cls.__name__} of an array with axes is called")
+        return arrays.called(recorder, key, cls, (x,), {})
     if type(value) is cls:
         return x
     if type(x) in (bool, int, float):

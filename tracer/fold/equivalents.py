@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 
 def greatest(items):  # type: ignore[no-untyped-def]
     """``max(items)``."""
@@ -52,6 +54,14 @@ def product(items):  # type: ignore[no-untyped-def]
     found = 1
     for x in items:
         found = found * x
+    return found
+
+
+def added(items):  # type: ignore[no-untyped-def]
+    """``sum(items)``, of arrays or numbers of NumPy's."""
+    found = 0
+    for x in items:
+        found = found + x
     return found
 
 
@@ -217,6 +227,17 @@ def part_of_text(text: str, start: int | None, stop: int | None, step: int | Non
 
 def unordered() -> None:
     """Stands where the order depends on how Python sorts: such a run is traced."""
+
+
+def norm(x):  # type: ignore[no-untyped-def]
+    """``numpy.linalg.norm(x)``."""
+    x = x.ravel(order="K")
+    return np.sqrt(x.dot(x))
+
+
+def of_arrays(fn: Any) -> Callable[..., Any] | None:
+    """The Python function that does what one of NumPy's does with a single argument."""
+    return norm if fn is np.linalg.norm else None
 
 
 def in_python(name: str, in_c: str) -> types.ModuleType | None:

@@ -16,10 +16,10 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import attributes, calls, memories, operators
+from . import arrays, attributes, calls, memories, operators
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Collected, Items, source_of
-from .recorder import Box, Unfolded
+from .recorder import Box
 from .region import APPEND, Op
 
 Hook = Callable[..., Any]
@@ -72,7 +72,7 @@ def binary(site: Site, op: Any) -> Hook:
                     box = node.now = Box(value, node, recorder.turn)
                     return box
         if type(value) not in NUMBERS:
-            raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
+            return arrays.binary(recorder, key, op, fn, left, right, value)
         return recorder.value(key, fn, (left, right), value)
 
     return hook

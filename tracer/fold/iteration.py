@@ -12,9 +12,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from . import equivalents
-from .basics import decided, now, plain, refuse
-from .memories import count_of, elements, loaded
+import numpy as np
+
+from . import arrays, equivalents
+from .basics import decided, loaded, now, plain, refuse
+from .memories import count_of, elements
 from .recorder import Box, Recorder
 from .region import EXHAUSTED, ITEM, LENGTH
 
@@ -109,6 +111,11 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         count = recorder.value((key, "count"), len, (x,), size)
         steps = recorder.value((key, "range"), range, (count,), range(size))
         return Source(steps, lambda i: loaded(now(), (key, "load"), x, i, plain(x)[i.value]))
+    elif arrays.is_boxed(x) and type(x.value) is np.ndarray and x.value.ndim:
+        size = len(x.value)
+        count = arrays.length(recorder, (key, "count"), x)
+        steps = recorder.value((key, "range"), range, (count,), range(size))
+        return Source(steps, lambda i: arrays.item(now(), (key, "item"), x, i))
     elif not (kind is list and id(x) in recorder.memories):
         return refuse(f"it loops over a {kind.__name__}")  # type: ignore[no-any-return]
     items: list[Any] = x

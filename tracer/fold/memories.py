@@ -12,8 +12,20 @@ import operator
 import types
 from typing import Any
 
-from . import equivalents
-from .basics import ATOMS, computed, decided, is_object, now, plain, refuse
+import numpy as np
+
+from . import arrays, equivalents
+from .basics import (
+    ATOMS,
+    apart_by_length,
+    computed,
+    decided,
+    is_object,
+    loaded,
+    now,
+    plain,
+    refuse,
+)
 from .functions import call_function
 from .recorder import Box, Recorder
 from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE
@@ -86,11 +98,6 @@ def copy_of(recorder: Recorder, key: Any, items: list[Any]) -> list[Any]:
     return born_list(recorder, key, items)  # type: ignore[no-any-return]
 
 
-def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any:
-    """What was found in a memory."""
-    return recorder.taken(key, LOAD, (memory, index), x)
-
-
 def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
     recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
 
@@ -119,13 +126,6 @@ def sliced(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
     return call_function(recorder, key, equivalents.part_of, given, {})
 
 
-def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
-    """What is in a list that has this length in every run."""
-    count = recorder.value(key, LENGTH, (items,), len(items))
-    decided(recorder, key, operator.eq, (count, len(items)), True)
-    return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
-
-
 def item(key: Any, container: Any, index: Any) -> Any:
     """``container[index]``."""
     kind = type(container)
@@ -149,6 +149,8 @@ def item(key: Any, container: Any, index: Any) -> Any:
         return container[index]
     if kind is str and type(index) is not Box:
         return container[index]
+    if arrays.is_boxed(container):
+        return arrays.item(recorder, key, container, index)
     if type(plain(container)) is str:
         return part_of_text(recorder, key, container, index)
     if is_object(recorder, container):
@@ -205,4 +207,8 @@ def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
     recorder = now()
     if type(x) is list and id(x) in recorder.memories:
         return apart_by_length(recorder, key, x)
+    if arrays.is_boxed(x) and np.ndim(x.value):
+        n = len(x.value)
+        decided(recorder, key, operator.eq, (arrays.length(recorder, key, x), n), True)
+        return tuple([arrays.item(recorder, (key, i), x, i) for i in range(n)])
     return tuple(refuse(f"a {type(x).__name__} is taken apart"))

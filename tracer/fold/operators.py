@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from ..kinds import MISSING, static
-from . import equivalents
+from . import arrays, equivalents
 from .basics import (
     ATOMS,
     CONTAINERS,
@@ -58,10 +58,10 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
         call_function(recorder, key, equivalents.extend, (left, apart(left, right)), {})
         return left
     if kind is list and id(left) in recorder.memories:
-        if fn is operator.mul and op is fn and (other is int or other is Box):
+        if fn is operator.mul and op is fn and type(plain(right)) is int:
             return recorder.born(key, REPEAT, (left, right), left * plain(right))
         return refuse("lists are joined")
-    if other is list and fn is operator.mul and (kind is int or kind is Box):
+    if other is list and fn is operator.mul and type(plain(left)) is int:
         return recorder.born(key, REPEAT, (right, left), right * plain(left))
     if kind in ATOMS and other in ATOMS:
         if fn not in (operator.add, operator.mul) and not (
@@ -100,6 +100,8 @@ def unary(key: Any, op: Any, x: Any) -> Any:
     if op is operator.not_:
         return not truth(key, x)
     if type(x) is Box:
+        if type(x.value) not in NUMBERS and arrays.is_boxed(x):
+            return arrays.called(now(), key, op, (x,), {})
         return now().value(key, op, (x,), op(x.value))
     if type(x) in ATOMS:
         return op(x)
@@ -118,6 +120,9 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
         a, b = plain(left), plain(right)
         if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):
             return decided(now(), key, op, (left, right), op(a, b))
+        if arrays.is_boxed(left) or arrays.is_boxed(right):
+            result = arrays.called(now(), key, op, (left, right), {})
+            return truth((key, "truth"), result) if decides else result
         if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
             return op(a, b)  # by their types
     elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
@@ -177,7 +182,7 @@ def truth(key: Any, x: Any) -> bool:
     """``bool(x)``."""
     kind = type(x)
     if kind is Box:
-        return decided(now(), key, operator.truth, (x,), bool(x.value))
+        return arrays.truth(now(), key, x)
     if kind in ATOMS:
         return bool(x)
     recorder = now()
@@ -212,6 +217,8 @@ def contains(key: Any, container: Any, item: Any) -> bool:
 def same_object(key: Any, left: Any, right: Any) -> bool:
     """``left is right``."""
     recorder = now()
+    if left is None or right is None:
+        return left is right
     if all(id(x) in recorder.memories for x in (left, right)):
         if id(left) in recorder.given or id(right) in recorder.given:
             # Each read of a global makes one.

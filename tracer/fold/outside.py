@@ -11,15 +11,21 @@ from __future__ import annotations
 import types
 from typing import Any
 
+import numpy as np
+
 from .. import rewrite
 from ..hooks import global_place, note_missing
 from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
-from .recorder import Unfolded
+from . import arrays
+from .recorder import Box, Unfolded, active
+from .region import INPUT, Op, is_of_numpy, kind_of
 
 ATOMS = frozenset((int, float, bool, str, type(None)))
 MOST_ITEMS = 64  # of a list outside, which becomes a list of the program's own wherever it is read
-THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+THEMSELVES: tuple[type, ...] = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
+)  # fmt: skip
 
 
 class Changed(Unfolded):
@@ -31,6 +37,10 @@ class Outside:
 
     def __init__(self) -> None:
         self.reads = Reads()
+        self.inputs: list[
+            tuple[Place, Op]
+        ] = []  # those of arguments, and then arrays that were read
+        self.arrays: dict[Place, Op] = {}
         # The function that runs: its cells may be others than before, with what they held.
         self.root: Any = None
 
@@ -41,6 +51,8 @@ class Outside:
     def seen(self, place: Place, value: Any) -> Any:
         """The value of a place, which must be what it was; what is followed of it is guarded."""
         kind = type(value)
+        if is_of_numpy(value):
+            return self.array(place, value)
         if is_one_of(kind, ATOMS):
             if type(place.value) is not kind or place.value != value:
                 raise Changed(f"{place} has changed")
@@ -66,6 +78,32 @@ class Outside:
             place.check, place.size = "length", len(value)
             return [self.note(place, "item", i, x) for i, x in enumerate(value)]
         raise Unfolded(f"{place}, a {kind.__name__} from outside, is read")
+
+    def array(self, place: Place, value: Any) -> Box:
+        """An array or a number of NumPy's from outside, which is read anew at each call."""
+        recorder = active.recorder
+        assert recorder is not None
+        op = self.arrays.get(place)
+        if op is None:
+            op = self.arrays[place] = Op(None, INPUT, (), kind_of(value), recorder.folded.region)
+            recorder.folded.region.parameters.append(op)
+            self.inputs.append((place, op))
+            recorder.folded.size += 1
+            self.let_go(place, value)
+        if op.type is not kind_of(value):
+            raise Changed(f"{place} has changed")
+        known = recorder.inputs.get(op)
+        if known is None:
+            known = op.now = recorder.inputs[op] = recorder.read_only(value, op, 0)
+        return known
+
+    def let_go(self, place: Place, value: Any) -> None:
+        """Keep an array's type for the guards, and not the array itself."""
+        self.reads.places.pop(id(place.value), None)
+        if type(value) is np.ndarray:
+            place.value, place.check = np.empty((0,) * value.ndim, value.dtype), "kind"
+        else:
+            place.value, place.check = type(value)(0), "type"
 
     def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         return self.seen(global_place(self.reads, scope, name, value), value)

@@ -26,6 +26,8 @@ from types import (
 )
 from typing import Any
 
+import numpy as np
+
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND
 from .region import (
@@ -48,11 +50,16 @@ from .region import (
     Scope,
     Take,
     inner,
+    is_number,
+    is_of_numpy,
+    kind_of,
     results_of,
 )
 
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
-FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type)  # what a state has by identity
+# What a state has by identity.
+FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))
+ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -141,6 +148,7 @@ class Recorder:
         self.open: list[Pass] = []
         self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
         self.given: set[int] = set()  # memories that stand for arguments
+        self.inputs: dict[Op, Box] = {}  # arrays that were read from outside
         self.turn = 0
         self.turns = {0}
         self.suspended: set[int] = set()  # turns of callers of a function that calls itself
@@ -151,6 +159,7 @@ class Recorder:
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
+        self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
     @property
@@ -260,9 +269,22 @@ class Recorder:
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
         """The value of an op, boxed."""
-        op = self.add(key, fn, args, type(value))
+        kind = type(value)
+        op = self.add(key, fn, args, kind if kind is not ARRAY else kind_of(value))
         box = op.now = Box(value, op, self.turn)
         return box
+
+    def read_only(self, x: Any, op: Any = None, turn: int | None = None) -> Box:
+        """An array or a number of NumPy's in a box, which has nobody write to it.
+
+        Such a call is traced where NumPy is told to do otherwise about floating-point events than by itself.
+        """
+        if not self.watched:
+            raise Passing("NumPy's handling of floating-point errors was changed")
+        if type(x) is np.ndarray:
+            x = x.view()
+            x.flags.writeable = False
+        return Box(x, op, self.turn if turn is None else turn)
 
     def packed(self, key: Any, x: Any) -> Any:
         """A value as a memory holds it: of a tuple, an op that makes it."""
@@ -276,12 +298,14 @@ class Recorder:
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
-        kind = type(x.value if type(x) is Box else x)
+        if type(x) is not Box and is_of_numpy(x):  # in an argument
+            x = self.read_only(x)
+        kind = kind_of(x.value if type(x) is Box else x)
         if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
             self.given.add(id(x))  # a list in an argument
             self.memories[id(x)] = [], x
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        plain = kind in NUMBERS or kind is str or id(x) in self.memories
+        plain = is_number(kind) or kind is str or id(x) in self.memories
         if kind is str and type(x) is not Box:
             x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
@@ -318,7 +342,9 @@ class Recorder:
         return self.name(memory, self.add(key, fn, args, type(memory)))
 
     def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
-        """An op has raised: this pass goes on beside it."""
+        """An op has raised: this pass goes on beside it. What NumPy raises is left to the trace."""
+        if any(type(x) is Box and is_of_numpy(x.value) for x in args):
+            raise Passing(f"NumPy raises a {type(error).__name__}")
         if not isinstance(error, CAUGHT):
             raise Unfolded(f"a {type(error).__name__} is raised")
         op = self.add(key, fn, args, UNKNOWN)
@@ -381,7 +407,8 @@ class Recorder:
         kind = type(x)
         if kind is Box:
             found.append(x)
-            return type(x.value)
+            kind = type(x.value)
+            return kind if kind is not ARRAY else kind_of(x.value)
         if kind is int or kind is float:
             found.append(x)
             return kind
@@ -417,7 +444,7 @@ class Recorder:
 
     def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:
         """An op for each of the values, in a region."""
-        kinds = [type(x.value if type(x) is Box else x) for x in values]
+        kinds = [kind_of(x.value if type(x) is Box else x) for x in values]
         return [Op(None, fn, (), kind, home) for kind in kinds]
 
     # Passes

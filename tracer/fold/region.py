@@ -14,6 +14,9 @@ reference  an operand that means a memory: the ops that have named it, of which 
 end        of a block: its kind, the state, and the operands that survive (see `End`).
 
 An operand is an op, a `Reference`, or a constant. A constant that is meant by identity stands in a `Constant`.
+
+A number is one of Python's or of NumPy's, or an array that nothing writes to. The type of an op with an array is a
+`Kind`: arrays of one dtype and number of axes, whatever their sizes.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
 LIST, DICT, OBJECT = (
@@ -67,6 +72,62 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<{self.fn if type(self.fn) is str else self.fn.__name__} at {id(self):x}>"
+
+
+class Call(Op):
+    """A call of a function of arrays: ``frame`` says how the operands nest in its arguments (see `frame_of`).
+
+    ``fn`` has a rule, or is declared to have no derivative; the frame is part of the key.
+    """
+
+    __slots__ = ("frame",)
+
+    def __init__(
+        self, key: Any, fn: Any, args: tuple[Any, ...], kind: Any, home: Any, frame: Any
+    ) -> None:
+        super().__init__(key, fn, args, kind, home)
+        self.frame = frame
+
+
+class Kind:
+    """The type of arrays with this dtype and number of axes; there is one object for each."""
+
+    __slots__ = ("__name__", "dtype", "ndim")
+    __flags__ = 0  # as of a class that is not the user's
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        self.dtype = dtype
+        self.ndim = ndim
+        self.__name__ = f"{dtype}[{', '.join(':' * ndim)}]"
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+kinds: dict[tuple[Any, int], Kind] = {}
+
+
+def kind_of(value: Any) -> Any:
+    """The type of a value as ops have it: its class, of an array its `Kind`."""
+    if type(value) is not np.ndarray:
+        return type(value)
+    key = value.dtype, value.ndim
+    return kinds.get(key) or kinds.setdefault(key, Kind(*key))
+
+
+SCALARS = frozenset((np.float64, np.int64, np.intp, np.bool_))
+DTYPES = frozenset(map(np.dtype, SCALARS))
+
+
+def is_of_numpy(value: Any) -> bool:
+    """Whether a value is an array or a number of NumPy's of a type that is followed."""
+    kind = type(value)
+    return kind in SCALARS or (kind is np.ndarray and value.dtype in DTYPES)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type is one of numbers or of arrays."""
+    return kind is float or kind is int or kind in SCALARS or type(kind) is Kind
 
 
 class Constant:

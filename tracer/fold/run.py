@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..active import active as traced
 from ..reads import Place
-from . import hooks
+from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
-from .region import DICT, INPUT, Folded, Op
+from .region import DICT, INPUT, Folded, Op, is_of_numpy
+from .region import kind_of as type_of
 
 lock = threading.Lock()
 LONGEST = 10_000  # numbers in the arguments
@@ -23,28 +26,30 @@ LARGEST = 20_000  # ops, blocks and ends of a region
 class Known:
     """What is known of the runs of a function for arguments of one kind.
 
-    ``inputs`` are the numbers of the arguments with their places, and ``trees`` say of each argument where they stand
-    in it: an op, None for what is no number, or a list, tuple or dict of these. ``growth`` has the runs, counted from
-    1 on, at which the region grew, each with by how much.
+    ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
+    argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
+    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much.
     """
 
     def __init__(self) -> None:
         self.folded = Folded()
         self.outside = Outside()
-        self.inputs: list[tuple[Place, Op]] = []
+        self.inputs = self.outside.inputs
         self.trees: list[Any] = []
         self.runs = 0
         self.growth: list[tuple[int, int]] = []
 
     def run(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
-    ) -> tuple[float, int]:
+    ) -> tuple[Any, int]:
         """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`."""
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
         try:
             recorder = active.recorder = Recorder(self.folded, self.outside, hooks)
-            value = self.recorded(recorder, f, names, args)
+            recorder.watched = np.geterr() == arrays.ERRORS
+            with np.errstate(**(arrays.RAISED if recorder.watched else {})):
+                value = self.recorded(recorder, f, names, args)
             self.runs += 1
             if recorder.grown:
                 self.growth.append((self.runs, recorder.grown))
@@ -59,7 +64,7 @@ class Known:
         for function in self.folded.functions.values():
             function.running = 0
 
-    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> float:
+    def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
         reads = self.outside.reads
         first = reads.function is None
         if first:
@@ -86,11 +91,11 @@ class Known:
             raise Unfolded(reads.problems.pop())
         if self.folded.size > LARGEST:
             raise Unfolded("its calls have gone too many ways")
-        if type(plain(result)) is not float:
+        if type(plain(result)) not in (float, np.float64):
             raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
         found: list[Any] = []
         recorder.finish("return", (recorder.flat(result, found),), found)
-        return float(plain(result))
+        return plain(result)
 
 
 class Arguments:
@@ -110,6 +115,12 @@ class Arguments:
         if kind is float or kind is int or kind is str:
             op = self.input(place, kind)
             box = op.now = Box(x, op, 0)
+            return box, op
+        if is_of_numpy(x):
+            op = self.input(place, type_of(x))
+            if place.value is x:
+                self.known.outside.let_go(place, x)
+            box = op.now = self.recorder.read_only(x, op, 0)
             return box, op
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
@@ -135,7 +146,7 @@ class Arguments:
         children = known or [note(place, "item", key, x) for key, x in items]
         return [self.admit(child, x) for child, (_, x) in zip(children, items, strict=True)]
 
-    def input(self, place: Place, kind: type) -> Op:
+    def input(self, place: Place, kind: Any) -> Op:
         """The op of the next number."""
         inputs = self.known.inputs
         if self.count == len(inputs):
@@ -172,6 +183,8 @@ def kind_of(x: Any, depth: int) -> Any:
     kind = type(x)
     if kind is float or kind is int or kind is str:
         return kind
+    if is_of_numpy(x):
+        return type_of(x)
     if kind is bool or x is None:
         return ("is", x)
     if kind is list:

@@ -15,6 +15,8 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -29,6 +31,7 @@ from ...tracer.fold.region import (
     End,
     Folded,
     Invoke,
+    Kind,
     Loop,
     Op,
     Reference,
@@ -39,6 +42,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
+from .arrays import is_call, is_constant, is_of_floats, is_of_numpy
 from .ways import Unemittable, has_one_way
 
 Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
@@ -210,14 +214,20 @@ class Activity:
         """
         if op.fn == PACK:
             return any(self.carries(y) for x in op.args if isinstance(y := self.resolve(x), Op))
-        return op.type is float or is_memory(op.type) or (self.ints and op.type is int)
+        kind = op.type
+        return is_of_floats(kind) or is_memory(kind) or (self.ints and kind is int)
 
     def hands_on(self, op: Op) -> bool:
         """The same of an op that something varied flows into, which has to be known of its class."""
         carries = self.carries(op)
-        if not carries and op.type not in DISCRETE and op.fn != PACK and type(op) is not Take:
+        if not carries and not self.is_discrete(op) and op.fn != PACK and type(op) is not Take:
             raise Unemittable(f"a derivative through a {op.type.__name__}")
         return carries
+
+    def is_discrete(self, op: Op) -> bool:
+        """Whether no derivative flows through what an op gives: NumPy's integers hand on that by one of Python's."""
+        kind = op.type
+        return kind in DISCRETE or (is_of_numpy(kind) and (not self.ints or is_bool(kind)))
 
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
         for x in map(self.resolve, xs):
@@ -257,7 +267,7 @@ class Activity:
             return [(op.args[-1], op.args[0])]
         if op.fn in (LOAD, POP):
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
-        if op.fn == LENGTH or op.fn is builtins.list:
+        if op.fn == LENGTH or op.fn is builtins.list or (is_call(op) and is_constant(op)):
             return []
         return [(x, op) for x in op.args]
 
@@ -265,6 +275,11 @@ class Activity:
 def lists_keys(blocks: Iterable[Block]) -> bool:
     """Whether the keys of any dict become items of a list."""
     return any(op.fn is builtins.list for block in blocks for op in block.ops)
+
+
+def is_bool(kind: Any) -> bool:
+    """Whether values of a type of NumPy's are bools."""
+    return kind is np.bool_ or (type(kind) is Kind and kind.dtype.kind == "b")
 
 
 def holds(op: Op) -> bool:

@@ -34,6 +34,7 @@ from ...tracer.fold.region import (
     inner,
 )
 from ..kernels import is_steady
+from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -153,7 +154,7 @@ class Forward:
         """The source text of a truth; it is computed where it is decided on, if the op is not a step."""
         if subject in self.writer.ways.home:
             return self.writer.name(subject)
-        return self.writer.expression(subject.fn, [self.writer.name(x) for x in subject.args])
+        return self.writer.call(subject)
 
     def check(self, check: Check, depth: int) -> None:
         subject, outcome = check
@@ -250,6 +251,9 @@ class Forward:
             ]
             add(f"{writer.name(op)} = {{{', '.join(tags + items)}}}", depth)
             return
+        if is_call(op):
+            self.call(op, depth)
+            return
         args = [writer.name(x) for x in op.args]
         if op.fn == STORE:
             add(f"{args[0]}[{args[1]}] = {args[2]}", depth)
@@ -286,7 +290,26 @@ class Forward:
             return f"len({args[0]})"
         if not callable(op.fn):
             raise Unemittable(f"an op that has no source: {op.fn}")
-        return self.writer.expression(op.fn, args)
+        return self.writer.call(op)
+
+    def call(self, op: Op, depth: int) -> None:
+        """A call of a function of arrays: a pair where it has a derivative."""
+        writer = self.writer
+        active = [*map(writer.active, op.args)]
+        rule = rule_of(op, active) if writer.active(op) and any(active) else None
+        name, call = writer.name(op), writer.call(op)
+        least = LEAST.get(op.fn)
+        if least is not None and op.args:
+            self.code.add(f"if {writer.name(op.args[0])}.size < {least}: {writer.miss}", depth)
+        if rule is not None and not is_elementwise(op, rule):
+            value = "_" if op.fn in RELAID else name
+            pair = writer.call(op, rule.function)
+            self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
+        if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
+            self.code.add(f"{name} = {call}", depth)
+        if not is_sure(op):
+            text = " and ".join(self.of_states.tests(op.type, name))
+            self.code.add(f"if not ({text}): {writer.miss}", depth)
 
     def assign(self, pairs: list[tuple[Any, Any]], depth: int) -> None:
         """Give parameters or results their values, all at once."""

@@ -4,7 +4,7 @@ Words
 -----
 frame     the code of a branch or a pass, and of each op whether it has a cotangent there: None for none, MAYBE where
           the variable holds it or None, SURE where it holds it. ZERO is for what every pass of a loop adds to: the
-          variable holds -0.0 before the first one.
+          variable holds -0.0 before the first one; not of an array, whose shape nobody knows then.
 guard     an ``if`` that asks whether there is a cotangent, with the lines that hand it on.
 
 There is no cotangent where none flows: a zero in its place would make NaN of an infinite slope.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...tracer.fold.region import Op, is_memory
+from ...tracer.fold.region import Kind, Op, is_memory
 from .writer import Code, Late, Writer
 
 MAYBE, SURE, ZERO = "maybe", "sure", "zero"
@@ -50,7 +50,7 @@ class Frame:
             return None
         state = self.parent.get(x)
         if self.unsure is not None and state is None:
-            return MAYBE if x in self.unsure else ZERO
+            return MAYBE if x in self.unsure or type(x.type) is Kind else ZERO
         return state
 
     def set(self, x: Op, state: str | None) -> None:

@@ -34,6 +34,7 @@ from ...tracer.fold.region import (
     results_of,
 )
 from .activity import flows_of
+from .arrays import is_of_numpy, tests
 
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
@@ -245,6 +246,9 @@ class States:
             yield f"{text} is {self.constant(state)}"
 
     def of_class(self, kind: type, text: str) -> Iterator[str]:
+        if is_of_numpy(kind):
+            yield from tests(kind, text, self.name)
+            return
         if not is_memory(kind) or kind is list:
             yield f"type({text}) is {kind.__name__}"
             return

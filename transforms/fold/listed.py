@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ..loops import Miss
+from .arrays import gradient_by
+
+NUMBERS = (float, int, np.float64)
 
 
 def listed(items: list[Any], shadows: dict[int, list[Any]] | None, seen: set[int]) -> list[Any]:
@@ -23,7 +28,7 @@ def has_number(x: Any) -> bool:
     kind = type(x)
     if kind is list or kind is tuple:
         return any(map(has_number, x))
-    return kind is float or kind is int
+    return kind in NUMBERS or (kind is np.ndarray and bool(x.dtype.kind == "f"))
 
 
 def items_of(items: list[Any], shadows: dict[int, list[Any]] | None, seen: set[int]) -> list[Any]:
@@ -39,7 +44,11 @@ def item_of(x: Any, d: Any, shadows: Any, seen: set[int]) -> Any:
     """The same of an item; of a tuple ``d`` has the cotangents of the numbers in it, in their order."""
     kind = type(x)
     if kind is float or kind is int:
-        return 0.0 if d is None else d
+        return 0.0 if d is None else d if type(d) is float else float(d)
+    if kind is np.ndarray:
+        return gradient_by(x, d) if x.dtype.kind == "f" else None
+    if kind is np.float64:
+        return np.float64(0.0 if d is None else d)
     if kind is tuple:
         return parts_of(x, None if d is None else iter(d), shadows, seen)
     if kind is list:
@@ -58,7 +67,7 @@ def parts_of(
         kind = type(y)
         if kind is tuple:
             found.append(parts_of(y, given, shadows, seen))
-        elif kind is float or kind is int or kind is list:
+        elif kind in NUMBERS or kind is list or kind is np.ndarray:
             d = None if given is None else next(given)
             found.append(item_of(y, d, shadows, seen))
         else:

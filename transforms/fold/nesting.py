@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ..silence import QUIET
+
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
+BORDER = f"{QUIET} = True"  # behind which NumPy does not warn
 NEAR = 6  # statements between an expression and its user
 DEEP = 8  # parentheses in an expression that is put into another one
 
@@ -28,7 +31,7 @@ def nested(lines: list[str]) -> list[str]:
         depth = indent(line)
         for i in range(len(found) - 1, max(len(found) - 1 - NEAR, -1), -1):
             before, made = known[i]
-            if before != depth or found[i].endswith(":"):
+            if before != depth or found[i].endswith((":", BORDER)):
                 break
             if made and made[2] in line and movable(made[3], found[i + 1 :]):
                 name = made[2]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...tracer.fold.region import End, Loop
+import numpy as np
+
+from ...tracer.fold.region import End, Kind, Loop
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -14,11 +16,20 @@ from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
+from .arrays import gradient_by, is_call, is_of_floats, is_of_numpy
 from .listed import listed
 from .source import Emission, Unemittable
 
 PAD = "        "
-EXAMPLES: dict[type, Any] = {float: 1.5, int: 1, str: "", list: None}
+EXAMPLES: dict[type, Any] = {
+    float: 1.5,
+    int: 1,
+    str: "",
+    list: None,
+    np.float64: np.float64(1.5),
+    np.int64: np.int64(1),
+    np.bool_: np.bool_(True),
+}
 UNSEEN = "it goes a way that no call has gone before"
 
 
@@ -28,17 +39,23 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
     done.reads, done.outcome = known.outside.reads, Outcome()
     inputs = {}
     for place, op in known.inputs:
-        value = EXAMPLES[op.type]
+        value = example(op.type)
         inputs[op] = Input(str(place), value, done.tape, "argument", place)
     done.tape.ops = [*inputs.values()]
     done.args = [tree_of(tree, inputs) for tree in known.trees]
     return done, inputs
 
 
+def example(kind: Any) -> Any:
+    """A value of a type, which holds no memory of the user's."""
+    return np.empty((0,) * kind.ndim, kind.dtype) if type(kind) is Kind else EXAMPLES[kind]
+
+
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        return FIXED if tree.type is str else Leaf(inputs[tree], inputs[tree].value)
+        discrete = tree.type is str or (is_of_numpy(tree.type) and not is_of_floats(tree.type))
+        return FIXED if discrete else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
         return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})
     if type(tree) is list or type(tree) is tuple:
@@ -47,14 +64,23 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
 
 
 class RegionBuilder(Builder):
-    """Writes the program of a region."""
+    """Writes the program of a region; ``calls`` says whether it calls functions of arrays."""
+
+    calls = False
 
     def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
         if isinstance(tree, Leaf) and tree.value is None:  # a list
             shadows = self.assembly.names[found[tree.op]]
             name = self.assembly.names[tree.op]  # type: ignore[index]
             return f"{self.constant(listed, 'listed')}({name}, {shadows}, seen)"
-        return super().gradient(tree, found)
+        if isinstance(tree, Leaf) and type(tree.value) is np.ndarray:
+            d = self.assembly.names[found[tree.op]]
+            name = self.assembly.names[tree.op]  # type: ignore[index]
+            return f"{self.constant(gradient_by, 'gradient_by')}({name}, {d})"
+        text = super().gradient(tree, found)
+        if self.calls and isinstance(tree, Leaf) and type(tree.value) in (float, int):
+            return f"float({text})"
+        return text
 
     def region(
         self, known: Known, inputs: dict[RegionOp, Input], keys: list[int], answer: str
@@ -65,10 +91,17 @@ class RegionBuilder(Builder):
         wanted = {op for tree in trees for op in sources(tree)}
         for op in inputs.values():
             self.wanted.setdefault(op.place, []).append(op)
-        roots = self.opening(False, False)
+        if any(
+            x is FIXED and isinstance(known.trees[key], RegionOp) for key, x in zip(keys, trees)
+        ):
+            raise Unfit("a gradient by something without one")
+        self.calls = any(map(is_call, known.folded.ops()))
+        roots = self.opening(False, self.calls)
         guards = GuardWriter(self.reads, self.constant, self.assembly.fresh, self.wanted, False)
         self.guard(guards, guards.write(roots), 2)
         self.bind(None)
+        if self.calls:
+            program.lines.append(f"{PAD}errors = {self.watching}")
         names = {op: self.assembly.names[x] for op, x in inputs.items()}
         wrt = [op for op, x in inputs.items() if x in wanted]
 
@@ -86,6 +119,8 @@ class RegionBuilder(Builder):
                 gradient=gradients[0],
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
+            if self.calls:
+                first.append(f"if errors is not None: {self.restored}")
             return [*first, f"result = {result}", "self.hits += 1.0", "return result"]
 
         try:
@@ -96,7 +131,10 @@ class RegionBuilder(Builder):
             program.lines.append(line)
             if line.endswith(self.miss):
                 program.reasons[len(program.lines)] = UNSEEN
-        program.lines += ["    except Exception as error:", "        missed = error"]
+        program.lines.append("    except Exception as error:")
+        if self.calls:
+            program.lines.append(f"        if errors is not None: {self.restored}")
+        program.lines.append("        missed = error")
         ops = [*known.folded.ops()]
         program.forward, program.loops = len(ops), sum(type(op) is Loop for op in ops)
         program.decisions = sum(len(block.cases) > 1 for block in known.folded.blocks())

@@ -15,6 +15,7 @@ from typing import Any
 from ...tracer.fold.region import (
     Function,
     Invoke,
+    Kind,
     Loop,
     Op,
     Reference,
@@ -24,11 +25,21 @@ from ...tracer.fold.region import (
 )
 from ...tracer.fold.region import inner as inner_regions
 from .activity import ops_within
+from .arrays import (
+    is_call,
+    is_certain,
+    is_elementwise,
+    is_of_floats,
+    part,
+    paths,
+    rule_of,
+    slopes,
+)
 from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .memories import Memories
 from .pulls import Pulls
-from .ways import Node
+from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer
 
 AtEnd = Callable[["Frame", Node], None]  # writes what stands at an end
@@ -74,7 +85,7 @@ class Reverse:
                 self.memories.back(frame, op)
             elif self.cotangents.floats(op):
                 whole = any(isinstance(x, Reference) for x in op.args)
-                write = self.memories.total if whole else self.pull
+                write = self.memories.total if whole else self.call if is_call(op) else self.pull
                 self.cotangents.guarded(frame, op, partial(write, op))
 
     def pull(self, op: Op, frame: Frame) -> None:
@@ -84,6 +95,48 @@ class Reverse:
         for x, text in sorted(found, key=lambda pair: pair[1] == dz):  # what hands it on comes last
             self.cotangents.add(frame, x, text, spare=spare and text == dz)
             spare &= text != dz
+
+    def call(self, op: Op, frame: Frame) -> None:
+        """The pullback that the forward part has kept."""
+        active = [*map(self.writer.active, op.args)]
+        if not any(active):
+            return
+        rule = rule_of(op, active)
+        if is_elementwise(op, rule):
+            self.elementwise(op, rule, frame)
+            return
+        found = []
+        for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
+            if here and path is not None:
+                found.append((x, path))
+            elif here and self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type):
+                raise Unemittable(f"a derivative by an option of {op.fn.__name__}")
+        given = self.writer.fresh("q")
+        back, dz = self.value(self.writer.back(op)), self.cotangents.name(frame, op)
+        if len(found) == 1 and len(found[0][1]) == 1:
+            ((x, path),) = found
+            frame.add(f"{given} = {back}({dz})[{path[0]}]")
+            self.given(frame, op, rule, x, path, given)
+            return
+        frame.add(f"{given} = {back}({dz})")
+        for x, path in found:
+            name = self.writer.fresh("q")
+            taken = f"{self.writer.text.named(part, 'part')}({given}, {path})"
+            frame.add(f"{name} = {f'{given}[{path[0]}]' if len(path) == 1 else taken}")
+            self.given(frame, op, rule, x, path, name)
+
+    def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
+        """What the partial derivatives of a call make of its cotangent."""
+        dz, named = self.cotangents.name(frame, op), self.writer.text.named
+        for i, (x, slope) in enumerate(zip(op.args, rule.partials, strict=True)):
+            if self.writer.active(x) and slope is not None:
+                name = self.writer.fresh("q")
+                frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, named)}")
+                self.given(frame, op, rule, x, (i,), name)
+
+    def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
+        sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
+        self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True)
 
     def tree(self, frame: Frame, node: Node, rows: Rows, row: str, at_end: AtEnd) -> None:
         """A node backwards: what is particular to each way first, then what they share."""
@@ -304,10 +357,11 @@ class Reverse:
                 continue
             now = inner.get(x)
             if have is None:
-                frame.add(f"{name_of_x} = {'None' if x in known else '-0.0'}")
+                array = type(x.type) is Kind
+                frame.add(f"{name_of_x} = {'None' if x in known or array else '-0.0'}")
                 if now == ZERO:
                     unsure.add(x)
-                elif trail.apart and x not in known:
+                elif trail.apart and x not in known and not array:
                     none.append(name_of_x)
             every = now == SURE and (have == SURE or x not in known) and not trail.apart
             frame.set(x, SURE if every or have == SURE else have or MAYBE)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tracer.fold.region import End, Folded, Op, is_memory
+import numpy as np
+
+from ...tracer.fold.region import End, Folded, Kind, Op, is_memory
+from ..silence import QUIET
 from .activity import Activity, Aliases
+from .arrays import is_call
 from .forward import Forward
 from .frames import MAYBE
 from .held import Held
@@ -16,6 +20,7 @@ from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
 
 Answer = Callable[[End, Callable[[Any], str], Callable[[Op], str]], list[str]]
+NUMBERS = ((float,), (np.float64,))  # the states of results that have a gradient
 BLOCKS = 17  # loops and tries inside one another; Python takes twenty
 LEVELS = 95  # of indentation; Python takes a hundred
 
@@ -32,6 +37,7 @@ class Emission:
     ) -> None:
         self.folded = folded
         self.wrt = [*wrt]
+        self.calls = any(map(is_call, folded.ops()))
         aliases = Aliases(folded)
         active = Activity(folded, wrt, aliases)
         self.writer = Writer(text, names, miss, aliases, active, Ways())
@@ -42,8 +48,8 @@ class Emission:
         """The statements, indented by ``pad``.
 
         ``answer(end, value, cotangent)`` gives those that stand at the end of a way: ``value(x)`` is the source text
-        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows; for a list
-        it is the dict that has shadows by identity, or None. Raises
+        of an operand's value, ``cotangent(input)`` that of an input's cotangent, 0.0 where none flows (of an
+        array None); for a list it is the dict that has shadows by identity, or None. Raises
         `Unemittable` if there is no such program.
         """
         forward, writer = self.forward, self.writer
@@ -80,18 +86,23 @@ class Emission:
         """The way back from one end, and the answer."""
         end, code, writer = node.end, self.forward.code, self.writer
         assert end is not None
-        if self.wrt and end.state != (float,):
+        if self.wrt and end.state not in NUMBERS:
             raise Unemittable("a result that is not one float")
         frame = self.reverse.sweep(node)
+        if self.calls:
+            code.add(f"{QUIET} = True", depth)
         code.extend(frame.code, depth)
 
         def cotangent(x: Op) -> str:
             if is_memory(x.type):
                 return self.reverse.memories.by_identity() if writer.active(x) else "None"
             state = frame.get(x) if writer.active(x) else None
+            array = type(x.type) is Kind
             if state is None:
-                return "0.0"
+                return "None" if array else "0.0"
             name = self.reverse.cotangents.name(frame, x)
+            if array:
+                return name
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
         for line in answer(end, writer.name, cotangent):

@@ -19,6 +19,7 @@ from ...tracer.fold.equivalents import alike
 from ...tracer.fold.region import Constant, Op
 from ...tracer.source import INFIX, PREFIX
 from .activity import Activity, Aliases
+from .arrays import is_call, text_of
 from .ways import Node, Ways
 
 INDENT = "    "
@@ -37,6 +38,7 @@ IN_PLACE: dict[Any, Any] = {  # on numbers, which are never changed
         "xor",
     )
 }
+BACK = "back"  # the function of an op whose value is a pullback
 RELATIONS = {operator.is_: "is", operator.contains: "in"}
 Late = Callable[[], str]  # a line that is known at the end; "" for none
 Line = tuple[int, str | Late]
@@ -140,6 +142,7 @@ class Writer:
         self.cotangents: dict[Op, str] = {}
         self.shadows: dict[Op, str] = {}
         self.kinds: dict[Op, str] = {}
+        self.backs: dict[Op, Op] = {}
         self.count = 0
 
     def fresh(self, letter: str) -> str:
@@ -170,6 +173,14 @@ class Writer:
             self.cotangents[x] = self.fresh("d")
         return self.cotangents[x]
 
+    def back(self, call: Op) -> Op:
+        """The op that stands for the pullback of a call, a residual at home where the call is."""
+        if call not in self.backs:
+            back = self.backs[call] = Op(None, BACK, (), object, call.home)
+            self.ways.home[back] = self.ways.home[call]
+            self.names[back] = self.fresh("b")
+        return self.backs[call]
+
     def name_of_class(self, kind: type) -> str:
         return self.text.function(kind)
 
@@ -192,6 +203,13 @@ class Writer:
         if fn in PREFIX and len(args) == 1:
             return f"{PREFIX[fn]}{args[0]}"
         return f"{self.text.function(fn)}({', '.join(args)})"
+
+    def call(self, op: Op, fn: Any = None) -> str:
+        """A call with the operands of an op: of its function, or of one in its place."""
+        names = [self.name(x) for x in op.args]
+        if not is_call(op):
+            return self.expression(fn or op.fn, names)
+        return text_of(op, fn or op.fn, names, self.expression, self.constant)
 
     # ------------------------------------------------------------------------------------------------ rows
 
