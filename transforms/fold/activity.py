@@ -42,7 +42,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from .arrays import is_call, is_constant, is_of_floats, is_of_numpy
+from .arrays import is_call, is_constant, is_numpy_type, is_of_floats
 from .ways import Unemittable, has_one_way
 
 Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
@@ -227,7 +227,7 @@ class Activity:
     def is_discrete(self, op: Op) -> bool:
         """Whether no derivative flows through what an op gives: NumPy's integers hand on that by one of Python's."""
         kind = op.type
-        return kind in DISCRETE or (is_of_numpy(kind) and (not self.ints or is_bool(kind)))
+        return kind in DISCRETE or (is_numpy_type(kind) and (not self.ints or is_bool(kind)))
 
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:
         for x in map(self.resolve, xs):

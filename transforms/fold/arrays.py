@@ -40,7 +40,7 @@ ONE = "x"  # the frame of an operand
 Path = tuple[int, ...]
 
 
-def is_of_numpy(kind: Any) -> bool:
+def is_numpy_type(kind: Any) -> bool:
     """Whether a type is one of arrays or of NumPy's scalars."""
     return type(kind) is Kind or kind in SCALARS
 
@@ -56,7 +56,7 @@ def is_call(op: Op) -> bool:
     if type(op) is Call:
         return True
     types = (op.type, *(x.type for x in op.args if isinstance(x, Op)))
-    return callable(op.fn) and any(map(is_of_numpy, types))
+    return callable(op.fn) and any(map(is_numpy_type, types))
 
 
 def is_constant(op: Op) -> bool:

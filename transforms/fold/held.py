@@ -34,7 +34,7 @@ from ...tracer.fold.region import (
     results_of,
 )
 from .activity import flows_of
-from .arrays import is_of_numpy, tests
+from .arrays import is_numpy_type, tests
 
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
@@ -246,7 +246,7 @@ class States:
             yield f"{text} is {self.constant(state)}"
 
     def of_class(self, kind: type, text: str) -> Iterator[str]:
-        if is_of_numpy(kind):
+        if is_numpy_type(kind):
             yield from tests(kind, text, self.name)
             return
         if not is_memory(kind) or kind is list:

@@ -16,7 +16,7 @@ from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
-from .arrays import gradient_by, is_call, is_of_floats, is_of_numpy
+from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats
 from .listed import listed
 from .source import Emission, Unemittable
 
@@ -54,7 +54,7 @@ def example(kind: Any) -> Any:
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        discrete = tree.type is str or (is_of_numpy(tree.type) and not is_of_floats(tree.type))
+        discrete = tree.type is str or (is_numpy_type(tree.type) and not is_of_floats(tree.type))
         return FIXED if discrete else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
         return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})
