@@ -585,7 +585,8 @@ def _build_class(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     def run(fn: Any, given: Any, options: Any) -> Any:
         return call(tracer, site, fn, given, options)
 
-    kwargs = {**kwargs, "metaclass": Metaclass(plain_of(kwargs.get("metaclass", type)), run)}
+    given = plain_of(kwargs["metaclass"]) if "metaclass" in kwargs else MISSING
+    kwargs = {**kwargs, "metaclass": Metaclass(given, run)}
     made = builtins.__build_class__(*map(plain_of, args), **kwargs)
     note_making(tracer, site, made, args[2:])
     return made

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .detours import code_of
-from .kinds import isinstance, mro_of, static
+from .kinds import MISSING, isinstance, mro_of, static
 from .places import LIBRARY
 from .session import Tracer
 from .tape import Site
@@ -39,6 +39,8 @@ class Metaclass:
         self.call = call
 
     def __prepare__(self, name: str, bases: tuple[Any, ...], /, **kwargs: Any) -> Any:
+        if self.given is MISSING:
+            self.given = type(bases[0]) if bases else type
         for kind in map(type, bases) if isinstance(self.given, type) else ():
             if issubclass(kind, self.given):
                 self.given = kind
@@ -48,7 +50,9 @@ class Metaclass:
                     "metaclasses of all its bases"
                 )
         prepare = getattr(self.given, "__prepare__", None)
-        return {} if prepare is None else self.call(prepare, (name, bases), kwargs)
+        if prepare is None or type(prepare) is types.BuiltinFunctionType:  # of `type`, for which all is the same
+            return {}
+        return self.call(prepare, (name, bases), kwargs)
 
     def __call__(self, name: str, bases: tuple[Any, ...], namespace: Any, /, **kwargs: Any) -> Any:
         return self.call(self.given, (name, bases, namespace), kwargs)

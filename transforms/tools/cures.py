@@ -46,6 +46,10 @@ CURES: tuple[tuple[str, str], ...] = (
         r"changed while the function ran",
         "let nothing else (another thread, a callback) change it during the call",
     ),
+    (
+        r"a gradient by something without one",
+        "leave that argument out of argnums: only floats have a gradient, and arrays and containers of them",
+    ),
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
     (r"what a threading\.local has", IN_ARGUMENTS),
     (r"is changed, and read from outside", "read it after the call, or return the changed one"),
