@@ -50,7 +50,9 @@ class Metaclass:
                     "metaclasses of all its bases"
                 )
         prepare = getattr(self.given, "__prepare__", None)
-        if prepare is None or type(prepare) is types.BuiltinFunctionType:  # of `type`, for which all is the same
+        if (
+            prepare is None or type(prepare) is types.BuiltinFunctionType
+        ):  # of `type`, for which all is the same
             return {}
         return self.call(prepare, (name, bases), kwargs)
 
