@@ -104,7 +104,7 @@ class Noting(ast.NodeTransformer):
 
 
 def note(value: Any) -> Any:
-    """What is decided in C code is a part of the way, as a jump is: how often a number is in a list, which is the least."""
+    """What C code decides is a part of the way, as a jump is: how often a number is in a list, which is the least."""
     meter = sys.gettrace()
     if isinstance(meter, Meter):
         if isinstance(value, int | np.bool_ | np.integer):
