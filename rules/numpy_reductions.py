@@ -182,6 +182,8 @@ def _var_pullback(
     n = _count(x, axis, where) - (ddof if correction is None else correction)
     options = {"where": where} if _given(where) else {}
     deviation = x - np.mean(x, axis=axis, keepdims=True, **options)
+    # The mean is rounded. Of equal numbers what is left would be all that there is, over a deviation that is as small.
+    deviation = deviation - np.mean(deviation, axis=axis, keepdims=True, **options)
     d = restore(dz, x, axis) * quotient(2.0, n) * conj(deviation)
     return unbroadcast(np.where(where, d, 0) if _given(where) else d, a)
 

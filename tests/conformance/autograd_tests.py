@@ -49,13 +49,7 @@ OUT_OF_REACH = {
     "test_systematic.test_row_stack_*": "np.row_stack is gone in NumPy 2.4",
 }
 # What fails and should not, by what it says, and why.
-KNOWN = {
-    r"complex128\(.*\) is not \(|complex128\(.*\) is not 0j|is not np.float64": (
-        "the gradient that a traced function computes of a Python number is one of NumPy's"
-    ),
-    r"test_i?rfftn_subset: IndexError": "second derivatives at an index of tuples",
-    r"test_systematic.test_trace: ValueError": "forward over reverse through np.trace with another offset",
-}
+KNOWN: dict[str, str] = {}
 
 
 def out_of_reach(name: str) -> str | None:

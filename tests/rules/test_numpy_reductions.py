@@ -154,6 +154,15 @@ def test_std_and_norm_of_equal_numbers_have_slope_zero():
         np.testing.assert_array_equal(back(1.0)[0], 0.0)
 
 
+def test_std_of_equal_numbers_whose_mean_is_rounded_has_slope_zero():
+    x = np.full(3, 0.1)
+    assert np.mean(x) != 0.1
+    _, back = pullback(np.std, x)
+    np.testing.assert_array_equal(back(1.0)[0], 0.0)
+    _, back = pullback(np.std, np.stack([x, x]), axis=1, where=np.array([True, True, True]))
+    np.testing.assert_array_equal(back(np.ones(2))[0], 0.0)
+
+
 def test_the_extreme_of_what_holds_a_nan_is_that_nan():
     x = np.array([[1.0, np.nan, 3.0], [2.0, 4.0, 0.0]])
     _, back = pullback(np.max, x, axis=1)

@@ -445,6 +445,8 @@ class QuickPlay(Play):
     Where the program counts what is alive, pictures are taken all the same: they keep alive what they show.
     """
 
+    noting = True
+
     def world(self, args: Any, kwargs: Any) -> Any:
         return super().world(args, kwargs) if "Tracked" in vars(self.module) else None
 

@@ -10,6 +10,7 @@ refusal  an error of the engine's own: it names what it cannot do. A play ends t
 
 from __future__ import annotations
 
+import ast
 import builtins
 import cmath
 import contextlib
@@ -36,6 +37,7 @@ from .pictures import MODULE, Album, Leak, name_of, without_addresses
 from .plan import Program, Step
 
 GIVEN_UP = re.compile(r"is traced at every call from now on")
+NOTE = "__note__"  # by this name programs reach `note`
 CHANGE = "<change>"  # the file that changes of the world come from
 PATCHED = (math, cmath, operator, builtins, np, np.linalg, random)  # modules that a plan may change
 
@@ -66,12 +68,13 @@ class Record:
 
 
 @functools.lru_cache(maxsize=16)
-def compiled(source: str) -> types.CodeType:
+def compiled(source: str, noting: bool = False) -> types.CodeType:
     filename = f"<{MODULE}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        return compile(source, filename, "exec")
+        tree = Noting().visit(ast.parse(source)) if noting else source
+        return compile(tree, filename, "exec")
 
 
 @functools.lru_cache(maxsize=64)
@@ -84,6 +87,31 @@ def compiled_change(text: str) -> types.CodeType:
 @functools.lru_cache(maxsize=64)
 def compiled_arguments(text: str) -> types.CodeType:
     return compile(f"given_({text})", "<arguments>", "eval")
+
+
+class Noting(ast.NodeTransformer):
+    """Hands what every call and every comparison gives to `note` on its way."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        node = super().generic_visit(node)
+        if not isinstance(node, ast.Call | ast.Compare):
+            return node
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hash", "id"):
+            return node  # these say nothing about a way
+        name = ast.Name(NOTE, ast.Load())
+        noted = ast.copy_location(ast.Call(name, [node], []), node)
+        return ast.fix_missing_locations(noted)
+
+
+def note(value: Any) -> Any:
+    """What C code decides is a part of the way, as a jump is: how often a number is in a list, which is the least."""
+    meter = sys.gettrace()
+    if isinstance(meter, Meter):
+        if isinstance(value, int | np.bool_ | np.integer):
+            meter.path = hash((meter.path, int(value)))
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biu":
+            meter.path = hash((meter.path, value.shape, value.tobytes()))
+    return value
 
 
 def give(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -135,12 +163,15 @@ def put_back(module: types.ModuleType, members: dict[str, Any]) -> None:
 class Play:
     """One run through a plan, up to a step if one is given."""
 
+    noting = False  # whether what calls and comparisons give is noted
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.album = Album()
         self.records: list[Record] = []
         self.module = sys.modules[MODULE] = types.ModuleType(MODULE)
-        exec(compiled(program.source), vars(self.module))
+        vars(self.module)[NOTE] = note
+        exec(compiled(program.source, self.noting), vars(self.module))
 
     def arguments(self, step: Step) -> tuple[tuple[Any, ...], dict[str, Any]]:
         vars(self.module)["given_"] = give
