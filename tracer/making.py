@@ -50,9 +50,8 @@ class Metaclass:
                     "metaclasses of all its bases"
                 )
         prepare = getattr(self.given, "__prepare__", None)
-        if (
-            prepare is None or type(prepare) is types.BuiltinFunctionType
-        ):  # of `type`, for which all is the same
+        # That of `type` looks at nothing that it is given.
+        if prepare is None or type(prepare) is types.BuiltinFunctionType:
             return {}
         return self.call(prepare, (name, bases), kwargs)
 

@@ -208,6 +208,25 @@ def test_an_exit_knows_in_which_iteration_it_is(f, seed, monkeypatch):
             assert slope == pytest.approx(both(x, n, xs)[1], rel=1e-12)
 
 
+def test_a_long_loop_whose_iterations_were_dropped_while_it_ran(monkeypatch):
+    monkeypatch.setenv("WENGERT_FOLD", "0")
+
+    def first(x, n):
+        y = 0.0
+        for i in range(20_000):
+            y = x * (i + 1)
+            if y > n:
+                break
+        return y
+
+    clear_cache()
+    both = value_and_grad(first)
+    for n in (3000, 3000, 3000, 2500, 4000, 150):
+        value, slope = both(1.0, n)
+        assert_same(value, first(1.0, n))
+        assert slope == n + 1
+
+
 def test_an_exit_that_uses_nothing_of_its_iteration_is_one_program_for_all_counts(monkeypatch):
     monkeypatch.setenv("WENGERT_FOLD", "0")
 

@@ -27,10 +27,9 @@ import numpy as np
 from ...rules.broadcasting import unbroadcast
 from ...rules.elementwise import over, times, unknown
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
-from ...tracer.fold.region import Call, Constant, Kind, Op
+from ...tracer.fold.region import SCALARS, Call, Constant, Kind, Op
 from .ways import Unemittable
 
-SCALARS = frozenset((np.float64, np.int64, np.bool_))
 RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
 LEAST = {  # how many elements an array must have, or NumPy warns in Python's way before it computes
     **dict.fromkeys((np.mean, np.ndarray.mean), 1),
