@@ -43,7 +43,7 @@ class Text:
 
     def fresh(self, wanted: str) -> str:
         """A name that is not taken yet."""
-        base = re.sub(r"\W+", "_", wanted).strip("_") or "x"
+        base = wanted if wanted.isalnum() else re.sub(r"\W+", "_", wanted).strip("_") or "x"
         if base[0].isdigit():
             base = "x" + base
         name, i = base, 1

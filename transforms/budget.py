@@ -15,6 +15,7 @@ way      a number that stands for all that a traced call did, in its order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 FREE = 3  # so many traced calls may be spent before anything is won
@@ -22,18 +23,27 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
-FIRST_REGION = 3e-3  # seconds: the price of the first program of a region, and
-PER_PLACE = 0.12e-3  # of each place of the user's program in it
-CREDIT = 7  # traced calls that the first region may cost from the fifth call on: it mostly answers the next ones
-LATER = (4, 4)  # and what it may cost to add to it, once and twice
+PER_OP = 50e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
+BESIDES = 20  # ops, by which every region is taken to be larger
+PASSES = 4  # calls may be recorded as passes whatever was spent before
+# Traced calls that a region may have cost with its first program, with the second and the third. A pass that has added
+# nothing says that the program would have answered: it mostly answers the next calls.
+CREDIT = (11, 14, 17)
+GROWING = 5  # so many fewer after a pass that has added something
+FIRST_PASS = 3  # and so many after the first pass, in which what the function calls is instrumented
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
+
+# Seconds that this thread has worked: what others do on a busy machine is not counted, where the system can tell.
+fine = time.get_clock_info("thread_time").resolution <= 1e-6
+working = time.thread_time if fine else time.perf_counter
 
 
 class Budget:
     """What the calls of a function took, and what was spent on its programs; all times in seconds."""
 
     limited = True  # the tests of Wengert build whenever they can, whatever the clock says
+    latest = PER_OP  # what programs of regions took lately, of whatever function
 
     def __init__(self) -> None:
         self.calls = 0
@@ -44,10 +54,12 @@ class Budget:
         self.won = 0.0  # by programs that are no longer kept
         self.price = 0.0
         self.barren = 0
-        self.regions = 0  # calls that were recorded as a pass
-        self.unfolded = 0  # of these, without a program for it: the latest ones in a row
-        self.folding = 0.0  # that the latest program of a region took
-        self.places = 0  # of the user's program that the latest traced call came by
+        self.region = 0.0  # what was spent on the region
+        self.passes = 0  # calls that were recorded as a pass
+        self.waiting = 0  # the size of the region, while its latest passes are in no program
+        self.regions = 0  # programs of regions
+        self.unfolded = 0  # calls that could not be recorded as a pass: the latest ones in a row
+        self.per_op = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
         self.steady = False  # whether the one before it went the same way
 
@@ -96,25 +108,50 @@ class Budget:
 
     def may_fold(self, won: Callable[[], float]) -> bool:
         """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
-        price = self.usual + (self.folding or FIRST_REGION + PER_PLACE * self.places)
-        price *= 2.0 ** min(self.unfolded, MOST_BARREN)
-        credit = (CREDIT, *LATER)[self.regions] if self.regions <= len(LATER) else 0
-        if not self.limited or (price <= credit * self.usual and self.calls > 3):
+        if not self.limited or self.passes + self.unfolded < PASSES:
+            return True
+        price = self.usual * 2.0 ** min(self.unfolded, MOST_BARREN)
+        if self.waiting:  # a pass alone would be of no use
+            price += self.writing(self.waiting)
+        return price <= self.left() or price <= self.left() + won()
+
+    def writing(self, size: int) -> float:
+        """The price of the program of a region of this size."""
+        return (self.per_op or Budget.latest) * (size + BESIDES)
+
+    def may_write(self, size: int, grown: bool, won: Callable[[], float]) -> bool:
+        """Whether the program of a region of this size may be written, after a pass that has ``grown`` it or not."""
+        if not self.limited:
+            return True
+        price = self.writing(size)
+        credit = CREDIT[self.regions] - GROWING * grown if self.regions < len(CREDIT) else 0
+        credit = credit if self.passes else FIRST_PASS
+        if price + self.region <= credit * self.usual:
             return True
         return price <= self.left() or price <= self.left() + won()
 
-    def note_fold(self, seconds: float, building: float) -> None:
-        """A call was recorded as a pass, and a program of all passes made, which took ``building`` on top."""
-        self.calls += 1
-        self.traced += self.usual
-        self.folding = building
-        self.regions += 1
+    def note_pass(self, seconds: float, size: int) -> None:
+        """A call was recorded as a pass over a region, which has this size now."""
         self.unfolded = 0
-        self.spent += seconds + building
+        seconds = seconds if self.passes else min(seconds, self.usual)
+        self.spent += seconds
+        self.region += seconds
+        self.passes += 1
+        self.waiting = size
+
+    def note_fold(self, building: float, size: int) -> None:
+        """A program of all passes was made, which answers the call that was recorded last."""
+        self.traced += self.usual
+        self.calls += 1
+        self.per_op = building / (size + BESIDES)
+        Budget.latest = (Budget.latest + self.per_op) / 2
+        self.regions += 1
+        self.waiting = 0
+        self.spent += building
+        self.region += building
 
     def note_unfolded(self, seconds: float) -> None:
-        """A call was recorded as a pass, and is traced all the same."""
-        self.regions += 1
+        """A call could not be recorded as a pass."""
         self.unfolded += 1
         self.spent += seconds
 

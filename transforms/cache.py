@@ -221,17 +221,17 @@ class Entry:
         budget = self.budget
         varies = budget.calls >= EARLIEST and not (budget.steady or budget.spent)
         varies &= budget.limited and budget.price >= SHORT * PER_OPERATION
-        varies |= sum(self.misses.values()) >= VARIED
+        varies |= budget.passes > 0 or sum(self.misses.values()) >= VARIED
         return varies and budget.may_fold(self.won)
 
     def has_region(self, args: tuple[Any, ...]) -> bool:
         """Whether calls with such arguments have a region, which will grow in the place of programs of one way."""
         folding = self.folding
-        if folding.why is not None or not folding.programs:
+        if folding.why is not None or not folding.known:
             return False
         from ..tracer.fold.run import kinds_of
 
-        return kinds_of(args) in folding.programs
+        return kinds_of(args) in folding.known
 
     def may_build(self) -> bool:
         """Whether this call, which is traced, may be made a program."""

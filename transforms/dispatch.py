@@ -32,6 +32,7 @@ from ..tracer.reads import MISSING, Reads
 from ..tracer.run import Run, must_be_callable, run
 from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
+from .budget import working
 from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
 from .faces import as_method, dress, in_class_body
 from .gather import is_element
@@ -160,22 +161,21 @@ class Caller:
         builds = self.may_build(entry) and not entry.has_region(args)
         reads = Reads(entry.dynamic) if builds else None
         done, kept, answered = None, False, False
-        start = clock()
+        start = working()
         try:
             value, done = self.traced(args, kwargs, reads, drawn)
             answered = True
-            took = clock() - start
+            took = working() - start
             if done is None:
                 budget.note_trace(took, None, 0)
             elif reads is None:
                 budget.note_trace(took, way_of(done), len(done.tape.ops))
-                budget.places = len({id(op.site) for op in done.tape.ops})
             else:
                 kept = self.learn(entry, done)
-                budget.note_attempt(took, clock() - start - took)
+                budget.note_attempt(took, working() - start - took)
         finally:
             if not answered:  # it has raised
-                budget.note_trace(clock() - start, None, 0)
+                budget.note_trace(working() - start, None, 0)
             if reads is not None and not kept:
                 reads.close()
                 if done is not None:
@@ -186,7 +186,7 @@ class Caller:
         """Make a program of a traced run, if one can be made. Says whether a path of it is kept."""
         if done.reads is None:  # it is the caller's
             return False
-        start = clock()
+        start = working()
         kept = False
         # Loops so long that they are rolled while they run would be as long as they are.
         long = any(type(op.fn) is LoopFunction for op in done.tape)
@@ -212,7 +212,7 @@ class Caller:
                 raise
             entry.unfit = f"an error of Wengert's own, please report it: {error!r}"
         else:
-            program.seconds = clock() - start
+            program.seconds = working() - start
             if entry.whole:
                 entry.unfit = None
             entry.add(program)

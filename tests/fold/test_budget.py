@@ -1,87 +1,105 @@
-"""What recording may cost where it does not lead to a program."""
+"""When the program of a region is written: with a clock of our own, in which a traced call takes one second."""
 
 import pytest
+from worlds import clear_cache
 
-import wengert.transforms.cache as cache
-from helpers import assert_same
-from wengert import jit, value_and_grad
-from wengert.tracer.fold.run import Known
-from wengert.transforms.budget import Budget
+from wengert import value_and_grad
+from wengert.transforms import dispatch
+from wengert.transforms.budget import CREDIT, Budget
+from wengert.transforms.fold import keep
+from wengert.transforms.gradients import Gradient
 
 
 @pytest.fixture
-def recorded(monkeypatch):
-    """A list that grows with each call that is recorded."""
-    cache.clear_cache()
-    monkeypatch.setattr(cache, "VARIED", 0)
-    monkeypatch.setattr(cache, "SHORT", 0)
-    seen, run = [], Known.run
-    monkeypatch.setattr(Known, "run", lambda *args: seen.append(args) or run(*args))
-    return seen
-
-
-def stopped(x, n):
-    total = 0.0
-    try:
-        for i in range(n):
-            total = total * x + i / (i - 70.0)
-    finally:
-        if n < 2:
-            raise KeyError(n)
-    return total
-
-
-def test_calls_that_end_in_an_exception_are_not_recorded_for_ever(recorded, monkeypatch):
+def budget(monkeypatch):
+    """That of a function of which two calls were traced, where an op of a program takes 0.1 seconds."""
     monkeypatch.setattr(Budget, "limited", True)
-    both = value_and_grad(stopped)
-    for _ in range(60):
-        with pytest.raises(KeyError):
-            both(0.5, 1)
-    assert len(recorded) < 20
+    monkeypatch.setattr(Budget, "latest", 0.1)
+    found = Budget()
+    for way in (1, 2):
+        found.note_trace(1.0, way, 10)
+    return found
 
 
-def weighed(pair, options):
-    (x, n), total = pair, 0.0
-    for i in range(n + options["more"]):
-        total = total + x * i if i % options["step"] else total * options["rate"]
-    return total if options["name"] == "sum" else total * 2.0
+def nothing():
+    return 0.0
 
 
-def test_integers_and_texts_in_tuples_and_dicts_may_be_others(recorded, monkeypatch):
-    monkeypatch.setattr(Budget, "limited", False)
-    both = value_and_grad(weighed, (0, 1))
-    for k in range(2, 20):
-        options = {
-            "more": k % 4,
-            "step": 1 + k % 3,
-            "rate": 0.1 * k,
-            "name": "sum mean".split()[k % 2],
-        }
-        args = (0.3 * k, k), options
-        found = both(*args)
-        assert_same(found[0], weighed(*args))
-        with jit(False):
-            assert_same(found, both(*args))
-    (entry,) = cache.entries.values()
-    assert entry.folding.why is None
-    assert entry.folding.programs
+def test_a_pass_that_has_added_nothing_is_worth_more_than_one_that_has(budget):
+    assert budget.may_fold(nothing)
+    assert not budget.may_write(30, True, nothing)  # after the first one there is hardly any credit
+    budget.note_pass(8.0, 40)  # in which what it calls was instrumented: a traced call of it counts
+    assert budget.region == 1.0
+    assert budget.may_write(20, True, nothing) and not budget.may_write(40, True, nothing)
+    assert budget.may_write(70, False, nothing) and not budget.may_write(90, False, nothing)
+    assert budget.may_write(90, False, lambda: 20.0)  # what was won may be spent
 
 
-def test_no_argument_is_kept(recorded, monkeypatch):
-    monkeypatch.setattr(Budget, "limited", False)
+def test_what_was_spent_on_a_region_counts(budget):
+    budget.note_pass(1.0, 70)
+    budget.note_fold(9.0, 70)
+    assert Budget.latest == pytest.approx(0.1) and budget.regions == 1
+    budget.note_pass(1.0, 70)
+    assert budget.may_write(0, False, nothing) and not budget.may_write(20, False, nothing)
+    for _ in CREDIT:
+        budget.regions += 1
+    assert not budget.may_write(0, False, nothing)
 
-    def mean(rows):
-        total, count = 0.0, 0
-        for row in rows[0]:
-            total, count = total + row * row, count + 1
-        return total / count
 
-    both = value_and_grad(mean)
-    for k in range(1, 9):
-        inner = [0.5 * k] * k
-        assert_same(both((inner,))[0], mean((inner,)))
-    (entry,) = cache.entries.values()
-    assert entry.folding.programs
-    for known in entry.folding.known.values():
-        places = [*known.outside.reads.all()]
-        assert not any(place.value for place in places if type(place.value) in (list, tuple, dict))
+def test_a_region_that_grows_for_long_is_written_late(monkeypatch):
+    """Its passes are recorded and its calls traced, until a pass adds nothing: then a program answers all ways."""
+
+    class Clock:
+        now = 0.0
+        written = 0
+        traced = 0
+
+    clock = Clock()
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(Budget, "latest", 0.12)
+    for module in (dispatch, keep):
+        monkeypatch.setattr(module, "working", lambda: clock.now)
+    traced, program_of, run = Gradient.traced, keep.program_of, keep.Known.run
+
+    def tracing(self, *args):
+        clock.now += 1.0
+        clock.traced += 1
+        return traced(self, *args)
+
+    def passing(self, *args):
+        clock.now += 1.0
+        return run(self, *args)
+
+    def writing(*args):
+        clock.now += 5.0
+        clock.written += 1
+        return program_of(*args)
+
+    monkeypatch.setattr(Gradient, "traced", tracing)
+    monkeypatch.setattr(keep.Known, "run", passing)
+    monkeypatch.setattr(keep, "program_of", writing)
+    clear_cache()
+
+    def f(x, kind):
+        y = x
+        for i in range(40):
+            if kind > 2:
+                y = y * 1.01 + x * i
+            elif kind > 1:
+                y = y + x / (i + 1) - 0.1 * y
+            else:
+                y = y - x * x * 0.01 + i * x
+        return y
+
+    g = value_and_grad(f)
+    slopes = {}
+    kinds = [0.5, 1.5, 2.5] * 13
+    for kind in kinds:
+        value, slope = g(1.5, kind)
+        assert value == f(1.5, kind)
+        assert slopes.setdefault(kind, slope) == pytest.approx(slope, rel=1e-12)
+        h = 1e-6
+        assert slope == pytest.approx((f(1.5 + h, kind) - f(1.5 - h, kind)) / 2 / h, rel=1e-6)
+    assert 1 <= clock.written <= 2
+    assert clock.traced <= 12
+    assert clock.now <= 0.8 * len(kinds)

@@ -21,6 +21,7 @@ def work(monkeypatch):
     done.building, done.running, done.now = 10.0, 0.05, 0.0
     monkeypatch.setattr(Budget, "limited", True)
     monkeypatch.setattr(dispatch, "clock", lambda: done.now)
+    monkeypatch.setattr(dispatch, "working", lambda: done.now)
     monkeypatch.setattr(budget, "PER_OPERATION", 2.0)
     traced, build, alone = Gradient.traced, Gradient.build, vars(Program)["alone"]
 

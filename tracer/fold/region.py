@@ -216,16 +216,18 @@ class Loop(Op):
     """A loop: a body for each state of the carried variables. Its operands are what the first body is given.
 
     ``counted`` says that it goes through integers: the last operand is the ``range``, each head decides on
-    `EXHAUSTED`, and the first op of a turn is its `ITEM`.
+    `EXHAUSTED`, and the first op of a turn is its `ITEM`. ``unsure`` is what the reverse part has found out about the
+    loop: the ops that have no cotangent after some pass, which stays so as the region grows.
     """
 
-    __slots__ = ("bodies", "counted", "results")
+    __slots__ = ("bodies", "counted", "results", "unsure")
 
     def __init__(self, key: Any, args: tuple[Any, ...], home: Any, counted: bool) -> None:
         super().__init__(key, LOOP, args, object, home)
         self.counted = counted
         self.bodies: dict[Any, Region] = {}
         self.results: dict[Any, list[Op]] = {}
+        self.unsure: set[Op] = set()
 
     @property
     def starts(self) -> tuple[Any, ...]:
@@ -293,29 +295,31 @@ class Folded:
         self.functions: dict[Any, Function] = {}
         self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
+        self.listed: tuple[int, list[Block], list[Op]] = -1, [], []  # at which size, and what
 
-    def regions(self) -> Iterator[Region]:
-        """Every region, outer ones first."""
-        todo: list[Region] = [self.region, *self.functions.values()]
-        while todo:
-            region = todo.pop(0)
-            yield region
-            for block in region.root.tree():
-                for op in block.ops:
-                    todo += inner(op)
+    def blocks(self) -> list[Block]:
+        """Every block, those of outer regions first."""
+        return self.listing()[1]
 
-    def blocks(self) -> Iterator[Block]:
-        for region in self.regions():
-            yield from region.root.tree()
-
-    def ops(self) -> Iterator[Op]:
+    def ops(self) -> list[Op]:
         """Every op: parameters, those of blocks, and results."""
-        for region in self.regions():
-            yield from region.parameters
-        for block in self.blocks():
-            for op in block.ops:
-                yield op
-                yield from results_of(op)
+        return self.listing()[2]
+
+    def listing(self) -> tuple[int, list[Block], list[Op]]:
+        if self.listed[0] != self.size:
+            blocks: list[Block] = []
+            ops: list[Op] = []
+            todo: list[Region] = [self.region, *self.functions.values()]
+            for region in todo:  # which grows
+                ops += region.parameters
+                for block in region.root.tree():
+                    blocks.append(block)
+                    for op in block.ops:
+                        ops.append(op)
+                        ops += results_of(op)
+                        todo += inner(op)
+            self.listed = self.size, blocks, ops
+        return self.listed
 
 
 def inner(op: Op) -> list[Region]:

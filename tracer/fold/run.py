@@ -28,7 +28,8 @@ class Known:
 
     ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
-    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much.
+    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much; ``written`` is the size
+    of the region that the latest program was written of.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Known:
         self.inputs = self.outside.inputs
         self.trees: list[Any] = []
         self.runs = 0
+        self.written = -1
         self.growth: list[tuple[int, int]] = []
 
     def run(

@@ -55,42 +55,48 @@ class Aliases:
 
     def __init__(self, folded: Folded) -> None:
         self.known: dict[Op, Any] = {}
-        ops = [op for block in folded.blocks() for op in block.ops]
-        for op in ops:
+        self.flows: dict[Op, list[Flow]] = {}
+        own = [op for block in folded.blocks() for op in block.ops if type(op) in (Loop, Scope)]
+        for op in own:
             if type(op) is Scope and has_one_way(op):
-                for target, source in results_given(op, op.region.root.tree()):
+                for target, source in self.flow(op):
                     self.known[target] = source
+        within = {op: {*results_of(op)}.union(*map(ops_within, inner(op))) for op in own}
         changed = True
         while changed:
             changed = False
-            for op in ops:
-                if isinstance(op, (Loop, Scope)):
-                    changed |= self.unchanged(op)
+            for op in own:
+                changed |= self.unchanged(op, within[op])
+
+    def flow(self, op: Op) -> list[Flow]:
+        """`flows_of` an op, which is asked for more than once."""
+        if op not in self.flows:
+            self.flows[op] = flows_of(op)
+        return self.flows[op]
 
     def resolve(self, x: Any) -> Any:
         """The op or constant that an operand comes down to."""
-        while True:
-            if isinstance(x, Reference):
-                x = x.ops[0]
-            if not isinstance(x, Op) or x not in self.known:
-                return x
-            x = self.known[x]
+        if type(x) is Reference:
+            x = x.ops[0]
+        if not isinstance(x, Op) or x not in self.known:
+            return x
+        found = self.known[x] = self.resolve(self.known[x])  # which makes the way shorter
+        return found
 
     def candidates(self, x: Any) -> list[Any]:
         """The ops that may be meant by an operand, each once."""
         found = x.ops if isinstance(x, Reference) else [x]
         return [*dict.fromkeys(map(self.resolve, found))] if len(found) > 1 else [self.resolve(x)]
 
-    def unchanged(self, op: Loop | Scope) -> bool:
-        """Enter the parameters and results of an op that are one op from outside it on all ways."""
+    def unchanged(self, op: Op, within: set[Op]) -> bool:
+        """Enter the parameters and results of an op that are one op from outside it on all ways.
+
+        ``within`` are its results and the ops inside.
+        """
         sources: dict[Op, list[Any]] = {}
-        flows = flows_of(op)
-        for target, source in flows:
+        for target, source in self.flow(op):
             if target not in self.known:
                 sources.setdefault(target, []).append(source)
-        if not sources:
-            return False
-        within = {x for region in inner(op) for x in ops_within(region)} | {*results_of(op)}
         found = False
         for target in sources:
             origin = self.origin(target, sources)
@@ -170,11 +176,12 @@ class Activity:
 
     def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
         self.resolve = aliases.resolve
+        self.flows = aliases.flow
         carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}
         passed: set[Op] = set()
-        blocks = [*folded.blocks()]
+        blocks = folded.blocks()
         for source, target in self.edges(op for block in blocks for op in block.ops):
             forth.setdefault(source, []).append(target)
             back.setdefault(target, []).append(source)
@@ -238,7 +245,7 @@ class Activity:
         """The memories that an op makes known by another name."""
         if isinstance(op, (Loop, Scope, Invoke)):
             yield from self.memories(
-                source for target, source in flows_of(op) if self.is_free(target)
+                source for target, source in self.flows(op) if self.is_free(target)
             )
         elif op.fn in BIRTHS:
             yield from self.memories(() if op.fn == REPEAT else op.args)
@@ -262,7 +269,7 @@ class Activity:
 
     def flow(self, op: Op) -> Iterable[tuple[Any, Any]]:
         if isinstance(op, (Loop, Scope, Invoke)):
-            return [(source, target) for target, source in flows_of(op)]
+            return [(source, target) for target, source in self.flows(op)]
         if op.fn in (STORE, APPEND):
             return [(op.args[-1], op.args[0])]
         if op.fn in (LOAD, POP):

@@ -52,10 +52,11 @@ def is_of_floats(kind: Any) -> bool:
 
 
 def is_call(op: Op) -> bool:
-    if type(op) is Call:
+    if type(op) is Call or not callable(op.fn):
+        return type(op) is Call
+    if is_numpy_type(op.type):
         return True
-    types = (op.type, *(x.type for x in op.args if isinstance(x, Op)))
-    return callable(op.fn) and any(map(is_numpy_type, types))
+    return any(isinstance(x, Op) and is_numpy_type(x.type) for x in op.args)
 
 
 def is_constant(op: Op) -> bool:

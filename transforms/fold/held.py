@@ -33,7 +33,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from .activity import flows_of
+from .activity import Aliases
 from .arrays import is_numpy_type, tests
 
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
@@ -122,7 +122,7 @@ class Group:
 class Held:
     """The states that a region puts into memories, by groups of memories and places in them."""
 
-    def __init__(self, folded: Folded) -> None:
+    def __init__(self, folded: Folded, aliases: Aliases) -> None:
         self.constants = folded.constants
         self.groups: dict[Op, Group] = {}
         for op in folded.region.parameters:
@@ -132,7 +132,7 @@ class Held:
         ops = [op for block in folded.blocks() for op in block.ops]
         keys = [key for op in ops if op.fn in (DICT, STORE) for key, _ in put(op)]
         for op in ops:
-            for target, source in flows_of(op):
+            for target, source in aliases.flow(op):
                 if is_memory(target.type):
                     self.given(self.group(target), source)
             if op.fn == REPEAT:

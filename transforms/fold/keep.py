@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter as clock
 from typing import Any
 
 from ...tracer.fold.recorder import Passing, Unfolded
 from ...tracer.fold.run import Known, kinds_of, lock
 from ...tracer.run import argument_names
+from ..budget import working
 from ..cache import Entry, settings
 from ..programs import Program, Unfit
 from .program import RegionBuilder, run_of
@@ -60,13 +60,18 @@ def followed(
         if len(folding.known) >= KINDS:
             return None
         known = folding.known[kinds] = Known()
-    start, program = clock(), None
+    start, program = working(), None
     old = folding.programs.get(kinds)
     try:
         _, grown = known.run(f, argument_names(f, len(args)), args)
-        took = clock() - start
-        if grown or old is None:  # or else the program was left for another reason
+        took, size = working() - start, known.folded.size
+        if old is None or known.written < size:  # or else the program was left for another reason
+            writes = entry.budget.may_write(size, grown > 0, entry.won)
+            entry.budget.note_pass(took, size)
+            if not writes:
+                return None
             program = build(known)
+            known.written = size
     except Passing:
         pass
     except (Unfolded, Unfit) as why:
@@ -76,10 +81,10 @@ def followed(
             raise
         folding.why = f"an error of Wengert's own, please report it: {error!r}"
     if program is None:
-        entry.budget.note_unfolded(clock() - start)
+        entry.budget.note_unfolded(working() - start)
         return None
-    program.seconds = clock() - start - took
-    entry.budget.note_fold(took, program.seconds)
+    program.seconds = working() - start - took
+    entry.budget.note_fold(program.seconds, size)
     folding.programs[kinds] = program
     for other in [*entry.programs]:
         if other is old or not other.growth:  # of one way, or of some

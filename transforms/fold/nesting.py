@@ -22,7 +22,7 @@ DEEP = 8  # parentheses in an expression that is put into another one
 
 def nested(lines: list[str]) -> list[str]:
     """The lines of a function with the arithmetic that is used once written where it is used."""
-    uses = Counter(word for line in lines for word in WORD.findall(line))
+    uses = Counter([word for line in lines for word in WORD.findall(line)])
     found: list[str] = []
     known: list[
         tuple[int, re.Match[str] | None]
@@ -39,8 +39,8 @@ def nested(lines: list[str]) -> list[str]:
                     line = put(made[3], name, line)
                     del found[i], known[i]
         found.append(line)
-        match = MADE.fullmatch(line)
-        known.append((depth, match if match and uses[match[2]] == 2 else None))
+        once = uses[line[depth:].partition(" = ")[0]] == 2
+        known.append((depth, MADE.fullmatch(line) if once else None))
     return found
 
 

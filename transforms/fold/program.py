@@ -135,7 +135,7 @@ class RegionBuilder(Builder):
         if self.calls:
             program.lines.append(f"        if errors is not None: {self.restored}")
         program.lines.append("        missed = error")
-        ops = [*known.folded.ops()]
+        ops = known.folded.ops()
         program.forward, program.loops = len(ops), sum(type(op) is Loop for op in ops)
         program.decisions = sum(len(block.cases) > 1 for block in known.folded.blocks())
         program.growth = [*known.growth]

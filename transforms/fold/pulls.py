@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...rules.operators import finite_power
 from ...tracer.errors import NoRuleError
@@ -16,6 +17,9 @@ from ..expand import Expansion, expansion_of
 from .ways import Unemittable
 from .writer import Writer
 
+Place = int | str  # of an operand among those of an op, or
+GIVEN, ITSELF = "d", "z"  # the cotangent that comes in, and the value of the op itself
+SLOT = re.compile("µ\\w+?µ")  # what stands in a form for a name
 EXAMPLES = {float: (1.5, 0.5), int: (2, 1), bool: (True, True)}
 NUMBERS = (float, int, bool)
 
@@ -46,77 +50,115 @@ def example(
     return TapeOp(op.fn, tuple(args), value, NOWHERE, tape), inputs, active
 
 
+class Form(NamedTuple):
+    """What the pullback of an operation comes to, with slots in the place of names.
+
+    ``reads`` are the operands whose values it needs, by their positions (that of the op's own value is `ITSELF`), and
+    ``statements`` come before the ``results``: the expressions that operands get, by their positions.
+    """
+
+    reads: list[Place]
+    statements: list[tuple[str, str]]
+    results: list[tuple[int, str]]
+
+
 class Pulls:
     """Writes what a cotangent comes to at the operands of an op."""
 
     def __init__(self, writer: Writer, value: Callable[[Any], str]) -> None:
         self.writer = writer
         self.value = value  # the source text of an operand's value in the reverse part
-        self.known: dict[Op, tuple[Expansion, list[Any], dict[Any, Op]] | None] = {}
+        self.forms: dict[Any, Form] = {}
 
     def write(self, op: Op, dz: str, add: Callable[[str], None]) -> list[tuple[Op, str]]:
         """The operands that get a cotangent out of ``dz``, each with its text; ``add`` takes statements."""
         writer = self.writer
-        if op not in self.known:  # what is written more than once comes down to the same
-            plain = Op(op.key, op.fn, tuple(map(writer.resolve, op.args)), op.type, op.home)
-            self.known[op] = self.expansion(plain)
-        found = self.known[op]
-        if found is None:
-            return []
-        expansion, leaves, operands = found
-        tape = expansion.tape
-        given, z, *entries = tape.inputs
-        sources: dict[Any, Any] = {given: None, z: op}
-        for entry, leaf in zip(entries, leaves, strict=True):
-            sources[entry] = operands.get(leaf, leaf) if isinstance(leaf, TapeOp) else leaf
-        steps = Steps(writer, {given: dz}, sources, self.value)
-        results = steps.write(tape, add)
-        return [
-            (operands[leaves[i]], text) for i, text in zip(expansion.wanted, results, strict=True)
-        ]
+        args = [*map(writer.resolve, op.args)]
+        wanted = tuple([i for i, x in enumerate(args) if writer.active(x)])
+        key = (op.fn, op.type, wanted, *[x.type if type(x) is Op else described(x) for x in args])
+        form = self.forms.get(key)
+        if form is None:
+            form = self.forms[key] = self.form(Op(None, op.fn, tuple(args), op.type, None), wanted)
+        names = {slot(i): self.value(args[i] if type(i) is int else op) for i in form.reads}
+        names[slot(GIVEN)] = dz
 
-    def expansion(self, op: Op) -> tuple[Expansion, list[Any], dict[Any, Op]] | None:
-        """How the rule comes down, the leaves that it is given, and the operands of those that are inputs."""
-        wanted = [i for i, x in enumerate(op.args) if self.writer.active(x)]
-        for which in (0, 1):  # the second where the function is not defined at the first
-            entry, inputs, active = example(op, wanted, which)
-            try:
-                expansion, leaves = expansion_of(entry, active, 1.0)
-            except NoRuleError as error:
-                failure = Unemittable(str(error))
-                failure.__cause__ = error
-                continue
-            if expansion is None:
-                return None
-            operands = dict(zip(inputs, [x for x in op.args if isinstance(x, Op)], strict=True))
+        def filled(text: str) -> str:
+            return SLOT.sub(lambda found: names[found[0]], text)
+
+        for name, text in form.statements:
+            names[name] = writer.fresh("q")
+            add(f"{names[name]} = {filled(text)}")
+        return [(args[i], filled(text)) for i, text in form.results]
+
+    def form(self, op: Op, wanted: Collection[int]) -> Form:
+        """How the rule comes down."""
+        form = Form([], [], [])
+        expansion, leaves, inputs = expanded(op, wanted)
+        if expansion is None:
+            return form
+        spots = dict(
+            zip(inputs, [i for i, x in enumerate(op.args) if isinstance(x, Op)], strict=True)
+        )
+        given, z, *entries = expansion.tape.inputs
+        sources: dict[Any, Place] = {given: GIVEN, z: ITSELF}
+        constants: dict[Any, Any] = {}
+        for entry, leaf in zip(entries, leaves, strict=True):
+            if isinstance(leaf, TapeOp):
+                sources[entry] = spots[leaf]
+            else:
+                constants[entry] = leaf
+        steps = Steps(self.writer, sources, constants, form)
+        results = steps.write(expansion.tape)
+        form.results.extend(zip([spots[leaves[i]] for i in expansion.wanted], results, strict=True))
+        return form
+
+
+def described(x: Any) -> Any:
+    """A constant operand, as it stands for the form of a pullback."""
+    return x if isinstance(x, Constant) else x.type if isinstance(x, Op) else (type(x), repr(x))
+
+
+def slot(place: Place) -> str:
+    """What stands in a form for the value of an operand, or for another name."""
+    return f"µ{place}µ"
+
+
+def expanded(op: Op, wanted: Collection[int]) -> tuple[Expansion | None, list[Any], list[TapeOp]]:
+    """How the rule of an op comes down, the leaves that it is given, and those of them that are operands."""
+    for which in (0, 1):  # the second where the function is not defined at the first
+        entry, inputs, active = example(op, wanted, which)
+        try:
+            expansion, leaves = expansion_of(entry, active, 1.0)
+        except NoRuleError as error:
+            failure = Unemittable(str(error))
+            failure.__cause__ = error
+            continue
+        if expansion is not None:
             looked_at = any(isinstance(leaves[i], TapeOp) for i in expansion.drawn)
             if expansion.momentary or looked_at or any(expansion.forms):
                 raise Unemittable(f"the rule of {op.fn} looks at values")
-            return expansion, leaves, operands
-        raise failure
+        return expansion, leaves, inputs
+    raise failure
 
 
 class Steps:
-    """The ops of an expansion as nested expressions."""
+    """The ops of an expansion as nested expressions, in a form.
+
+    ``sources`` says which operand an input of the expansion is, ``constants`` which number or other value.
+    """
 
     def __init__(
-        self,
-        writer: Writer,
-        names: dict[Any, str],
-        sources: dict[Any, Any],
-        value: Callable[[Any], str],
+        self, writer: Writer, sources: dict[Any, Place], constants: dict[Any, Any], form: Form
     ) -> None:
         self.writer = writer
-        self.names = names
+        self.form = form
         self.sources = sources
-        self.value = value
-        self.constants: dict[Any, Any] = {}
+        self.names: dict[Any, str] = {}
+        self.constants = {x: value for x, value in constants.items() if type(value) in NUMBERS}
+        self.others = {x: value for x, value in constants.items() if type(value) not in NUMBERS}
 
-    def write(self, tape: Tape, add: Callable[[str], None]) -> list[str]:
+    def write(self, tape: Tape) -> list[str]:
         """The texts of the results."""
-        for entry, source in self.sources.items():
-            if type(source) in NUMBERS:
-                self.constants[entry] = source
         uses: dict[Any, int] = {}
         for op in tape.ops:
             for x in op.operands():
@@ -133,8 +175,8 @@ class Steps:
                 if uses[op] == 1 or text.isidentifier():
                     self.names[op] = text if text.isidentifier() else f"({text})"
                 else:
-                    name = self.names[op] = self.writer.fresh("q")
-                    add(f"{name} = {text}")
+                    name = self.names[op] = slot(f"q{len(self.form.statements)}")
+                    self.form.statements.append((name, text))
         return [unwrapped(self.text(x)) for x in tape.result]
 
     def folds(self, op: TapeOp) -> bool:
@@ -170,8 +212,13 @@ class Steps:
         if isinstance(x, TapeOp):
             if x in self.constants:
                 return self.writer.constant(self.constants[x])
+            if x in self.others:
+                return self.writer.name(self.others[x])
             if x not in self.names:
-                self.names[x] = self.value(self.sources[x])
+                place = self.sources[x]
+                self.names[x] = slot(place)
+                if place != GIVEN:
+                    self.form.reads.append(place)
             return self.names[x]
         if type(x) is tuple:
             return f"({', '.join(map(self.text, x))},)"

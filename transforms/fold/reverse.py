@@ -55,7 +55,6 @@ class Reverse:
         self.memories = Memories(writer, self.cotangents, self.value, forward.held)
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
-        self.unsure: dict[Loop, set[Op]] = {}  # what has no cotangent after some pass
         self.closed: set[Node] = set()  # ends that are not on the way that the run went
 
     # ------------------------------------------------------------------------------------------- operands
@@ -262,13 +261,12 @@ class Reverse:
         trail = self.forward.trails[loop]
         if not trail.turns or not self.is_reached(frame, loop):
             return
-        self.unsure.setdefault(loop, set())
         while True:
             attempt = Frame(frame, self.parameters(trail))
             unsure = self.attempt(attempt, loop, trail)
-            if unsure <= self.unsure[loop]:
+            if unsure <= loop.unsure:
                 break
-            self.unsure[loop] |= unsure
+            loop.unsure |= unsure
         self.settle(frame, attempt)
         if attempt.code.busy:
             trail.last.wanted = True
@@ -326,7 +324,7 @@ class Reverse:
         at_end: AtEnd,
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
-        rows, name, known = trail.next, self.writer.name(loop), self.unsure[loop]
+        rows, name, known = trail.next, self.writer.name(loop), loop.unsure
         inner = Frame(frame, (), known)
         before = {p: frame.get(p) for p in parameters}
         for p in parameters:

@@ -41,7 +41,7 @@ class Emission:
         aliases = Aliases(folded)
         active = Activity(folded, wrt, aliases)
         self.writer = Writer(text, names, miss, aliases, active, Ways())
-        self.forward = Forward(self.writer, Held(folded))
+        self.forward = Forward(self.writer, Held(folded, aliases))
         self.reverse = Reverse(self.writer, self.forward)
 
     def lines(self, answer: Answer, pad: str) -> list[str]:
