@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -369,9 +370,21 @@ def callable_only(value: Any) -> bool:
 
 def stay_outside(tracer: Tracer, value: Any) -> None:
     """An object keeps plain values; a collection of a class of its own does when the run has ended."""
-    tracer.outside[id(value)] = value
     if isinstance(value, COLLECTIONS):
+        tracer.outside[id(value)] = value
         tracer.contents[id(value)] = items_of(value)
+    else:
+        see(tracer.outside, value)
+
+
+def see(known: dict[int, Any], value: Any) -> None:
+    """Note an object among others that are known, for as long as it lives: the run does not prolong that."""
+    key = id(value)
+    if key not in known:
+        try:
+            known[key] = weakref.ref(value, lambda _: known.pop(key, None))
+        except TypeError:
+            known[key] = value
 
 
 TABLES: tuple[dict[Any, Any], ...] = ({}, OrderedDict())

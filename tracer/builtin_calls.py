@@ -430,7 +430,7 @@ def _globals(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
 def _dir(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     unrepeatable(tracer, site, "dir()")
     if not args:
-        return sorted(dynamic.of_caller(tracer, site, "dir()"))
+        return sorted(dynamic.keys_of(tracer, site, dynamic.of_caller(tracer, site, "dir()")))
     tracer.variables = None
     found = python_special(args[0], "__dir__")
     if found is MISSING:

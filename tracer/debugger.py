@@ -14,7 +14,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from . import meaning, rewrite
@@ -34,18 +34,20 @@ ENTRIES = frozenset({("pdb", "set_trace"), ("pdb", "Pdb.set_trace"), ("bdb", "Bd
 
 @handles(breakpoint)
 def _breakpoint(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    hook = sys.breakpointhook
+    hook: Any = sys.breakpointhook
+    name = os.environ.get("PYTHONBREAKPOINT") or "pdb.set_trace"
+    if sys.flags.ignore_environment:
+        name = "pdb.set_trace"
+    if hook is sys.__breakpointhook__ and name == "pdb.set_trace":
+        hook = importlib.import_module("pdb").set_trace
+        if type(hook) is FunctionType and (hook.__module__, hook.__qualname__) in ENTRIES:
+            return stop(tracer, site, hook, args, kwargs)
     if (
         hook is not sys.__breakpointhook__
     ):  # called like any function, for it may look at who calls it
         if tracer.reads is not None:
             tracer.reads.problem("sys.breakpointhook is called", site)
         return meaning.calls.call(tracer, site, hook, args, kwargs)
-    name = os.environ.get("PYTHONBREAKPOINT") or "pdb.set_trace"
-    if sys.flags.ignore_environment:
-        name = "pdb.set_trace"
-    if name == "pdb.set_trace":
-        return stop(tracer, site, importlib.import_module("pdb").set_trace, args, kwargs)
     return meaning.foreign.opaque(tracer, site, hook, args, kwargs)
 
 

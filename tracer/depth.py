@@ -13,6 +13,7 @@ are none, and the limit would come too late.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 
@@ -45,7 +46,8 @@ class Depth:
 
     def scale(self) -> None:
         limit = min(self.limit, LARGEST - 1) * FRAMES if self.runs else self.limit
-        sys.setrecursionlimit(int(min(limit + ROOM, 2**31 - 1) if self.rooms else limit))
+        # A program may have put something else in the place of the builtin ``int``.
+        sys.setrecursionlimit(math.trunc(min(limit + ROOM, 2**31 - 1) if self.rooms else limit))
 
     def leave(self, room: bool = False) -> None:
         with self.lock:

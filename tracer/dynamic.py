@@ -118,6 +118,18 @@ def of_caller(tracer: Tracer, site: Site, what: str) -> Any:
     return variables
 
 
+def keys_of(tracer: Tracer, site: Site, variables: Any) -> Any:
+    """The names of variables: of a mapping that is no dict, what its ``keys`` gives."""
+    if type(variables) is dict or isinstance(variables, attributes.Namespace):
+        return variables
+    method = attributes.load(tracer, site, variables, "keys")
+    keys = meaning.calls.call(tracer, site, method, (), {})
+    if not has(type(keys), "__iter__"):
+        of, given = type(variables).__name__, type(keys).__name__
+        raise TypeError(f"{of}.keys() returned a non-iterable (type {given})")
+    return protocols.iterate_object(tracer, site, keys)
+
+
 def is_mapping(variables: Any) -> bool:
     """Whether something may hold the variables of code; None stands for those of the caller."""
     return variables is None or has(type(variables), "__getitem__")
@@ -226,7 +238,7 @@ def _compile(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if tracer.reads is not None and not isinstance(source, (str, bytes, bytearray, memoryview)):
         tracer.reads.problem(f"a {type(source).__name__} is compiled", site)
     if not options.get("dont_inherit", False):
-        options["flags"] = options.get("flags", 0) | inherited()
+        options["flags"] = operator.index(options.get("flags", 0)) | inherited()
         options["dont_inherit"] = True
     code = watched(compile, given.args, given.kwargs, site)
     must_not_be_drawn(tracer, site, compile, asked.arguments["source"], code)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
-from . import attributes, meaning, operators, stand_ins
+from . import attributes, frames, meaning, operators, stand_ins
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box
@@ -34,7 +34,7 @@ from .effects import effect
 from .errors import NoRuleError, TraceError
 from .escape import callbacks_in, watched
 from .frames import MUTABLE
-from .handed import Handed
+from .handed import PICKLERS, Handed, home_of
 from .handlers import handlers
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
 from .kinds import attribute, flags_of, has_dict, is_one_of, isinstance
@@ -84,7 +84,7 @@ from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE, STRINGS, by_users_codec
 from .through import read_cells, write_cells
-from .unboxing import lower
+from .unboxing import lower, refuse_carrier
 from .write_back import draw_all
 from .writers import is_home, is_shared, write_container, writes_to
 
@@ -446,7 +446,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if encodes or not (has_box(args) or has_box(kwargs)):
         if origin is not None:
             args = tuple([told(tracer, site, fn, x, origin) for x in args])
-        memo: dict[int, Any] = {}
+        memo: dict[int, Any] = over_copies(tracer, fn, args)
         plain_args = [handed_over(tracer, x, memo) for x in args]
         options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         pure = is_pure(fn)
@@ -619,6 +619,38 @@ def handed_over(tracer: Tracer, value: Any, memo: dict[int, Any]) -> Any:
     if is_container(value) or is_one_of(type(value), PRIVATE) or is_one_of(type(value), STAND_INS):
         return lower(tracer, value, memo)
     return lower(tracer, value, memo) if tracer.texts.drawn and is_bearer(tracer, value) else value
+
+
+def over_copies(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
+    """What a pickler gets in the place of iterators over containers: such over what it gets in the place of those."""
+    memo: dict[int, Any] = {}
+    if home_of(fn) not in PICKLERS:
+        return memo
+    todo, seen = [args], set()
+    while todo:
+        x = todo.pop()
+        if is_container(x) and id(x) not in seen:
+            seen.add(id(x))
+            todo += frames.parts_of(x).values()
+        elif is_one_of(type(x), OVER_CONTAINERS) and id(x) not in memo:
+            refuse_carrier(tracer, x)
+            make, (held, *rest), *state = x.__reduce__()
+            memo[id(x)] = x, make(lower(tracer, held, memo), *rest)
+            if state and is_container(held):
+                memo[id(x)][1].__setstate__(*state)
+    return memo
+
+
+# Iterators that are pickled with the very container that they go over.
+OVER_CONTAINERS = frozenset(
+    (
+        type(iter([])),
+        type(reversed([])),
+        type(iter(())),
+        type(iter(deque())),
+        type(reversed(deque())),
+    )
+)
 
 
 def is_generator(value: Any) -> bool:

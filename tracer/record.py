@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import array
 import operator
-import weakref
 from collections import deque
 from collections.abc import Iterable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,12 @@ from .arrays import (
     is_value_free,
     save,
 )
+from .border import see
 from .box import ArrayBox, Box
 from .errors import TraceError
 from .frames import items_of, native, valued
 from .held import lent_by
-from .kinds import attribute, has_dict, is_one_of, isinstance, static
+from .kinds import HEAP_TYPE, attribute, flags_of, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .places import blame, user_site
@@ -377,19 +378,15 @@ def born(
     ):
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
-        if id(value) not in tracer.inside:
+        if id(value) not in tracer.inside and not is_of_run(fn, value):
             see(tracer.outside, value)  # it may be somebody's own
     return value
 
 
-def see(known: dict[int, Any], value: Any) -> None:
-    """Note an object among others that are known, for as long as it lives: the run does not prolong that."""
-    key = id(value)
-    if key not in known:
-        try:
-            known[key] = weakref.ref(value, lambda _: known.pop(key, None))
-        except TypeError:
-            known[key] = value
+def is_of_run(fn: Any, value: Any) -> bool:
+    """Whether a call has made an object: of a class of the user's with the ``__new__`` of a builtin one."""
+    made = fn is type(value) and flags_of(fn) & HEAP_TYPE
+    return bool(made) and type(static(fn, "__new__")) is BuiltinFunctionType
 
 
 def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:

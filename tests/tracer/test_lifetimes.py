@@ -10,6 +10,7 @@ import gc
 import tracemalloc
 import warnings
 import weakref
+from array import array as numbers
 
 import numpy as np
 import pytest
@@ -637,3 +638,34 @@ def test_a_function_that_was_called_dies_as_in_plain_python(inner):
         value, slope = value_and_grad(f)(x)
         assert value == f(x)
         assert np.isclose(slope, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6)
+
+
+def behind_a_proxy(x):
+    held = numbers("d", [1.0, 2.0])
+    proxy = weakref.proxy(held)
+    proxy.tobytes()
+    del held
+    try:
+        len(proxy)
+    except ReferenceError:
+        return x
+    return -x
+
+
+def of_a_class_of_bytes(x):
+    done = []
+
+    class Text(bytes):
+        def __del__(self):
+            done.append(len(self))
+
+    for _ in Text(b"ab"):
+        pass
+    Text(b"abc").upper()
+    return x * sum(done)
+
+
+@pytest.mark.parametrize("f", [behind_a_proxy, of_a_class_of_bytes])
+def test_what_has_no_derivative_dies_with_its_last_name(f):
+    for _ in range(4):
+        assert pullback(f, 1.5)[0] == f(1.5) > 0

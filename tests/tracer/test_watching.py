@@ -5,6 +5,7 @@ import inspect
 import io
 import logging
 import os
+import pdb
 import pstats
 import re
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import textwrap
 import traceback
 import warnings
+from unittest import mock
 
 import pytest
 
@@ -475,3 +477,22 @@ def test_coverage(tmp_path):
         [sys.executable, str(script)], capture_output=True, text=True, timeout=120
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_the_debugger_is_replaced(monkeypatch):
+    """Whatever stands under the name ``pdb.set_trace`` is called, as in plain Python."""
+    asked = []
+    monkeypatch.setattr(pdb, "set_trace", lambda *args: asked.append(args))
+
+    def f(x):
+        breakpoint("a")
+        return x * len(asked)
+
+    for on in (True, False):
+        with jit(on):
+            for _ in range(3):
+                assert value_and_grad(f)(2.0) == (2.0 * len(asked), float(len(asked)))
+    assert asked == [("a",)] * 6
+    with mock.patch("pdb.set_trace") as stand_in:
+        value_and_grad(f)(2.0)
+    stand_in.assert_called_once_with("a")

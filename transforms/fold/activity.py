@@ -35,7 +35,6 @@ from ...tracer.fold.region import (
     Loop,
     Op,
     Reference,
-    Region,
     Scope,
     Take,
     inner,
@@ -61,12 +60,12 @@ class Aliases:
             if type(op) is Scope and has_one_way(op):
                 for target, source in self.flow(op):
                     self.known[target] = source
-        within = {op: {*results_of(op)}.union(*map(ops_within, inner(op))) for op in own}
+        self.within: dict[Op, set[Op]] = {}
         changed = True
         while changed:
             changed = False
             for op in own:
-                changed |= self.unchanged(op, within[op])
+                changed |= self.unchanged(op)
 
     def flow(self, op: Op) -> list[Flow]:
         """`flows_of` an op, which is asked for more than once."""
@@ -88,11 +87,24 @@ class Aliases:
         found = x.ops if isinstance(x, Reference) else [x]
         return [*dict.fromkeys(map(self.resolve, found))] if len(found) > 1 else [self.resolve(x)]
 
-    def unchanged(self, op: Op, within: set[Op]) -> bool:
-        """Enter the parameters and results of an op that are one op from outside it on all ways.
+    def inside(self, op: Op) -> set[Op]:
+        """The ops in an op's regions, and in those inside them, with their results."""
+        found = self.within.get(op)
+        if found is None:
+            found = self.within[op] = set()
+            for region in inner(op):
+                found.update(region.parameters)
+                for block in region.root.tree():
+                    found.update(block.ops)
+                    for x in block.ops:
+                        found.update(results_of(x))
+                        if type(x) is Loop or type(x) is Scope:
+                            found |= self.inside(x)
+        return found
 
-        ``within`` are its results and the ops inside.
-        """
+    def unchanged(self, op: Op) -> bool:
+        """Enter the parameters and results of an op that are one op from outside it on all ways."""
+        within = self.inside(op).union(results_of(op))
         sources: dict[Op, list[Any]] = {}
         for target, source in self.flow(op):
             if target not in self.known:
@@ -125,17 +137,6 @@ class Aliases:
                 elif found[0] is not y:
                     return UNKNOWN
         return found[0] if found else UNKNOWN
-
-
-def ops_within(region: Region) -> Iterator[Op]:
-    """Every op of a region and of those inside it."""
-    yield from region.parameters
-    for block in region.root.tree():
-        for op in block.ops:
-            yield op
-            yield from results_of(op)
-            for other in inner(op):
-                yield from ops_within(other)
 
 
 def pairs(targets: Sequence[Op], sources: Iterable[Any]) -> Iterator[Flow]:

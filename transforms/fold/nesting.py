@@ -61,4 +61,5 @@ def movable(text: str, over: list[str]) -> bool:
 def put(text: str, name: str, line: str) -> str:
     """The line with an expression in the place of a variable."""
     alone = line.endswith(f" = {name}") or re.fullmatch(r"[\w.]+", text)
-    return re.sub(rf"(?<![\w.]){name}(?!\w)", text if alone else f"({text})", line)
+    inner = text if alone else f"({text})"
+    return WORD.sub(lambda found: inner if found[0] == name else found[0], line)

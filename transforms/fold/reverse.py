@@ -23,8 +23,6 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
-from ...tracer.fold.region import inner as inner_regions
-from .activity import ops_within
 from .arrays import (
     is_call,
     is_certain,
@@ -55,6 +53,7 @@ class Reverse:
         self.memories = Memories(writer, self.cotangents, self.value, forward.held)
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
+        self.holding: dict[Op, bool] = {}  # whether there are memories with derivatives in an op
         self.closed: set[Node] = set()  # ends that are not on the way that the run went
 
     # ------------------------------------------------------------------------------------------- operands
@@ -244,13 +243,14 @@ class Reverse:
         """Whether a cotangent comes into an op: of a result, or out of a memory."""
         if any(frame.get(x) for x in results_of(op) if self.cotangents.floats(x)):
             return True
-        active = self.writer.active
-        return any(
-            active(y) and not self.cotangents.floats(y)
-            for region in inner_regions(op)
-            for x in ops_within(region)
-            for y in (x, *x.args)
-        )
+        if op not in self.holding:
+            active = self.writer.active
+            self.holding[op] = any(
+                active(y) and not self.cotangents.floats(y)
+                for x in self.writer.aliases.inside(op)
+                for y in (x, *x.args)
+            )
+        return self.holding[op]
 
     def settle(self, frame: Frame, inner: Frame) -> None:
         for x in inner.touched:
