@@ -689,7 +689,7 @@ def leaf(
         )
     entry = tracer.overlay.get((slot(obj), name))
     if entry is not None and entry[1] is value:
-        return entry[2]
+        return meaning.boxing.up_to_date(tracer, entry[2])
     if outside or tracer.holder_of(obj) is not None:
         named = isinstance(obj, (type, types.ModuleType, types.FunctionType))
         owner = attribute(obj, "__name__") if named else type(obj).__name__

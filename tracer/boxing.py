@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import attributes as of_objects
-from . import frames, places, scopes, seals, shown, sights, stand_ins
+from . import frames, meaning, places, scopes, seals, shown, sights, stand_ins
 from .arrays import is_followed, is_traced_array
 from .border import (
     ATOMS,
@@ -82,12 +82,19 @@ def enter(
     if is_container(value):
         shadow = tracer.shadows.get(id(value))
         if shadow is not None:
-            return shadow[1]
+            return up_to_date(tracer, shadow[1])
         if id(value) in tracer.originals:
             return value
         with room:
             return admit(tracer, value, name, "outside", place, seal)[0]
     return admit(tracer, value, name, "outside", place, seal)[0]
+
+
+def up_to_date(tracer: Tracer, shadow: Any) -> Any:
+    """A shadow, of whose original code that runs as it is may have changed something meanwhile."""
+    if tracer.unseen and shadow is not None:
+        meaning.foreign.renew(tracer)
+    return shadow
 
 
 def enter_from(
@@ -270,7 +277,7 @@ def admit(
     if role in OUTSIDE:
         known: Any = tracer.arrays.get(id(value))
         if known is None:
-            known = tracer.shadows.get(id(value), (None, None))[1]
+            known = up_to_date(tracer, tracer.shadows.get(id(value), (None, None))[1])
         if known is None and is_container(value):
             known = value if id(value) in tracer.originals else changed_shadow(tracer, value)
         if known is not None:

@@ -180,6 +180,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return opaque(tracer, site, fn, args, kwargs)
     if kind is typing.NewType:
         return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
+    if (meant := meaning.sights.behind_proxy(tracer, site, fn)) is not fn:
+        return call(tracer, site, meant, args, kwargs)
     if is_object(fn):
         found = special(fn, "__call__")
         if is_python(found):
@@ -546,10 +548,16 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if root_of(fn) == "enum" and args and isinstance(args[0], type):
             if static(args[0], "_missing_") in OWN_MISSING:  # which asks of what type a value is
                 args = (args[0], *map(plain_key, args[1:]))
-        if tracer.reads is None:
-            result = as_caller(fn, args, kwargs)
-        else:
-            result = note_untraced(tracer, site, fn, args, kwargs)
+        tracer.unseen += 1
+        try:
+            if tracer.reads is None:
+                result = as_caller(fn, args, kwargs)
+            else:
+                result = note_untraced(tracer, site, fn, args, kwargs)
+        finally:
+            tracer.unseen -= 1
+        if tracer.originals:
+            meaning.foreign.renew(tracer)
         result = read_again(tracer, args[:1], result)
         origin = None if names else found(tracer, *given)
         if origin is None or isinstance(result, types.ModuleType):

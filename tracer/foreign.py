@@ -446,7 +446,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if encodes or not (has_box(args) or has_box(kwargs)):
         if origin is not None:
             args = tuple([told(tracer, site, fn, x, origin) for x in args])
-        memo: dict[int, Any] = over_copies(tracer, fn, args)
+        memo: dict[int, Any] = instead(tracer, fn, args)
         plain_args = [handed_over(tracer, x, memo) for x in args]
         options = {k: handed_over(tracer, x, memo) for k, x in kwargs.items()}
         pure = is_pure(fn)
@@ -621,9 +621,14 @@ def handed_over(tracer: Tracer, value: Any, memo: dict[int, Any]) -> Any:
     return lower(tracer, value, memo) if tracer.texts.drawn and is_bearer(tracer, value) else value
 
 
-def over_copies(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
-    """What a pickler gets in the place of iterators over containers: such over what it gets in the place of those."""
+def instead(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
+    """What a pickler gets in the place of iterators over containers: such over what it gets in the place of those.
+
+    A weak reference is made to a container of the run itself.
+    """
     memo: dict[int, Any] = {}
+    if keeps_callback(fn):
+        return {id(x): (x, x) for x in args if is_container(x) and id(x) in tracer.inside}
     if home_of(fn) not in PICKLERS:
         return memo
     todo, seen = [args], set()

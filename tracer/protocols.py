@@ -253,6 +253,7 @@ def answer(
 
 def truth(tracer: Tracer, site: Site, value: Any) -> bool:
     """The truth of a value."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     kind = type(value)
     if is_one_of(kind, BOXES):
         return draw(value, bool)
@@ -272,6 +273,7 @@ def truth(tracer: Tracer, site: Site, value: Any) -> bool:
 
 def length(tracer: Tracer, site: Site, value: Any) -> Any:
     """``len(value)``."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     found = python_special(value, "__len__")
     if found is MISSING:
         looked_at(tracer, site, value)
@@ -426,6 +428,7 @@ def representation(tracer: Tracer, site: Site, value: Any, how: Callable[[Any], 
 
 def text(tracer: Tracer, site: Site, value: Any) -> Any:
     """``str(value)``."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     if is_object(value):
         found = special(value, "__str__")
         if is_python(found):
@@ -455,6 +458,7 @@ def formatted(tracer: Tracer, site: Site, value: Any, spec: str = "") -> Any:
 
 def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
     """``iter(value)``: the very iterator that an object gives."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     if is_read(tracer, value):
         return seals.drawn(tracer, value, "an element", tracer.readable[id(value)])
     if is_array_of_objects(value) and tracer.shadows:
@@ -478,6 +482,7 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
 
 def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
     if compares(value):
@@ -522,6 +527,7 @@ def is_asked(value: Any) -> bool:
 
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     if is_read(tracer, value) or (is_array_of_objects(value) and tracer.shadows):
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):
@@ -560,6 +566,7 @@ SETS = (set, frozenset)  # whose elements C code takes without a question
 
 def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
     """``next(iterator)``."""
+    iterator = meaning.sights.behind_proxy(tracer, site, iterator)
     if id(iterator) in tracer.flats:
         return next(iterate(iterator))
     found = python_special(iterator, "__next__")
@@ -573,6 +580,7 @@ def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
 
 def reverse(tracer: Tracer, site: Site, value: Any) -> Any:
     """``reversed(value)``."""
+    value = meaning.sights.behind_proxy(tracer, site, value)
     if type(value) is Box:
         return reversed(value.value)
     found = python_special(value, "__reversed__")
@@ -638,6 +646,7 @@ def compared(tracer: Tracer, *values: Any) -> None:
 
 def contains(tracer: Tracer, site: Site, container: Any, item: Any) -> bool:
     """``item in container``."""
+    container = meaning.sights.behind_proxy(tracer, site, container)
     if type(container) is ArrayBox:
         equal = meaning.operators.operate(tracer, site, operator.eq, container, item)
         return truth(tracer, site, meaning.calls.call(tracer, site, np.any, (equal,), {}))
@@ -694,6 +703,7 @@ def note_same(tracer: Tracer, site: Site, left: Any, right: Any) -> None:
 
 def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     """``container[key]``."""
+    container = meaning.sights.behind_proxy(tracer, site, container)
     if type(container) is ArrayBox or (
         type(container) is Box and isinstance(container.value, np.generic)
     ):
@@ -808,6 +818,7 @@ def judge_flat(box: ArrayBox, index: Any, value: Any) -> None:
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
     """``container[key] = value``."""
+    container = meaning.sights.behind_proxy(tracer, site, container)
     origin = marks.found(tracer, value) if tracer.texts.drawn else None
     if type(container) is ArrayBox:
         if origin is not None:  # NumPy makes numbers of it
@@ -916,6 +927,7 @@ def without(value: Any, name: str) -> Any:
 
 def delete_item(tracer: Tracer, site: Site, container: Any, key: Any) -> None:
     """``del container[key]``."""
+    container = meaning.sights.behind_proxy(tracer, site, container)
     if is_one_of(type(container), BOXES):
         del container.value[plain_of(key)]  # raises what plain Python raises
     found = special(container, "__delitem__")

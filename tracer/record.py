@@ -34,7 +34,7 @@ from .arrays import (
 from .border import see
 from .box import ArrayBox, Box
 from .errors import TraceError
-from .frames import items_of, native, valued
+from .frames import MUTABLE, items_of, native, valued
 from .held import lent_by
 from .kinds import HEAP_TYPE, attribute, flags_of, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
@@ -42,6 +42,7 @@ from .marks import failed, follow, is_text
 from .places import blame, user_site
 from .session import Tracer
 from .shown import shows
+from .structure import is_container
 from .tape import Guard, Op, Site, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
@@ -373,9 +374,7 @@ def born(
         return box(
             tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
         )
-    if is_one_of(kind, (tuple, list, dict)) or (
-        isinstance(value, tuple) and hasattr(value, "_make")
-    ):
+    if is_one_of(kind, MUTABLE | {tuple}) or (isinstance(value, tuple) and hasattr(value, "_make")):
         return born_parts(tracer, site, fn, args, kwargs, value)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         if id(value) not in tracer.inside and not is_of_run(fn, value):
@@ -392,14 +391,17 @@ def is_of_run(fn: Any, value: Any) -> bool:
 def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:
     """Note objects of the run's own, to which weak references are made: it may meet them again by those."""
     for x in values:
-        if id(x) not in tracer.outside and has_dict(x) and not isinstance(x, type):
-            if type(x).__weakrefoffset__:
-                see(tracer.inside, x)
+        if id(x) in tracer.outside or id(x) in tracer.originals or isinstance(x, type):
+            continue
+        if type(x).__weakrefoffset__ and (has_dict(x) or is_container(x)):
+            see(tracer.inside, x)
 
 
 def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
     """A container made without traced operands: the arrays in it are boxed."""
-    if isinstance(value, (list, dict)):
+    if isinstance(value, tuple(MUTABLE)):
+        if id(value) in tracer.inside:
+            return value
         return meaning.boxing.enter(
             tracer, value, attribute(fn, "__name__", "made")
         )  # it may be somebody's own

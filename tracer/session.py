@@ -70,6 +70,9 @@ class Tracer:
         self.namespaces: dict[
             int, tuple[Any, dict[str, Any]]
         ] = {}  # as in the overlay: an owner, what the run sees as its ``__dict__``
+        # How many calls go on of library code that runs as it is, and fills containers that methods of the user's
+        # see: the members of an Enum.
+        self.unseen = 0
         self.outside: dict[int, Any] = {}  # id of an outside object: the object
         self.inside: dict[
             int, Any

@@ -90,6 +90,11 @@ def referent(tracer: Tracer, site: Site, proxy: Any) -> Any:
     return meaning.boxing.enter(tracer, found, type(found).__name__)
 
 
+def behind_proxy(tracer: Tracer, site: Site, value: Any) -> Any:
+    """A value, or what it stands for if it is a weak proxy: C code asks that in its place."""
+    return referent(tracer, site, value) if is_one_of(type(value), PROXIES) else value
+
+
 def meant(proxy: Any) -> Any:
     """The same, as it lies outside."""
     found = attribute(proxy.__sizeof__, "__self__")  # any object has the method

@@ -67,9 +67,6 @@ KNOWN = {
     "asynchronous functions": """
         test_generators.GeneratorTest.test_ag_frame_f_back
         test_generators.GeneratorTest.test_cr_frame_f_back""",
-    "pickled iterators over containers": """
-        test_list.ListTest.test_iterator_pickle
-        test_list.ListTest.test_reversed_pickle""",
     "recursion that C code stops": """
         test_list.ListTest.test_repr_deep@3.11 test_list.ListTest.test_repr_deep@3.13+""",
 }

@@ -70,6 +70,15 @@ s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P.v * x
 s = Thing(1.); P = proxy(s) -> P.v = x * 2; return s.v * x
 s = Thing(1.); P = proxy(s) -> P.v = x; P.v += x; P.w = x; del P.w; return s.v * x
 s = Thing(1.); P = proxy(s) -> s.v = x * 2; return vars(P)["v"] * getattr(P, "v")
+A = np.zeros(3); P = proxy(A) -> A[1] = x * 2; return P[1] * x
+S = {1.}; P = proxy(S) -> S.clear(); S.add(x); return sum(P) * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P[0] * x
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return next(iter(P)) * x
+Q = collections.deque([1.]); P = proxy(Q) -> Q.append(x * 2); return P[-1] * x
+Q = collections.deque([1.]); P = proxy(Q) -> P[0] = x * 2; P.append(x); return Q[0] * x + Q[-1]
+Q = collections.deque([1.]); P = proxy(Q) -> p = P; p += [x * 2]; return Q[-1] * x
+Q = collections.deque([1.]); P = proxy(Q) -> Q[0] = x; t = 0.; t += sum(v * 2 for v in P); return t * x * (x in P)
+s = Thing(1.); P = proxy(s) -> s.v = x * 2; return (P[1] + next(iter(P))) * x
 L = [1.] * 100; P = iter(L) -> return next(P) * x
 L = [1.] * 100; P = itertools.cycle([1., 2.]) -> L[0] = x * 2; return next(P) * x * L[0]
 L = [1.] * 100; P = map(abs, L) -> return sum(itertools.islice(P, 3)) * x
@@ -98,10 +107,6 @@ z = 1.; P = (z for _ in range(100)) -> global z; z = x * 2; return next(P) * x
 D = dict.fromkeys(range(9), 1.); P = iter(D.values()) -> D.update(dict.fromkeys(D, x)); return next(P) * x
 A = np.zeros(3); P = memoryview(A) -> A[1] = x * 2; return P[1] * x
 A = np.zeros(3); P = A.flat -> A[1] = x * 2; return P[1] * x
-A = np.zeros(3); P = proxy(A) -> A[1] = x * 2; return P[1] * x
-S = {1.}; P = proxy(S) -> S.clear(); S.add(x); return sum(P) * x
-s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P[0] * x
-s = Thing(1.); P = proxy(s) -> s.v = x * 2; return next(iter(P)) * x
 L = [Thing(1.) for _ in range(500)]; P = (L[400].v for _ in range(9)) -> L[400].v = x * 2; return next(P) * x
 L = [[Thing(1.)] * 90 for _ in range(90)]; P = map(lambda i: L[i][7].v, range(9)) -> L[3][7].v = x; return sum(P) * x
 L = [Thing(1.) for _ in range(50_000)]; P = (L[9].v for _ in range(9)) -> L[9].v = x * 2; return next(P) * x
