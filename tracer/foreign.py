@@ -796,14 +796,17 @@ def record_opaque(
 
 
 def followed(value: Any) -> bool:
-    """Whether a result of an unknown callable is made of numbers and arrays."""
+    """Whether a result of an unknown callable is made of numbers and arrays.
+
+    A number of a class of the user's is an object, whose operators may be methods in Python.
+    """
     if hasattr(type(value), "n_sequence_fields"):  # has fields that are no items, as struct_time
         return False
     if isinstance(value, (tuple, list)):
         return all(map(followed, value))
     return (
         value is None
-        or isinstance(value, (bool, int, float, complex, np.generic))
+        or (isinstance(value, (bool, int, float, complex, np.generic)) and not is_object(value))
         or is_traced_array(value)
     )
 
