@@ -588,10 +588,9 @@ def reverse(tracer: Tracer, site: Site, value: Any) -> Any:
     if is_read(tracer, value):
         reversed(value)  # raises what plain Python raises
         return reversed(iterable(tracer, site, value))
-    if special(value, "__reversed__") is not MISSING or (
-        python_special(value, "__getitem__") is MISSING
-        and python_special(value, "__len__") is MISSING
-    ):
+    if special(value, "__reversed__") is not MISSING or special(value, "__getitem__") is MISSING:
+        return reversed(value)
+    if all(python_special(value, name) is MISSING for name in ("__getitem__", "__len__")):
         return reversed(value)
     if special(value, "__len__") is MISSING:
         return reversed(double(kind_of(value), {"__getitem__": None}))
