@@ -92,6 +92,7 @@ ORIGINS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:complex.. argument:DeprecationWarning")  # from 3.14 on
 @pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operators_and_conversions(operation, origin):
