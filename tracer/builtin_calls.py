@@ -249,7 +249,8 @@ def _number(cls: type) -> Any:
                 return number
             args = (number, *args[1:])
         if len(args) == 2 and cls is complex and is_object(args[1]):
-            args = (args[0], protocols.number(tracer, site, float, args[1]))
+            if not isinstance(args[1], complex):  # which is taken as it is
+                args = (args[0], protocols.number(tracer, site, float, args[1]))
         if tracer.texts.drawn and found(tracer, args, kwargs) is not None:
             return opaque(tracer, site, cls, args, kwargs)
         if has_box(args) or has_box(kwargs):

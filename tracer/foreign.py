@@ -37,7 +37,7 @@ from .frames import MUTABLE
 from .handed import PICKLERS, Handed, home_of
 from .handlers import handlers
 from .holders import gives_nothing, has_files, is_known, is_naming, on_the_system, started
-from .kinds import attribute, flags_of, has_dict, is_one_of, isinstance
+from .kinds import attribute, flags_of, has_dict, has_special, is_one_of, isinstance
 from .making import note_making
 from .marks import (
     Reading,
@@ -563,6 +563,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if tracer.reads is not None and not is_pure(fn):
             for op in tracer.tape.ops[start : start + 1]:
                 tracer.reads.impure[op] = None
+            if is_object(value):  # whose class may have special methods later
+                tracer.reads.problem(
+                    f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site
+                )
         return handed.tied(result)
     if tracer.reads is not None:
         tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
@@ -833,14 +837,20 @@ def record_opaque(
 
 
 def followed(value: Any) -> bool:
-    """Whether a result of an unknown callable is made of numbers and arrays."""
+    """Whether a result of an unknown callable is made of numbers and arrays.
+
+    A number of a class of the user's with special methods is an object: its operators are methods in Python.
+    """
     if hasattr(type(value), "n_sequence_fields"):  # has fields that are no items, as struct_time
         return False
     if isinstance(value, (tuple, list)):
         return all(map(followed, value))
     return (
         value is None
-        or isinstance(value, (bool, int, float, complex, np.generic))
+        or (
+            isinstance(value, (bool, int, float, complex, np.generic))
+            and not has_special(type(value))
+        )
         or is_traced_array(value)
     )
 

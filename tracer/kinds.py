@@ -88,6 +88,23 @@ def distinct(kinds: Iterable[type]) -> list[type]:
     return list({id(kind): kind for kind in kinds}.values())
 
 
+def has_special(kind: type) -> bool:
+    """Whether a class that was made by a class statement has special methods that some class statement has given it."""
+    made = [
+        dict_of(x) for x in mro_of(kind) if flags_of(x) & HEAP_TYPE and not flags_of(x) & IMMUTABLE
+    ]
+    return any(
+        name.startswith("__") and name not in BOOKKEEPING for members in made for name in members
+    )
+
+
+BOOKKEEPING = frozenset(
+    f"__{name}__"
+    for name in "module qualname doc dict weakref slots firstlineno static_attributes annotations annotate_func "
+    "annotations_cache annotate".split()
+)
+
+
 def is_compared_by_identity(kind: type) -> bool:
     """Whether the instances of a class have the hash of any object, and are equal to themselves alone."""
     return all(static(kind, name) is vars(object)[name] for name in ("__hash__", "__eq__"))

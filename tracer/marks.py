@@ -336,9 +336,12 @@ class Reading:
 # --------------------------------------------------------------------------------------------- C code
 
 
+ORDERING = frozenset(("shuffle",))  # generators draw positions, whatever lies there
+
+
 def keep(tracer: Any, fn: Any, args: Any, kwargs: Any, value: Any, origin: Origin) -> None:
     """A C function was given text, or numbers to make text of: what it may have put it into holds it."""
-    if isinstance(fn, type) or is_naming(fn):
+    if isinstance(fn, type) or is_naming(fn) or attribute(fn, "__name__") in ORDERING:
         return
     owner = attribute(fn, "__self__")
     if owner is None and args and hasattr(fn, "__objclass__"):

@@ -135,7 +135,7 @@ def bare(tracer: Tracer, site: Site, value: Any) -> Any:
         return value
     base = native_base(type(value))
     if base in operators.EXACT:
-        number = protocols.number(tracer, site, base, value)
+        number = value if base is complex else protocols.number(tracer, site, base, value)
         if number is value:
             number = operators.number(tracer, site, value)
         if base is int and not -LARGEST <= plain_of(number) < LARGEST:
@@ -362,6 +362,8 @@ def as_element(
         return value
     if not is_object(value):
         return value
+    if dtype is not None and dtype.kind == "f" and isinstance(value, (int, complex)):
+        value = protocols.number(tracer, site, float, value)  # not what the class derives from
     inner = (bare if single else as_operand)(tracer, site, value)
     if depth and isinstance(plain_of(inner), np.ndarray) and plain_of(inner).ndim == 0:
         inner = value

@@ -355,6 +355,11 @@ def number(tracer: Tracer, site: Site, cls: type, value: Any) -> Any:
     return value if inner is value else meaning.calls.call(tracer, site, cls, (inner,), {})
 
 
+def taken_as(tracer: Tracer, site: Site, cls: type, value: Any) -> Any:
+    """The same for C code that wants such a number: of what is one already no method is asked."""
+    return value if issubclass(type(value), cls) else number(tracer, site, cls, value)
+
+
 ROUNDING = {
     round: "__round__",
     math.floor: "__floor__",
@@ -394,9 +399,9 @@ def of_math(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
         else:
             items = [*tuple(iterable(tracer, site, value))]  # which asks what C code does
         return items if fn in MULTIPLYING else [of_math(tracer, site, fn, x) for x in items]
-    if not is_object(value):
+    if not is_object(value) or (fn is math.ldexp and issubclass(type(value), int)):
         return value
-    return index(tracer, site, value) if fn in INTEGRAL else number(tracer, site, float, value)
+    return index(tracer, site, value) if fn in INTEGRAL else taken_as(tracer, site, float, value)
 
 
 def holds_objects(value: Any) -> bool:
@@ -411,7 +416,7 @@ VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()))
 def of_cmath(tracer: Tracer, site: Site, fn: Any, value: Any) -> Any:
     """The same of the module ``cmath``."""
     cls = float if fn is cmath.rect else complex
-    return number(tracer, site, cls, value) if is_object(value) else value
+    return taken_as(tracer, site, cls, value) if is_object(value) else value
 
 
 # --------------------------------------------------------------------------------------------- strings
@@ -591,10 +596,9 @@ def reverse(tracer: Tracer, site: Site, value: Any) -> Any:
     if is_read(tracer, value):
         reversed(value)  # raises what plain Python raises
         return reversed(iterable(tracer, site, value))
-    if special(value, "__reversed__") is not MISSING or (
-        python_special(value, "__getitem__") is MISSING
-        and python_special(value, "__len__") is MISSING
-    ):
+    if special(value, "__reversed__") is not MISSING or special(value, "__getitem__") is MISSING:
+        return reversed(value)
+    if all(python_special(value, name) is MISSING for name in ("__getitem__", "__len__")):
         return reversed(value)
     if special(value, "__len__") is MISSING:
         return reversed(double(kind_of(value), {"__getitem__": None}))

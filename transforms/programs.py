@@ -293,7 +293,7 @@ class Builder:
         """The name of a constant of the program."""
         known = self.seen_constants.get(id(value))
         if known is None:
-            if getattr(builtins, hint, None) is value:
+            if vars(builtins).get(hint, self) is value:
                 return hint
             known = self.seen_constants[id(value)] = self.assembly.fresh(hint)
             self.program.namespace[known] = value

@@ -601,3 +601,24 @@ def test_special_methods_that_are_none(name):
     for _ in range(4):
         assert value_and_grad(f)(2.0) == (6.0, 3.0)
     assert said == said[:1] * 5
+
+
+class Counted:
+    def __len__(self):
+        log.append("len")
+        return -1
+
+
+class Numbered:
+    def __getitem__(self, i):
+        return i
+
+
+@pytest.mark.parametrize("cls", [Counted, Numbered, type("Both", (Counted, Numbered), {})])
+def test_what_cannot_be_reversed_is_asked_as_by_cpython(cls):
+    def f():
+        log.clear()
+        raised = outcome(lambda: [*reversed(cls())])
+        return raised, log[:]
+
+    check_like_python(f)
