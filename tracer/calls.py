@@ -906,6 +906,15 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
     return instantiate(tracer, site, cls, args, kwargs)
 
 
+def made_in_c(cls: type) -> bool:
+    """Whether a metaclass in C makes the objects of a class in a way of its own."""
+    meta_call = static(type(cls), "__call__")
+    return type(meta_call) is types.WrapperDescriptorType and meta_call is not TYPE_CALL
+
+
+TYPE_CALL = static(type, "__call__")
+
+
 def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
@@ -915,7 +924,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)
-        if new is object.__new__:
+        if new is object.__new__ and not made_in_c(cls):
             return type.__call__(cls, *args, **kwargs)
         if cls.__module__ == "typing":
             return as_caller(cls, args, kwargs)

@@ -721,8 +721,8 @@ def again(
         must_be_certain(tracer, site, fn_name(fn))
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
-    callbacks = callbacks_in((*own, *args, *kwargs.values()))
-    how = {"seen": True, "callbacks": callbacks, "sources": sources}
+    callbacks, kept = callbacks_in((*own, *args, *kwargs.values()))
+    how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         value = performed(tracer, site, fn, args, kwargs, True, **how)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
