@@ -137,6 +137,11 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
     return type(np.broadcast_arrays(0, 0))(parts)
 
 
+@handles(operator.call)
+def call_of(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return call(tracer, site, args[0], args[1:], kwargs) if args else operator.call(**kwargs)
+
+
 @handles(callable, takes=(1, 1))
 def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     slots.special(args[0], "__call__")  # which is looked at

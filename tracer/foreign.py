@@ -235,7 +235,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         own = attribute(fn, "__objclass__") is not None  # the first is what it works on
         if own and args and issubclass(kind_of(args[0]), dict):
             merging = name == "update"
-        last = own + LEADING.get(fn, len(args)) if known else len(args)
+        leading = LEADING.get(fn, len(args)) if known else len(args)
+        last = own + (1 if name == "fromkeys" else leading)
         given = [taken(tracer, site, x, merging) for x in args[own:last]]
         args = (*args[:own], *given, *args[last:])
         if known and fn is itertools.compress:
@@ -377,7 +378,7 @@ CONSUMERS = frozenset(
 LEADING = {
     enumerate: 1, deque: 1, itertools.islice: 1, itertools.accumulate: 1, itertools.groupby: 1, itertools.tee: 1,
     itertools.cycle: 1, itertools.combinations: 1, itertools.combinations_with_replacement: 1,
-    itertools.permutations: 1, itertools.repeat: 0, itertools.count: 0,
+    itertools.permutations: 1, itertools.repeat: 0, itertools.count: 0, functools.reduce: 2,
 }  # fmt: skip
 if sys.version_info >= (3, 12):
     LEADING[itertools.batched] = 1
