@@ -660,6 +660,17 @@ class Fields:
         return name
 
 
+@handles(np.ndarray.__array__)
+def _array(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if not 1 <= len(args) <= 2 or kwargs.keys() - {"copy"}:
+        return np.ndarray.__array__(
+            *map(plain_of, args), **kwargs
+        )  # raises what plain Python raises
+    if kwargs.get("copy") is None:
+        return call(tracer, site, np.asarray, args, {})
+    return call(tracer, site, np.array, args, kwargs)
+
+
 @handles(np.ndarray.tolist)
 def _tolist(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     array = args[0]

@@ -570,6 +570,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):
         draw_all(tracer, boxes)  # a seed, a size: drawn like any other integer
         return shows(tracer, value, arrays) if kept else value
+    if isinstance(value, NUMBERLESS):
+        return value
     raise NoRuleError(
         no_rule(
             fn,
@@ -579,6 +581,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
+
+
+NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by
 
 
 def is_seeding(fn: Any, args: Any) -> bool:
