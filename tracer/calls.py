@@ -940,8 +940,9 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         instance = new(cls)
     else:
         instance = new(cls, *args, **kwargs)
-    if slots.is_subtype(type(instance), cls):
-        init = type(instance).__init__
+    kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
+    if slots.is_subtype(kind, cls):
+        init = kind.__init__
         if type(init) is FunctionType:
             result = call(tracer, site, init, (instance, *args), kwargs)
             if result is not None:
