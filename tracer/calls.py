@@ -74,7 +74,7 @@ from .origins import dependent
 from .out import call_with_out, has_out
 from .outline import Outline
 from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
-from .plain_calls import as_caller, plainly
+from .plain_calls import as_caller, plain_call, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
@@ -939,7 +939,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     elif new is object.__new__:
         instance = new(cls)
     else:
-        instance = new(cls, *args, **kwargs)
+        instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
     if slots.is_subtype(kind, cls):
         init = kind.__init__
@@ -949,5 +949,5 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
                 kind = slots.kind_of(result).__name__
                 raise TypeError(f"__init__() should return None, not '{kind}'")
         elif init is not object.__init__:
-            init(instance, *args, **kwargs)
+            plain_call(init, (instance, *args), kwargs)
     return instance

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from . import making, meaning, rewrite, seals, watchers
+from . import making, meaning, plain_calls, rewrite, seals, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
@@ -50,7 +50,7 @@ from .kinds import (
     mro_of,
     own_dict,
 )
-from .places import LIBRARY, OURS, blame, root_of
+from .places import LIBRARY, OURS, blame, is_ours, root_of
 from .plain_calls import plainly
 from .protocols import given, plain_key, shown
 from .reads import HEAP_TYPE, static
@@ -175,7 +175,7 @@ class Watch:
         self.late = late  # whether it asks for values while it runs
         self.taken: list[Detour] = []
         self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
-        self.bare: set[types.CodeType] = set()  # the code of kept functions from then on
+        self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (
             set()
         )  # ops of what callbacks were given, which depends on the sources
@@ -203,11 +203,12 @@ class Watch:
         if event != "call" or self.escaped is not None:
             return
         code = frame.f_code
-        if code in self.bare:
+        if id(code) in self.bare:
             self.escaped = code
         if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
             return
-        self.show()
+        if self.kept and by_callable(frame):
+            self.show()
         for x in arguments_of(frame):
             if holds_box(x) and not made_plain(self.tracer, x):
                 self.escaped = code
@@ -215,7 +216,7 @@ class Watch:
     def show(self) -> None:
         """Python code runs in the callable itself: a compiler reads there what code the function has."""
         kept, self.kept = self.kept, []
-        self.bare.update(detour.own for detour in kept)
+        self.bare.update((id(detour.own), detour.own) for detour in kept)
         detours.leave(kept)
 
     def knows(self, op: Any) -> bool:
@@ -250,6 +251,14 @@ def made_plain(tracer: Tracer, value: Any) -> bool:
         return False
     meaning.unboxing.lower(tracer, value)
     return True
+
+
+def by_callable(frame: Any) -> bool:
+    """Whether what a callable written in C runs is Python code of its own, and none that a twin or the tracer runs."""
+    frame = frame.f_back
+    while frame is not None and not is_ours(frame) and not rewrite.is_twin(frame.f_code):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == plain_calls.__file__
 
 
 MOST = 1000  # things to look at before a function is watched all the same

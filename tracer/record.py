@@ -39,6 +39,7 @@ from .kinds import attribute, has_dict, is_one_of, isinstance, static
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .places import blame, user_site
+from .plain_calls import plain_call
 from .session import Tracer
 from .shown import shows
 from .tape import Guard, Op, Site, append, element, fn_name, primal
@@ -159,7 +160,7 @@ def record(
         elif watched:
             value = meaning.escape.watched(fn, plain_args, plain_options, site)
         else:
-            value = fn(*plain_args, **plain_options)
+            value = plain_call(fn, plain_args, plain_options)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -196,7 +197,7 @@ def performed(
     def go(*args: Any, **kwargs: Any) -> Any:
         if watched:
             return meaning.escape.watched(fn, args, kwargs, site, **how)
-        return fn(*args, **kwargs)
+        return plain_call(fn, args, kwargs)
 
     return go(*args, **kwargs) if perform is None else perform(fn, tuple(args), kwargs, site, go)
 

@@ -355,6 +355,8 @@ class NativeSpec(ctypes.Structure):
 
 
 def make(cls, args, kwargs):
+    if kwargs is not None:  # as GMP's numbers do
+        raise TypeError("there are keywords, if an empty dict of them")
     made = object.__new__(cls)
     (made.size,) = args
     return made
