@@ -764,7 +764,8 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         setattr(obj.value, name, None)  # raises what plain Python raises
     if is_one_of(kind, BOXES):
         raise TraceError(
-            f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value"
+            f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value, which is a number alone; "
+            "keep it beside the number, in an object of a class that is none of numbers"
         )
     if kind is Namespace:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises

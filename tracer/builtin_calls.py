@@ -137,6 +137,11 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
     return type(np.broadcast_arrays(0, 0))(parts)
 
 
+@handles(operator.call)
+def call_of(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    return call(tracer, site, args[0], args[1:], kwargs) if args else operator.call(**kwargs)
+
+
 @handles(callable, takes=(1, 1))
 def _callable(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> bool:
     slots.special(args[0], "__call__")  # which is looked at
@@ -654,6 +659,17 @@ class Fields:
         name = f"{self.read} {field.partition('.')[0].partition('[')[0]}"
         self.named[name] = value
         return name
+
+
+@handles(np.ndarray.__array__)
+def _array(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
+    if not 1 <= len(args) <= 2 or kwargs.keys() - {"copy"}:
+        return np.ndarray.__array__(
+            *map(plain_of, args), **kwargs
+        )  # raises what plain Python raises
+    if kwargs.get("copy") is None:
+        return call(tracer, site, np.asarray, args, {})
+    return call(tracer, site, np.array, args, kwargs)
 
 
 @handles(np.ndarray.tolist)

@@ -74,7 +74,7 @@ from .origins import dependent
 from .out import call_with_out, has_out
 from .outline import Outline
 from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
-from .plain_calls import as_caller, plainly
+from .plain_calls import as_caller, plain_call, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
 from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import born, has_box, operand, performed, raised, record, see_inside
@@ -914,6 +914,15 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
     return instantiate(tracer, site, cls, args, kwargs)
 
 
+def made_in_c(cls: type) -> bool:
+    """Whether a metaclass in C makes the objects of a class in a way of its own."""
+    meta_call = static(type(cls), "__call__")
+    return type(meta_call) is types.WrapperDescriptorType and meta_call is not TYPE_CALL
+
+
+TYPE_CALL = static(type, "__call__")
+
+
 def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> Any:
     """What ``type.__call__`` does: ``__new__``, then ``__init__``."""
     new, init = cls.__new__, cls.__init__
@@ -923,7 +932,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)
-        if new is object.__new__:
+        if new is object.__new__ and not made_in_c(cls):
             return type.__call__(cls, *args, **kwargs)
         if cls.__module__ == "typing":
             return as_caller(cls, args, kwargs)
@@ -938,14 +947,15 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     elif new is object.__new__:
         instance = new(cls)
     else:
-        instance = new(cls, *args, **kwargs)
-    if slots.is_subtype(type(instance), cls):
-        init = type(instance).__init__
+        instance = plain_call(new, (cls, *args), kwargs)
+    kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
+    if slots.is_subtype(kind, cls):
+        init = kind.__init__
         if type(init) is FunctionType:
             result = call(tracer, site, init, (instance, *args), kwargs)
             if result is not None:
                 kind = slots.kind_of(result).__name__
                 raise TypeError(f"__init__() should return None, not '{kind}'")
         elif init is not object.__init__:
-            init(instance, *args, **kwargs)
+            plain_call(init, (instance, *args), kwargs)
     return instance

@@ -5,6 +5,7 @@ Words
 special method   a Python function such as ``__lt__`` or ``__str__`` of a class, which C code may call.
 callback         a Python function that C code is handed, or finds in what it is handed, and may call as well.
 detour           code that stands in the place of such a function's own meanwhile, and runs its twin.
+kept function    one that a compiled callable has in an attribute: it may be called, or be what was compiled.
 visit            a call of a cache, whose function makes a detour as well (see ``tracer.cached``).
 reach            the arguments of a C function whose special methods it may call.
 
@@ -29,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from . import making, meaning, rewrite, seals, watchers
+from . import making, meaning, plain_calls, rewrite, seals, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
@@ -49,7 +50,7 @@ from .kinds import (
     mro_of,
     own_dict,
 )
-from .places import LIBRARY, OURS, blame, root_of
+from .places import LIBRARY, OURS, blame, is_ours, root_of
 from .plain_calls import plainly
 from .protocols import given, plain_key, shown
 from .reads import HEAP_TYPE, static
@@ -120,13 +121,15 @@ def watched(
     site: Site,
     seen: bool = False,
     callbacks: Iterable[types.FunctionType] = (),
+    kept: Iterable[types.FunctionType] = (),
     sources: list[Any] | None = None,
 ) -> Any:
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
-    So do the ``callbacks``, which are called with what was made of the ops in ``sources``. Whatever Python code it runs
-    all the same, and with a box, is an error. Where a run is recorded, the methods of what comes out of generators make
-    a detour as well, when the function asks for it: what they read is guarded.
+    So do the ``callbacks``, which are called with what was made of the ops in ``sources``, and the ``kept`` functions.
+    Whatever Python code it runs all the same, and with a box, is an error; so is a kept function that such code calls.
+    Where a run is recorded, the methods of what comes out of generators make a detour as well, when the function asks
+    for it: what they read is guarded.
     """
     tracer = active.tracer
     makers = making.called(fn, args)
@@ -134,20 +137,21 @@ def watched(
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
-    if not (classes or callbacks or late or makers) or tracer is None:
+    if not (classes or callbacks or kept or late or makers) or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site, sources or [], late)
     tracer.watches.append(watch)
     try:
         detours.take(special_methods(tracer, classes), watch.taken)
         detours.take(map(Callback, callbacks), watch.taken)
+        detours.take(map(Callback, kept), watch.kept)
         detours.take(map(Detour, makers), watch.taken)
-        if late or carries(tracer, (*given, *classes)):
+        if late or watch.kept or carries(tracer, (*given, *classes)):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)
     finally:
         watch.end()
-        detours.leave(watch.taken)
+        detours.leave([*watch.taken, *watch.kept])
         tracer.watches.pop()
     watch.check()
     return result
@@ -159,7 +163,10 @@ class Watch:
     That is from its beginning, where a box can be reached from what it is given; or from when a detour gives it one.
     """
 
-    __slots__ = ("escaped", "fn", "late", "site", "sources", "suspended", "taken", "tied", "tracer")
+    __slots__ = (
+        *("bare", "escaped", "fn", "kept", "late"),
+        *("site", "sources", "suspended", "taken", "tied", "tracer"),
+    )
 
     def __init__(
         self, tracer: Tracer, fn: Callable[..., Any], site: Site, sources: list[Any], late: bool
@@ -167,6 +174,8 @@ class Watch:
         self.tracer, self.fn, self.site, self.sources = tracer, fn, site, sources
         self.late = late  # whether it asks for values while it runs
         self.taken: list[Detour] = []
+        self.kept: list[Detour] = []  # of kept functions, until Python code may look at them
+        self.bare: dict[int, types.CodeType] = {}  # by id, the code of kept functions from then on
         self.tied: set[Any] = (
             set()
         )  # ops of what callbacks were given, which depends on the sources
@@ -194,11 +203,21 @@ class Watch:
         if event != "call" or self.escaped is not None:
             return
         code = frame.f_code
+        if id(code) in self.bare:
+            self.escaped = code
         if rewrite.is_twin(code) or code.co_filename.startswith((*OURS, ABSTRACT)):
             return
+        if self.kept and by_callable(frame):
+            self.show()
         for x in arguments_of(frame):
             if holds_box(x) and not made_plain(self.tracer, x):
                 self.escaped = code
+
+    def show(self) -> None:
+        """Python code runs in the callable itself: a compiler reads there what code the function has."""
+        kept, self.kept = self.kept, []
+        self.bare.update((id(detour.own), detour.own) for detour in kept)
+        detours.leave(kept)
 
     def knows(self, op: Any) -> bool:
         """Whether an op depends on nothing but what the call was given, as its result does."""
@@ -232,6 +251,14 @@ def made_plain(tracer: Tracer, value: Any) -> bool:
         return False
     meaning.unboxing.lower(tracer, value)
     return True
+
+
+def by_callable(frame: Any) -> bool:
+    """Whether what a callable written in C runs is Python code of its own, and none that a twin or the tracer runs."""
+    frame = frame.f_back
+    while frame is not None and not is_ours(frame) and not rewrite.is_twin(frame.f_code):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == plain_calls.__file__
 
 
 MOST = 1000  # things to look at before a function is watched all the same
@@ -345,11 +372,14 @@ def is_late(values: Iterable[Any], depth: int) -> bool:
 MOST_CALLBACKS = 200  # things to look at for functions
 
 
-def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
-    """The user's functions that C code may find in what it is handed."""
+def callbacks_in(
+    values: Iterable[Any],
+) -> tuple[list[types.FunctionType], list[types.FunctionType]]:
+    """The user's functions that C code may find in what it is handed, and those that a compiled callable keeps."""
     todo = [(x, 3) for x in values]
     seen: set[int] = set()
     found: list[types.FunctionType] = []
+    kept: list[types.FunctionType] = []
     while todo and len(seen) < MOST_CALLBACKS:
         x, depth = todo.pop()
         kind = type(x)
@@ -357,7 +387,7 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
             continue
         seen.add(id(x))
         if kind is types.FunctionType:
-            if not code_of(x).co_filename.startswith(LIBRARY):
+            if is_users(x):
                 found.append(x)
                 continue
             inner = [*(cell_contents(x)), *(x.__defaults__ or ())]
@@ -371,11 +401,19 @@ def callbacks_in(values: Iterable[Any]) -> list[types.FunctionType]:
             continue
         elif flags_of(kind) & HEAP_TYPE and kind is not functools.partial and has_dict(x):
             inner = [y for y in own_dict(x).values() if is_one_of(type(y), CALLABLE)]
+            if type(static(kind, "__call__")) is types.WrapperDescriptorType:
+                kept += [y for y in inner if is_users(y)]
+                inner = [y for y in inner if not is_users(y)]
         else:
             inner = gc.get_referents(x)
         if depth:
             todo += [(y, depth - 1) for y in inner]
-    return found
+    return found, kept
+
+
+def is_users(fn: Any) -> bool:
+    """Whether something is a Python function, and none of a library."""
+    return type(fn) is types.FunctionType and not code_of(fn).co_filename.startswith(LIBRARY)
 
 
 SIZED = KNOWN | {deque, OrderedDict, defaultdict}

@@ -235,7 +235,8 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
         own = attribute(fn, "__objclass__") is not None  # the first is what it works on
         if own and args and issubclass(kind_of(args[0]), dict):
             merging = name == "update"
-        last = own + LEADING.get(fn, len(args)) if known else len(args)
+        leading = LEADING.get(fn, len(args)) if known else len(args)
+        last = own + (1 if name == "fromkeys" else leading)
         given = [taken(tracer, site, x, merging) for x in args[own:last]]
         args = (*args[:own], *given, *args[last:])
         if known and fn is itertools.compress:
@@ -377,7 +378,7 @@ CONSUMERS = frozenset(
 LEADING = {
     enumerate: 1, deque: 1, itertools.islice: 1, itertools.accumulate: 1, itertools.groupby: 1, itertools.tee: 1,
     itertools.cycle: 1, itertools.combinations: 1, itertools.combinations_with_replacement: 1,
-    itertools.permutations: 1, itertools.repeat: 0, itertools.count: 0,
+    itertools.permutations: 1, itertools.repeat: 0, itertools.count: 0, functools.reduce: 2,
 }  # fmt: skip
 if sys.version_info >= (3, 12):
     LEADING[itertools.batched] = 1
@@ -573,6 +574,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):
         draw_all(tracer, boxes)  # a seed, a size: drawn like any other integer
         return shows(tracer, value, arrays) if kept else value
+    if isinstance(value, NUMBERLESS):
+        return value
     raise NoRuleError(
         no_rule(
             fn,
@@ -582,6 +585,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             f"returns a {type(value).__name__}, into which no gradient can be followed",
         )
     )
+
+
+NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by
 
 
 def is_seeding(fn: Any, args: Any) -> bool:
@@ -762,8 +768,8 @@ def again(
         must_be_certain(tracer, site, fn_name(fn))
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
-    callbacks = callbacks_in((*own, *args, *kwargs.values()))
-    how = {"seen": True, "callbacks": callbacks, "sources": sources}
+    callbacks, kept = callbacks_in((*own, *args, *kwargs.values()))
+    how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         value = performed(tracer, site, fn, args, kwargs, True, **how)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):

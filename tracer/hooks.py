@@ -27,6 +27,7 @@ from .escape import watched
 from .frames import MUTABLE
 from .kinds import are_one_of, has, has_own, is_one_of, isinstance, own_dict
 from .origins import joined
+from .plain_calls import plain_call
 from .reads import MISSING, Place, Reads
 from .record import raised
 from .rehearsal import remember
@@ -227,7 +228,7 @@ def call(site: Site) -> Hook:
     def hook(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         tracer = active.tracer
         if tracer is None:
-            return fn(*args, **kwargs)
+            return plain_call(fn, args, kwargs)
         return calls.call(tracer, site, fn, args, kwargs)
 
     return hook

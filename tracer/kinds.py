@@ -176,13 +176,17 @@ def own_dict(value: Any) -> Any:
     if (own := dict_of(kind)) is None:  # a class of CPython's that is not ready
         return None
     found: Any = own.get("__dict__")
-    if type(found) is GetSet or type(found) is Member:
+    if type(found) is not GetSet and type(found) is not Member:
+        for base in mro_of(kind):
+            found = dict_of(base).get("__dict__")
+            if type(found) is GetSet or type(found) is Member:
+                break
+        else:
+            return None
+    try:
         return found.__get__(value)
-    for base in mro_of(kind):
-        found = dict_of(base).get("__dict__")
-        if type(found) is GetSet or type(found) is Member:
-            return found.__get__(value)
-    return None
+    except (AttributeError, TypeError):  # a proxy in C asks what it stands for; another is borrowed
+        return None
 
 
 def has_dict(value: Any) -> bool:

@@ -24,10 +24,15 @@ def plainly(fn: Callable[..., Any], args: Any, kwargs: Any, seen: bool = False) 
     if tracer is not None:
         tracer.declined = None
     try:
-        return as_caller(fn, args, kwargs) if seen else fn(*args, **kwargs)
+        return as_caller(fn, args, kwargs) if seen else plain_call(fn, args, kwargs)
     except TypeError as error:
         show_plain_names(error, (args, kwargs), None if tracer is None else tracer.declined)
         raise
+
+
+def plain_call(fn: Any, args: Any, kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``; where there are no keywords, without any: C code may tell an empty dict from none."""
+    return fn(*args, **kwargs) if kwargs else fn(*args)
 
 
 def show_plain_names(error: TypeError, given: Any, declined: type | None) -> None:
@@ -77,7 +82,7 @@ def as_caller(fn: Any, args: Any, kwargs: Any) -> Any:
 
 
 def step(fn: Any, args: Any, kwargs: Any) -> Any:
-    return fn(*args, **kwargs)
+    return fn(*args, **kwargs) if kwargs else fn(*args)  # as `plain_call`, in a frame of its own
 
 
 @functools.cache

@@ -40,6 +40,7 @@ from .kinds import HEAP_TYPE, attribute, flags_of, has_dict, is_one_of, isinstan
 from .loops import is_fixed
 from .marks import failed, follow, is_text
 from .places import blame, user_site
+from .plain_calls import plain_call
 from .session import Tracer
 from .shown import shows
 from .structure import is_container
@@ -161,7 +162,7 @@ def record(
         elif watched:
             value = meaning.escape.watched(fn, plain_args, plain_options, site)
         else:
-            value = fn(*plain_args, **plain_options)
+            value = plain_call(fn, plain_args, plain_options)
     except Exception as error:
         raised(tracer, site, error)
         failed(tracer, site, fn, (args, kwargs), error)
@@ -198,7 +199,7 @@ def performed(
     def go(*args: Any, **kwargs: Any) -> Any:
         if watched:
             return meaning.escape.watched(fn, args, kwargs, site, **how)
-        return fn(*args, **kwargs)
+        return plain_call(fn, args, kwargs)
 
     return go(*args, **kwargs) if perform is None else perform(fn, tuple(args), kwargs, site, go)
 

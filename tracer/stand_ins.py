@@ -18,6 +18,7 @@ from .depth import room
 from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance
 from .loops import Items
+from .plain_calls import plain_call
 from .reads import MISSING
 from .session import Tracer
 from .slots import invoke, is_python, kind_of, plain_of, python_special, special
@@ -263,7 +264,7 @@ class Callback(functools.partial):  # type: ignore[type-arg]
 @intrinsic
 def call_back(site: Site, fn: Any, *args: Any, **kwargs: Any) -> Any:
     if active.tracer is None:  # it has outlived the run
-        return fn(*args, **kwargs)
+        return plain_call(fn, args, kwargs)
     return meaning.calls.call(active.tracer, site, fn, args, kwargs)
 
 

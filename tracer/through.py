@@ -19,6 +19,7 @@ from .errors import TraceError
 from .frames import MUTABLE
 from .kinds import MISSING, are_one_of, is_one_of
 from .places import blame, user_site
+from .plain_calls import plain_call
 from .record import has_box, stored
 from .session import Tracer
 
@@ -52,8 +53,8 @@ def write_through(
     mirror = mirror_of(tracer, original)
     try:
         if mirror is not None:  # first, for the original may be among the arguments
-            fn(mirror, *plain, **kwargs)
-        fn(original, *plain, **kwargs)
+            plain_call(fn, (mirror, *plain), kwargs)
+        plain_call(fn, (original, *plain), kwargs)
     except Exception:  # which the shadow has not raised: somebody else has changed it
         tracer.behind.add(id(original))
 

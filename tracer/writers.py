@@ -32,6 +32,7 @@ from .errors import TraceError
 from .frames import MUTABLE, valued
 from .kinds import are_quiet, is_one_of, mro_of
 from .places import blame, outer, user_frame
+from .plain_calls import plain_call
 from .record import has_box, raised, stored
 from .session import Tracer
 from .structure import is_container
@@ -114,7 +115,7 @@ def write_container(
 ) -> Any:
     """Write to a container: an effect if it is the shadow of one outside, seen by all shadows of that one."""
     if tracer is None:
-        return fn(container, *args, **kwargs)
+        return plain_call(fn, (container, *args), kwargs)
     if tracer.loops is not None:
         tracer.loops.store(container) if type(container) is list else tracer.loops.write()
     known = tracer.originals.get(id(container))
@@ -154,7 +155,7 @@ def write_container(
             follow(container, held, sibling)
             continue
         try:
-            fn(sibling, *given, **kwargs)
+            plain_call(fn, (sibling, *given), kwargs)
         except Exception:  # which the container itself has not raised
             pass
     if not outside:

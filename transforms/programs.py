@@ -38,6 +38,7 @@ from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
 from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
+from ..tracer.plain_calls import plain_call
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.record import ORDERED
 from ..tracer.run import Run
@@ -203,7 +204,7 @@ class Path:
 
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Make an impure call, and keep what it gave in case the program is left."""
-    value = fn(*args, **kwargs)
+    value = plain_call(fn, args, kwargs)
     drawn.append((fn, value))
     return value
 

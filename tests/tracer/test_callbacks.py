@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 from helpers import assert_same
-from wengert import grad, jit, pullback, value_and_grad
+from wengert import EscapeError, grad, jit, pullback, value_and_grad
 
 SCALE = 3.0
 
@@ -167,3 +167,42 @@ def test_a_factory_outside_is_traced(on, monkeypatch):
 
 def test_partials_are_called_with_what_they_hold():
     assert grad(lambda x: sum(map(functools.partial(operator.mul, x), [x, 2.0])))(3.0) == 8.0
+
+
+class Compiled(functools.partial):
+    """A callable in C that keeps a Python function, and whose own Python code reads the code of that."""
+
+
+def compile_once(kept):
+    return kept[0].__code__.co_code
+
+
+def calling(kept):
+    return kept[0]()
+
+
+def compiled(reader, function):
+    made = Compiled(operator.call, reader, [function])
+    made.function = function
+    return made
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_compiler_reads_the_code_that_the_function_has(on):
+    made = compiled(compile_once, three)
+    seen = []
+
+    def f(x):
+        seen.append(made())
+        return x * len(seen[-1])
+
+    with jit(on):
+        for x in (2.0, 3.0, 4.0, 5.0):
+            assert value_and_grad(f)(x) == (x * len(made()), len(made()))
+    assert seen == [three.__code__.co_code] * 4
+
+
+def test_what_a_compiled_callable_keeps_is_not_called_untraced():
+    made = compiled(calling, three)
+    with pytest.raises(EscapeError, match="three"):
+        grad(lambda x: made() * x)(3.0)

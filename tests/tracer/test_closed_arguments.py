@@ -256,3 +256,21 @@ def test_a_closure_under_lru_cache_is_followed_when_its_value_is_cached(on):
         for _ in range(4):
             d = grad(lambda p: p["held"](1) * p["w"])({"held": cached, "w": 2.0})
             assert d == {"held": {"__wrapped__": {"p": 2.0}}, "w": 3.0}
+
+
+class Borrowing:
+    """Has a descriptor of another class in the place of its own, as proxies in C have that of what they stand for."""
+
+    __slots__ = ("a",)
+    __dict__ = vars(Point)["__dict__"]
+
+    def __init__(self, a):
+        self.a = a
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_an_object_whose_dict_is_not_its_own_is_no_error(on):
+    with jit(on):
+        for x in (2.0, 3.0, 4.0):
+            assert value_and_grad(lambda p: p.a * p.a)(Borrowing(x)) == (x * x, {"a": 2.0 * x})
+            assert value_and_grad(lambda x: Borrowing(x * x).a)(x) == (x * x, 2.0 * x)

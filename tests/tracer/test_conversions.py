@@ -185,3 +185,42 @@ def test_what_cannot_be_followed_is_refused_whatever_is_caught(name):
     for on in (False, True, True, True):
         with jit(on), pytest.raises(WengertError, match=r"test_conversions.py:\d+, in|called from"):
             value_and_grad(f)(1.3)
+
+
+def written_through(a):
+    b = a * 2.0
+    c = b.__array__()  # the array itself
+    c[0] = 7.0
+    return b.sum() * (1.0 + (c is b))
+
+
+def copied(a):
+    b = a * 2.0
+    c = b.__array__(np.dtype("float64"), copy=True)
+    c[0] = 7.0
+    return (b * c).sum()
+
+
+def wrongly_called(a):
+    try:
+        a.__array__(1, 2, 3)
+    except TypeError as error:
+        return a.sum() * len(str(error))
+
+
+def in_its_namespace(a):
+    namespace = getattr(a * 2.0, "__array_namespace__", lambda: np)()
+    return namespace.sum(namespace.exp(a))
+
+
+@pytest.mark.parametrize("f", [written_through, copied, wrongly_called, in_its_namespace])
+@pytest.mark.parametrize("on", [False, True])
+def test_an_array_is_asked_for_itself_and_for_its_namespace(f, on):
+    with jit(on):
+        for k in range(5):
+            a = np.array([0.5, 1.5]) + k / 10
+            value, gradient = value_and_grad(f)(a)
+            assert value == f(a)
+            steps = 1e-6 * np.eye(2)
+            expected = [(f(a + step) - f(a - step)) / 2e-6 for step in steps]
+            np.testing.assert_allclose(gradient, expected, rtol=1e-6)

@@ -1,6 +1,7 @@
 """Classes whose own class compares and hashes them: the engine looks at classes without asking that."""
 
 import copy
+import ctypes
 import dataclasses
 import math
 
@@ -338,3 +339,59 @@ def test_a_class_that_answers_for_its_attributes_is_asked_by_the_program_alone(j
     with wengert.jit(jit):
         for x in (1.5, 2.0, 0.5):
             assert wengert.value_and_grad(f)(x) == (f(x), 10 * x + 1)
+
+
+class NativeSlot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
+
+
+class NativeSpec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        *((name, ctypes.c_int) for name in ("basicsize", "itemsize")),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(NativeSlot)),
+    )
+
+
+def make(cls, args, kwargs):
+    if kwargs is not None:  # as GMP's numbers do
+        raise TypeError("there are keywords, if an empty dict of them")
+    made = object.__new__(cls)
+    (made.size,) = args
+    return made
+
+
+TP_CALL, HEAP, BASE = 50, 1 << 9, 1 << 10
+MAKE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
+    make
+)
+SLOTS = (NativeSlot * 2)(
+    NativeSlot(TP_CALL, ctypes.cast(MAKE, ctypes.c_void_p)), NativeSlot(0, None)
+)
+SPEC = NativeSpec(b"made.Native", 0, 0, HEAP | BASE, SLOTS)
+
+
+def native_metaclass():
+    """A metaclass in C that makes objects in a way of its own; ``type.__call__`` makes none of its classes."""
+    from_spec = ctypes.pythonapi.PyType_FromSpecWithBases
+    from_spec.restype, from_spec.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object)
+    return from_spec(ctypes.addressof(SPEC), (type,))
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_metaclass_in_c_makes_its_objects(on):
+    class Sized(metaclass=native_metaclass()):
+        pass
+
+    def f(x):
+        return x * x * Sized(3.0).size
+
+    with wengert.jit(on):
+        assert [wengert.value_and_grad(f)(x) for x in (1.0, 2.0, 3.0)] == [
+            (3.0, 6.0),
+            (12.0, 12.0),
+            (27.0, 18.0),
+        ]
+    with pytest.raises(wengert.NoRuleError, match="Sized"):
+        wengert.grad(lambda x: Sized(x).size)(2.0)

@@ -22,6 +22,7 @@ import pytest
 
 import wengert
 from helpers import Verdicts
+from wengert import stop_gradient
 
 programs = Verdicts(os.path.basename(__file__), [(0.5, 1.2), (1.5, 0.33), (0.5, 1.2), (2.0, 0.7)])
 
@@ -482,3 +483,34 @@ def test_what_does_not_tell_its_length_is_one_object(on, kind, error):
         if not isinstance(error, RecursionError):
             for _ in range(3):
                 assert wengert.value_and_grad(lambda x: np.add(single, x))(1.5) == (3.0, 2.0)
+
+
+class Logged(float):
+    log: list[float] = []  # noqa: RUF012
+
+    def __new__(cls, value, unit="m"):
+        return float.__new__(cls, value)
+
+    def __init__(self, value, unit="m"):
+        self.log.append(0.5)
+
+
+class Noted(Logged):
+    def __init__(self, value, unit="m"):
+        self.unit = unit
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_number_of_a_class_of_its_own_is_initialised(on):
+    def f(x):
+        return x * (Logged(stop_gradient(x)) > 1.0) + x * len(Logged.log)
+
+    with wengert.jit(on):
+        for x in (2.0, 0.5, 3.0, 2.0, 4.0):
+            Logged.log.clear()
+            expected = f(x)
+            Logged.log.clear()
+            assert wengert.value_and_grad(f)(x) == (expected, expected / x)
+            assert Logged.log == [0.5]
+    with pytest.raises(wengert.TraceError, match=r"test_numbers.py:\d+.*'unit'.*beside the number"):
+        wengert.jit(lambda x: Noted(x * 2.0).unit)(3.0)

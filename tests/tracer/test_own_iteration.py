@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import operator
 import types
 
 import numpy as np
@@ -174,3 +175,35 @@ def test_a_sequence_with_a_way_of_its_own_may_be_stored_anywhere(name):
     for x in (1.5, 2.5, 3.5, 4.5):
         assert value_and_grad(f)(x) == (x**3 + x * x, 3 * x * x + 2 * x)
         assert [*outside][0] == x and [*thing.v] == [x]
+
+
+class Both:
+    """Called and iterated over alike: C code that is handed one, and only hands it on, must hand it on as it is."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        return iter([self.k])
+
+    def __call__(self, x):
+        return x * self.k
+
+
+def handed_on(x):
+    folded = functools.reduce(lambda a, b: a, [1.0, 2.0], Both(x))
+    by_key = dict.fromkeys("ab", Both(3.0 * x))
+    (_, filled), *_ = itertools.zip_longest([1.0], [], fillvalue=Both(x))
+    initial, *_ = itertools.accumulate([1.0], lambda a, b: b, initial=Both(x))
+    called = operator.call(Both(x), x)
+    return folded(x) + by_key["b"](x) + filled(x) + initial(x) + called
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_what_is_handed_on_is_handed_on_as_it_is(on):
+    with jit(on):
+        for x in (1.5, 2.0, 0.5, 2.5, 1.5):
+            assert value_and_grad(handed_on)(x) == (7.0 * x * x, 14.0 * x)
