@@ -15,8 +15,9 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -70,12 +71,14 @@ class Inside(dict[Op, str]):
 
 
 class Listing:
-    """A folded tape with names for its lines, to be written as text; maybe with their ``values``."""
+    """A folded tape with names for its lines, to be written as text; maybe with something ``beside`` each."""
 
-    def __init__(self, tape: Tape, block: Block, values: bool) -> None:
+    def __init__(
+        self, tape: Tape, block: Block, beside: Callable[[list[Op]], str] | None = None
+    ) -> None:
         self.tape = tape
         self.block = block
-        self.values = values
+        self.beside = beside
         self.depth: int | None = None
         self.references = References(block, tape.result)
         self.results = [Slot(block, [x]) for x in operands_of(tape.result)]
@@ -297,11 +300,8 @@ class Listing:
         return f"{', '.join(shortened(names))} = {role} :: {len(lines):,} × {op.type}"
 
     def seen(self, line: Line) -> str:
-        """The values of a line, if they are wanted."""
-        if not self.values:
-            return ""
-        values = [x.value for x in line.ops]
-        return f" = {summary(values[0])}" + (f" … {summary(values[-1])}" if len(values) > 1 else "")
+        """What is told beside a line."""
+        return "" if self.beside is None else self.beside(line.ops)
 
     def loop(self, loop: Loop, pad: str, level: int) -> None:
         """A loop: how often, what it begins with, its body."""
@@ -580,13 +580,23 @@ def summary(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
+def first_and_last(values: list[Any]) -> str:
+    """What there is in the first pass and in the last."""
+    return summary(values[0]) + (f" … {summary(values[-1])}" if len(values) > 1 else "")
+
+
+def values_of(ops: list[Op]) -> str:
+    """The values of a line."""
+    return f" = {first_and_last([x.value for x in ops])}"
+
+
 def format_tape(
     tape: Tape, depth: int | None = None, flat: bool = False, values: bool = False
 ) -> str:
     """The text of a tape; see `Tape.format`."""
     if flat:
         return format_flat(tape, summary if values else None)
-    return "\n".join(listed(tape, depth, values).lines)
+    return "\n".join(listed(tape, depth, values_of if values else None).lines)
 
 
 def rows(
@@ -596,25 +606,53 @@ def rows(
     if flat:
         lines = format_tape(tape, flat=True, values=values).splitlines()
         return list(zip(lines, [None, *tape.ops, None], strict=True))
-    listing = listed(tape, depth, values)
+    listing = listed(tape, depth, values_of if values else None)
     return [(line, listing.shown.get(i)) for i, line in enumerate(listing.lines)]
 
 
 def named_ops(tape: Tape, numbers: dict[str, Op]) -> dict[str, Op]:
     """Ops by their names in the listing, and by their ``numbers`` on the plain list where both count alike."""
-    listing = Listing(tape, folded(tape), False)
+    listing = Listing(tape, folded(tape))
     found = dict(numbers) if listing.count == len(numbers) else {}
     for line, name in listing.names.items():
         if isinstance(line, Line):
             found[name] = line.ops[-1]
-    for op in numbers.values():
-        found[listing.refer(listing.references.reference(op, listing.block, 0))] = op
+        elif (last := what_carried(line)) is not None:
+            found[name] = last
+    found.update((name, op) for op, name in listed_names(tape, listing).items())
     return found
 
 
-def listed(tape: Tape, depth: int | None, values: bool) -> Listing:
+def what_carried(what: Any) -> Op | None:
+    """The op that a loop hands on in the end."""
+    last = what.final[-1] if isinstance(what, Carried) else None
+    return last if isinstance(last, Op) else None
+
+
+KNOWN: WeakKeyDictionary[Tape, tuple[int, dict[Op, str]]] = WeakKeyDictionary()
+
+
+def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
+    """The names of ops in the listing: in a loop with the number of the pass, ``x.6[3]``, but of the last one."""
+    count, names = KNOWN.get(tape, (-1, {}))
+    if count != len(tape.ops):
+        listing = Listing(tape, folded(tape)) if listing is None else listing
+        where, reference = listing.references.where, listing.references.reference
+        names = {}
+        for op in tape.ops:
+            if op.kind in ("input", "call"):
+                line, _ = where[op]
+                last = listing.names[line] if line.ops[-1] is op else None
+                names[op] = last or listing.refer(reference(op, listing.block, 0))
+        KNOWN[tape] = len(tape.ops), names
+    return names
+
+
+def listed(
+    tape: Tape, depth: int | None, beside: Callable[[list[Op]], str] | None = None
+) -> Listing:
     """The listing with its lines, as deep as they can be read where no ``depth`` is given."""
-    listing = Listing(tape, folded(tape), values)
+    listing = Listing(tape, folded(tape), beside)
     deepest = depth_of(listing.block)
     if depth is None and deepest and sum(1 for _ in listing.block.lines()) >= READABLE:
         levels = range(1, deepest + 1)

@@ -68,7 +68,7 @@ class Looped(Writer):
         block = folded(self.tape)
         if deepest(block) > DEEPEST:
             block = Block([Line([op]) for op in self.tape.ops], 1)
-        self.listing = Listing(self.tape, block, False)
+        self.listing = Listing(self.tape, block)
         self.references = self.listing.references
         self.name_lines(block)
         return block.items
