@@ -343,11 +343,10 @@ class Listing:
         total = len(branch.taken)
         taken = Counter(branch.taken)
         ways = {i for i, _ in taken.most_common(MOST_WAYS)}
-        orders = {tuple(x) for x in by_run(branch.block, branch.taken)}
         for i, way in enumerate(branch.ways):
             if i not in ways:
                 continue
-            often = when(orders, i) or f"{taken[i]:,} of {counted(total, 'time')}"
+            often = how_often(branch, i)
             head = way.items[0] if way.items else None
             if isinstance(head, Line) and isinstance(head.ops[0], Guard):
                 text, place = self.line(head), place_of(head.ops[0].site)
@@ -501,6 +500,13 @@ def shortened(texts: list[str]) -> list[str]:
     return [*texts[:2], "…", texts[-1]]
 
 
+def how_often(branch: Branch, way: int) -> str:
+    """In words, when or how often a way is taken."""
+    orders = {tuple(x) for x in by_run(branch.block, branch.taken)}
+    count = branch.taken.count(way)
+    return when(orders, way) or f"{count:,} of {counted(len(branch.taken), 'time')}"
+
+
 def when(orders: set[tuple[int, ...]], way: int) -> str | None:
     """In words, when a way is taken in each run of a loop, if that is so in the first or the last pass alone."""
     if all(len(x) > 1 and way not in x[1:] for x in orders):
@@ -642,8 +648,13 @@ def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
         for op in tape.ops:
             if op.kind in ("input", "call"):
                 line, _ = where[op]
-                last = listing.names[line] if line.ops[-1] is op else None
-                names[op] = last or listing.refer(reference(op, listing.block, 0))
+                if line in listing.parts:  # which it is taken apart into at once
+                    parts = listing.parts[line]
+                    names[op] = ", ".join("_" if x is None else listing.names[x] for x in parts)
+                elif line.ops[-1] is op:
+                    names[op] = listing.names[line]
+                else:
+                    names[op] = listing.refer(reference(op, listing.block, 0))
         KNOWN[tape] = len(tape.ops), names
     return names
 
