@@ -314,7 +314,7 @@ def reverse(
     out.result = (now, gradients) if value else gradients
     program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
     program.parameters = tape.parameters
-    program.forward = frozenset(tape.ops)
+    program.forward = out.forward or frozenset(tape.ops)
     for op in program.ops:
         if op not in program.forward:
             op.tape = program

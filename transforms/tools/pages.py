@@ -38,6 +38,7 @@ from ..columns import (
 )
 from ..loops import LoopFunction, Miss
 from .folding import Item, Line
+from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .looped import LONG, History, Looped, lines_in, wrapped
 from .playing import decision, subject_of
@@ -87,6 +88,11 @@ class Page(Looped):
             return self.fresh(hint)
         if is_helper(value):
             return self.helper(value)
+        if isinstance(value, PairOf):
+            raise Unwritable(
+                f"{value.__name__} calls a rule, which a file cannot take along: the source of "
+                'reverse(tape, form="naive") has the pullbacks written out'
+            )
         if value is type(None):
             return "type(None)"
         if isinstance(value, type) and frames.is_namedtuple(value):
