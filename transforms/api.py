@@ -73,8 +73,9 @@ from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
 from ..tracer.write_back import result_tree
 from . import lowering
-from .cache import entries, known_decisions
+from .cache import entries
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
+from .decisions import known_decisions
 from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
 from .simplify import pruned, simplified

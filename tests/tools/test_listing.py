@@ -4,6 +4,7 @@ import functools
 import gc
 import math
 import pickle
+import re
 import sys
 import types
 import weakref
@@ -11,9 +12,11 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import forward, grad, jit, reverse, trace
+from wengert import clear_cache, explain, forward, grad, jit, reverse, trace
 from wengert.tracer.run import run
 from wengert.tracer.tape import Site
+from wengert.transforms import cache
+from wengert.transforms.budget import Budget
 from wengert.transforms.roll import roll
 
 
@@ -295,7 +298,40 @@ def test_decisions_tell_what_kept_programs_know():
         slope = grad(rate)
         assert [slope(x) for x in (1.0, 2.0, 3.0, 4.0)] == [3.0] * 4
         assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
-        assert body(trace(rate, 1.0))[2] == "guard %2 == True"
+        assert [slope(x) for x in (-1.0, -2.0, 2.0) * 4] == [1.0, 1.0, 3.0] * 4  # one for both ways
+        assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
+
+
+@pytest.mark.parametrize("folding", [False, True])
+def test_what_is_known_within_loops(folding, monkeypatch):
+    """By programs that stand for paths, and by those that have all ways."""
+
+    def collatz(x):
+        n = 0.0
+        while x > 1.5:
+            if x % 2 < 0.5:
+                x = x / 2
+            else:
+                x = 3 * x + 1
+            n = n + 1.0
+        return n * x
+
+    monkeypatch.setenv("WENGERT_FOLD", str(int(folding)))
+    if folding:
+        monkeypatch.setattr(Budget, "limited", False)
+        monkeypatch.setattr(cache, "VARIED", 0)
+    line = collatz.__code__.co_firstlineno + 3
+    clear_cache()
+    with jit(True):
+        assert "know" not in str(trace(collatz, 8.0))
+        slope = grad(collatz)
+        for x in range(2, 32):
+            slope(float(x))
+        assert ("for all ways that runs have gone" in str(explain(slope))) == folding
+        told = str(trace(collatz, 8.0))
+        assert re.search(rf"== True.* \(kept programs know False\).*test_listing.py:{line}\n", told)
+        told = body(trace(collatz, 11.0))  # in which both ways are listed
+        assert not [x for x in told if "of 14 times" in x and "know" in x]
 
 
 def test_places_in_a_notebook_are_those_that_ipython_tells(monkeypatch):

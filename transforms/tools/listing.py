@@ -38,6 +38,7 @@ from ...tracer.tape import (
 )
 from ..loops import LoopFunction
 from ..patterns import alike, leaves_in, refilled
+from ..programs import decision_at
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .forms import PairOf, back
 from .references import Carried, Reference, References, Slot, blocks_of, pass_in, pass_within
@@ -286,10 +287,12 @@ class Listing:
         return f"{self.names[line]} = {call} :: {op.type}{self.seen(line)}{place_of(op.site)}"
 
     def known(self, op: Op, line: Line) -> str:
-        """The other ways that kept programs know of a decision."""
-        site = op.site
-        name = f"the decision in {site.function} ({site.place})"
-        others = {*self.tape.ways.get(name, ())} - {repr(x.value) for x in line.ops}
+        """The other ways that kept programs know of a decision, beside those that are listed."""
+        listed = {repr(x.value) for x in line.ops}
+        if isinstance(line.block.inside, Branch):
+            heads = [way.items[0] for way in line.block.inside.ways if way.items]
+            listed |= {repr(x.value) for head in heads if isinstance(head, Line) for x in head.ops}
+        others = {*self.tape.ways.get(decision_at(op.site), ())} - listed
         return f" (kept programs know {' and '.join(sorted(others))})" if others else ""
 
     def inputs(self, lines: list[Line]) -> str:
