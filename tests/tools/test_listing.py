@@ -302,6 +302,51 @@ def test_decisions_tell_what_kept_programs_know():
         assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
 
 
+def test_what_changes_on_one_outcome_of_a_decision_is_carried():
+    """A variable that is given a value which is there already leaves no line of its own."""
+
+    def bisection(a):
+        low, high = 0.0, a
+        for _ in range(40):
+            middle = (low + high) / 2
+            if middle * middle < a:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    assert body(trace(bisection, 2.0)) == [
+        "a = input :: float",
+        "loop 40 times, carrying %2 = 0.0, %3 = a",
+        "  %4 = add(%2, %3) :: float",
+        "  middle = truediv(%4, 2) :: float",
+        "  %6 = mul(middle, middle) :: float",
+        "  %7 = lt(%6, a) :: bool",
+        "  guard %7 == True (22 times) or False (18 times)",
+        "  next %2 = middle where %7 == True, %3 = middle where %7 == False",
+        "return %2",
+    ]
+
+    def descent(x):
+        steps = 0.0
+        energy = x * x
+        for i in range(30):
+            y = x + math.sin(13.0 * i * x)
+            new = y * y
+            if new < energy + 0.1:
+                x, energy = y, new
+                steps = steps + y
+        return x * energy * steps
+
+    tape = trace(descent, 1.3)
+    told = body(tape)
+    assert "loop 30 times, carrying %3 = x, %4 = energy, steps = 0.0" in told
+    assert "    next steps = steps.12, %3 = y, %4 = new" in told
+    scope = {}
+    exec(tape.source("made"), scope)
+    assert scope["made"](1.3) == descent(1.3)
+
+
 @pytest.mark.parametrize("folding", [False, True])
 def test_what_is_known_within_loops(folding, monkeypatch):
     """By programs that stand for paths, and by those that have all ways."""

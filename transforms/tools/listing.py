@@ -121,6 +121,8 @@ class Listing:
     def carried_name(self, carried: Carried) -> str | None:
         """The variable that a loop carries, if all that gives its value is called that."""
         names = set()
+        if carried.sometimes is not None:  # what it is then is another variable's value
+            return None
         for source in carried.sources:
             if source.kind == "carried":
                 names.add(self.carried_name(source.of))
@@ -332,14 +334,32 @@ class Listing:
         if not isinstance(inside, Loop):
             return
         handed = []
+        decided: dict[str, list[str]] = {}  # on one outcome of a decision
         for carried in self.carried_by(inside):
+            if carried.sometimes is not None:
+                if item is None:
+                    self.sometimes(carried, block, decided)
+                continue
             for source in carried.sources:
                 home, within = home_of(source, inside)
                 behind = within if len(carried.sources) > 1 else None
                 if home is block and behind is item:
                     handed.append(f"{self.names[carried]} = {self.refer(source)}")
+        handed += [f"{', '.join(found)}{where}" for where, found in decided.items()]
         if handed:
             self.lines.append(f"{pad}next {', '.join(handed)}")
+
+    def sometimes(self, carried: Carried, block: Block, decided: dict[str, list[str]]) -> None:
+        """What is handed on at the end of a block on one outcome of a decision."""
+        assert carried.sometimes is not None
+        item, outcome = carried.sometimes
+        text = f"{self.names[carried]} = {self.refer(carried.sources[0])}"
+        if isinstance(item, Branch):
+            if item.ways[outcome] is block:
+                decided.setdefault("", []).append(text)
+        elif carried.loop.body is block:
+            on = self.operand(self.references.slots[item][0])
+            decided.setdefault(f" where {on} == {outcome}", []).append(text)
 
     def branch(self, branch: Branch, pad: str, level: int) -> None:
         """The ways of a branch (the commonest, if there are many), and how often each was taken."""

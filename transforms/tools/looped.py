@@ -175,7 +175,11 @@ class Looped(Writer):
         ]
         inner = pad + "    "
         body = self.written(loop.body.items, inner)
-        body += [text for x in carried for text in self.handed(loop, x, inner)]
+        decided = ""
+        for x in carried:
+            text = self.handed(loop, x, inner)
+            body += text[1:] if text[1:] and text[0] == decided else text  # one `if` for several
+            decided = text[0] if text[1:] else ""
         many = self.counters.get((loop, True))
         body += [f"{inner}{many} += 1"] if many is not None else []
         count = self.varying(dict(enumerate(loop.counts)), loop.block)
@@ -191,13 +195,18 @@ class Looped(Writer):
         after: dict[int, Any] = {}
         for b in range(body.passes):
             updates = [x[b] for x in given if b in x]
-            after[b] = updates[-1] if updates else UNCHANGED
+            kept = carried.changes is not None and not carried.changes[b]
+            after[b] = updates[-1] if updates and not kept else UNCHANGED
         changed = [x is not UNCHANGED for x in after.values()]
         values = {b: x for b, x in after.items() if x is not UNCHANGED}
         text = f"{self.variable(carried)} = {self.value(values, body)}"
         if all(changed):
             return [pad + text]
         taken = self.varying(dict(enumerate(changed)), body)
+        item, outcome = carried.sometimes or (None, None)
+        if isinstance(item, Line):  # the decision has been checked
+            decided = self.slot(self.references.slots[item][0])
+            taken = decided if outcome else f"not {decided}"
         return [f"{pad}if {taken}:", f"{pad}    {text}"]
 
     def finished(self, lines: list[str | History]) -> list[str]:
@@ -419,6 +428,8 @@ class Shared:
     def carry(self, carried: Carried) -> None:
         """Let what a loop carries be the variable that gives it, if that is so in each pass and at its end."""
         body = carried.loop.body
+        if carried.sometimes is not None:
+            return
         lines = {x.of for x in carried.sources if x.kind == "line" and not x.passes}
         groups = {id(self.group(x)) for x in lines}
         if len(lines) != len(carried.sources) or (len(lines) > 1 and len(groups) > 1):
