@@ -487,10 +487,12 @@ class Tape:
         >>> from wengert import trace
         >>> tape = trace(lambda x, y: x * y + x, 2.0, 3.0)
         >>> tape.cotangents()  # doctest: +ELLIPSIS
-        %1 = input x :: float   d = 4
-        %2 = input y :: float   d = 2
-        %3 = mul(%1, %2) :: float   d = 1  # ...
-        %4 = add(%3, %1) :: float   d = 1  # ...
+        tape of <lambda>  # ...
+          x = input :: float   d = 4
+          y = input :: float   d = 2
+          %3 = mul(x, y) :: float   d = 1  # ...
+          %4 = add(%3, x) :: float   d = 1  # ...
+          return %4
         """
         return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
 
@@ -518,7 +520,7 @@ class Tape:
         >>> more = tape.insert(2, math.sqrt, tape[0])
         >>> more.substitute(more[0], more[2])(4.0, 3.0)
         Traceback (most recent call last):
-        wengert.tracer.errors.TraceError: %3 is used before it is defined: %3 = sqrt(%1) :: float
+        wengert.tracer.errors.TraceError: %3 is used before it is defined: %3 = sqrt(x) :: float
         >>> more.replace(more[3], more[3].fn, more[2], more[1])(4.0, 3.0)
         6.0
         """
@@ -730,7 +732,8 @@ def format_op(op: Op, names: dict[Op, str], summary: Callable[[Any], str] | None
     seen = "" if summary is None else f" = {summary(op.value)}"
     place = f"  # {op.site}" if op.site.filename else ""
     if isinstance(op, Input):
-        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'} {op.name} :: {op.type}{seen}"
+        own = "" if names[op] == op.name else f" {op.name}"
+        return f"{names[op]} = {'input' if op.role == 'argument' else 'outside'}{own} :: {op.type}{seen}"
     if op.kind == "guard":
         return f"guard {show(op.args[0], names)} == {op.value!r}{place}"
     given = [show(x, names) for x in op.args]

@@ -73,8 +73,9 @@ from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal
 from ..tracer.tracebacks import entrance, fold
 from ..tracer.write_back import result_tree
 from . import lowering
-from .cache import entries, known_decisions
+from .cache import entries
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
+from .decisions import known_decisions
 from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
 from .simplify import pruned, simplified
@@ -314,7 +315,7 @@ def reverse(
     out.result = (now, gradients) if value else gradients
     program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
     program.parameters = tape.parameters
-    program.forward = frozenset(tape.ops)
+    program.forward = out.forward or frozenset(tape.ops)
     for op in program.ops:
         if op not in program.forward:
             op.tape = program

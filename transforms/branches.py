@@ -31,6 +31,7 @@ from .loops import LoopFunction
 from .programs import RESERVED, Path, Program, decided
 from .same_loops import same_kind, same_loops
 
+FROM_HERE = " from here on"  # of what is made sure of in a part of a program
 MOST = 32  # paths of one program: Python indents no further than 100 levels
 
 
@@ -327,9 +328,7 @@ class Tree:
             guard = Guard(asked.fn, asked.args, value, asked.site, asked)
             last = whole and word == "elif"
             lines.append(pad + ("else:" if last else f"{word} {success(assembly, guard)}:"))
-            self.program.guards[len(lines)] = decided(guard)._replace(
-                held=f"{value!r} from here on"
-            )
+            self.program.guards[len(lines)] = decided(guard)._replace(held=f"{value!r}{FROM_HERE}")
             word = "elif"
             first = paths[group[0]]
             twins = dict(zip(lead.forward[:stop], first.forward[:stop], strict=True))

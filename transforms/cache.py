@@ -287,18 +287,6 @@ def is_made_of(key: Hashable, other: Hashable) -> bool:
     return False
 
 
-def known_decisions(f: Any) -> dict[str, set[str]]:
-    """How decisions came out in the programs that are kept of a function, by the names of their guards."""
-    found: dict[str, set[str]] = {}
-    key = key_of(f)
-    for made_of, entry in list(entries.items()):
-        for program in entry.programs if is_made_of(made_of, key) else ():
-            for guard in program.guards.values():
-                if guard.check == "decision":
-                    found.setdefault(guard.name, set()).update(guard.held.split(", "))
-    return found
-
-
 def one(value: Any) -> Hashable:
     """What stands in a key for this very object."""
     kind = type(value)

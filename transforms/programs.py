@@ -50,6 +50,7 @@ from ..tracer.tape import (
     FloatOp,
     Input,
     Op,
+    Site,
     Tape,
     element,
     fn_name,
@@ -1142,11 +1143,19 @@ def decision(op: Op) -> str:
 
 def decided(op: Op) -> Guard:
     """What is made sure of at this op."""
-    place = f"in {op.site.function} ({op.site.place})"
     if op.kind == "guard":
-        return Guard(f"the decision {place}", repr(op.value), "decision")
+        return Guard(decision_at(op.site), repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn
-    return Guard(f"the value of {fn_name(fn)} {place}", seen("type", op.value))
+    return Guard(f"the value of {fn_name(fn)} {where(op.site)}", seen("type", op.value))
+
+
+def decision_at(site: Site) -> str:
+    """What a decision is called, by which those of kept programs are found."""
+    return f"the decision {where(site)}"
+
+
+def where(site: Site) -> str:
+    return f"in {site.function} ({site.place})"
 
 
 def constants_in(tree: Any) -> Iterable[Any]:

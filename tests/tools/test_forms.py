@@ -216,3 +216,12 @@ def test_what_cannot_be_kept_says_why():
 
 
 STREAM = iter([1.0] * 10)
+
+
+def test_the_colours_and_the_source_of_pairs():
+    """The pairs belong to the forward run; their source would need the rules themselves."""
+    tape = reverse(trace(quotient, 2.0, 3.0), form="pairs")
+    names = ["" if op.fn is None else op.fn.__name__ for op in tape]
+    assert {*tape.forward} == {*tape[: names.index("back")]}
+    with pytest.raises(TraceError, match=r'form="naive"\) has the pullbacks written out'):
+        tape.source()

@@ -4,6 +4,7 @@ import functools
 import gc
 import math
 import pickle
+import re
 import sys
 import types
 import weakref
@@ -11,9 +12,11 @@ import weakref
 import numpy as np
 import pytest
 
-from wengert import forward, grad, jit, reverse, trace
+from wengert import clear_cache, explain, forward, grad, jit, reverse, trace
 from wengert.tracer.run import run
 from wengert.tracer.tape import Site
+from wengert.transforms import cache
+from wengert.transforms.budget import Budget
 from wengert.transforms.roll import roll
 
 
@@ -295,7 +298,85 @@ def test_decisions_tell_what_kept_programs_know():
         slope = grad(rate)
         assert [slope(x) for x in (1.0, 2.0, 3.0, 4.0)] == [3.0] * 4
         assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
-        assert body(trace(rate, 1.0))[2] == "guard %2 == True"
+        assert [slope(x) for x in (-1.0, -2.0, 2.0) * 4] == [1.0, 1.0, 3.0] * 4  # one for both ways
+        assert body(trace(rate, -1.0))[2] == "guard %2 == False (kept programs know True)"
+
+
+def test_what_changes_on_one_outcome_of_a_decision_is_carried():
+    """A variable that is given a value which is there already leaves no line of its own."""
+
+    def bisection(a):
+        low, high = 0.0, a
+        for _ in range(40):
+            middle = (low + high) / 2
+            if middle * middle < a:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    assert body(trace(bisection, 2.0)) == [
+        "a = input :: float",
+        "loop 40 times, carrying %2 = 0.0, %3 = a",
+        "  %4 = add(%2, %3) :: float",
+        "  middle = truediv(%4, 2) :: float",
+        "  %6 = mul(middle, middle) :: float",
+        "  %7 = lt(%6, a) :: bool",
+        "  guard %7 == True (22 times) or False (18 times)",
+        "  next %2 = middle where %7 == True, %3 = middle where %7 == False",
+        "return %2",
+    ]
+
+    def descent(x):
+        steps = 0.0
+        energy = x * x
+        for i in range(30):
+            y = x + math.sin(13.0 * i * x)
+            new = y * y
+            if new < energy + 0.1:
+                x, energy = y, new
+                steps = steps + y
+        return x * energy * steps
+
+    tape = trace(descent, 1.3)
+    told = body(tape)
+    assert "loop 30 times, carrying %3 = x, %4 = energy, steps = 0.0" in told
+    assert "    next steps = steps.12, %3 = y, %4 = new" in told
+    scope = {}
+    exec(tape.source("made"), scope)
+    assert scope["made"](1.3) == descent(1.3)
+
+
+@pytest.mark.parametrize("folding", [False, True])
+def test_what_is_known_within_loops(folding, monkeypatch):
+    """By programs that stand for paths, and by those that have all ways."""
+
+    def collatz(x):
+        n = 0.0
+        while x > 1.5:
+            if x % 2 < 0.5:
+                x = x / 2
+            else:
+                x = 3 * x + 1
+            n = n + 1.0
+        return n * x
+
+    monkeypatch.setenv("WENGERT_FOLD", str(int(folding)))
+    if folding:
+        monkeypatch.setattr(Budget, "limited", False)
+        monkeypatch.setattr(cache, "VARIED", 0)
+    line = collatz.__code__.co_firstlineno + 3
+    clear_cache()
+    with jit(True):
+        assert "know" not in str(trace(collatz, 8.0))
+        slope = grad(collatz)
+        for x in range(2, 32):
+            slope(float(x))
+        assert ("for all ways that runs have gone" in str(explain(slope))) == folding
+        told = str(trace(collatz, 8.0))
+        assert re.search(rf"== True.* \(kept programs know False\).*test_listing.py:{line}\n", told)
+        told = body(trace(collatz, 11.0))  # in which both ways are listed
+        assert not [x for x in told if "of 14 times" in x and "know" in x]
 
 
 def test_places_in_a_notebook_are_those_that_ipython_tells(monkeypatch):

@@ -131,11 +131,33 @@ def test_lines():
     assert tape[-1] is tape.ops[-1]
     assert tape[2:4] == tape.ops[2:4]
     line = f.__code__.co_firstlineno + 1
-    assert repr(tape[3]) == f"<%4 = mul(%3, %2) :: float  # test_objects.py:{line}>"
+    assert repr(tape[3]) == f"<%4 = mul(%3, y) :: float  # test_objects.py:{line}>"
     with pytest.raises(IndexError):
         tape[6]
     with pytest.raises(KeyError, match="no variable '%9'"):
         tape["%9"]
+
+
+def test_an_op_has_the_name_of_the_listing():
+    """In a loop with the number of its pass, by which the tape finds it again."""
+
+    def logistic(r, x):
+        for _ in range(1000):
+            x = r * x * (1 - x)
+        return x
+
+    tape = trace(logistic, 3.7, 0.4)
+    assert len(repr(tape.cotangents()).splitlines()) == len(str(tape).splitlines()) < 12
+    place = f"# test_objects.py:{logistic.__code__.co_firstlineno + 2}"
+    assert repr(tape[10]) == f"<x.6[2] = mul(%4[2], %5[2]) :: float  {place}>"
+    assert tape["x.6[2]"] is tape[10] and tape["%5[2]"] is tape[9]
+    assert repr(tape[-1]) == f"<x.6 = mul(%4, %5) :: float  {place}>"
+    assert f"    x.6 = mul(%4, %5) :: float  {place}" in str(tape).splitlines()
+    for op in tape[::500]:
+        assert tape[repr(op)[1:].partition(" = ")[0]] is op
+    flat = trace(logistic, 3.7, 0.4, flat=True)
+    assert repr(flat[10]) == f"<%11 = mul(%9, %10) :: float  {place}>"
+    assert repr(flat[10])[1:-1] in str(flat)
 
 
 def test_ops_of_a_reverse_tape_have_its_numbers():
@@ -143,7 +165,7 @@ def test_ops_of_a_reverse_tape_have_its_numbers():
     own = [op for op in tape if op not in tape.forward]
     assert len(own) == 4
     for op in own:
-        assert repr(op)[1:-1] in tape.format(flat=True)
+        assert repr(op)[1:-1] in str(tape)
         assert op.tape is tape
 
 
@@ -355,7 +377,7 @@ def test_cotangents_of_all_that_is_computed():
     assert at[sine] == 2.0
     assert at[y] == math.sin(0.3) + 0.3
     lines = repr(at).splitlines()
-    assert lines[2].startswith("%3 = sin(%1) :: float   d = 2  # test_objects.py:")
+    assert lines[3].startswith("  %3 = sin(x) :: float   d = 2  # test_objects.py:")
 
 
 def test_cotangents_by_differences():

@@ -91,6 +91,7 @@ def test_a_loop_is_one_box():
 
 def test_without_graphviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", None)
+    monkeypatch.delitem(sys.modules, "wengert.transforms.tools.graphs", raising=False)
     tape = trace(f, 1.0, 2.0)
     with pytest.raises(TraceError, match=r"pip install 'wengert\[draw\]'"):
         tape.draw()
@@ -110,8 +111,64 @@ def test_the_picture_for_a_notebook(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/dot")
     monkeypatch.setattr(pictures, "graph_of", lambda tape: Graph())
     assert tape._repr_svg_() == "<svg utf-8>"
-    long = trace(lambda v: sum(x * x for x in v), [1.0] * 300)
-    assert long._repr_svg_() is None  # nobody could read it
+    scope = {}
+    body = "".join(f"    x = sin(x)\n    x = x * {i}.0\n    x = x + 1.0\n" for i in range(150))
+    exec(f"from math import sin\ndef long(x):\n{body}    return x\n", scope)
+    assert trace(scope["long"], 0.1)._repr_svg_() is None  # nobody could read it
+    assert trace(looped, 0.3)._repr_svg_() == "<svg utf-8>"  # of 2,000 operations
+
+
+def looped(x):
+    for _ in range(1000):
+        y = math.sin(x)
+        x = y + 0.1 if y > 0.5 else y + 0.2
+    return x
+
+
+def test_a_loop_is_a_frame():
+    """With its body once, the values that it carries, and a way of a branch in a frame of its own."""
+    pytest.importorskip("graphviz")
+    lines = reverse(trace(looped, 0.3)).draw().source.splitlines()
+    frames = [line for line in lines if line.strip().startswith("subgraph cluster")]
+    titles = [
+        line for line in lines if "label=" in line and "->" not in line and "shape" not in line
+    ]
+    assert sum("loop 1,000 times" in x for x in titles) == 2  # forward and in reverse
+    assert len(frames) < 12 and len(lines) < 120
+    assert [FORWARD in x for x in lines if " sin" in x] == [True]
+    assert [REVERSE in x for x in lines if " cos" in x] == [True]
+    assert sum("shape=cds" in x and FORWARD in x for x in lines) == 1  # x is carried
+    assert any("style=dashed" in x and "constraint=false" in x for x in lines if "->" in x)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot")
+def test_dot_draws_loops_and_branches():
+    pytest.importorskip("graphviz")
+    shown = reverse(trace(looped, 0.3))._repr_svg_()
+    assert shown.count('class="cluster"') >= 3
+    assert "loop 1,000 times" in html.unescape(shown)
+
+
+def test_without_the_program_dot(monkeypatch):
+    graphviz = pytest.importorskip("graphviz")
+    graph = trace(f, 1.0, 2.0).draw()
+
+    def missing(*args, **kwargs):
+        raise graphviz.ExecutableNotFound(["dot"])
+
+    monkeypatch.setattr(graphviz.Digraph, "pipe", missing)
+    monkeypatch.setattr(graphviz.Digraph, "render", missing)
+    for render in (
+        lambda: graph.pipe("svg"),
+        lambda: graph.render("picture"),
+        graph._repr_mimebundle_,
+    ):
+        with pytest.raises(TraceError) as caught:
+            render()
+        assert str(caught.value).startswith(
+            "to make a picture takes the program dot: apt install graphviz"
+        )
+        assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot")

@@ -20,7 +20,7 @@ from . import arrays, attributes, calls, memories, operators
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Collected, Items, source_of
 from .recorder import Box
-from .region import APPEND, Op
+from .region import APPEND, Instruction, Op
 
 Hook = Callable[..., Any]
 folds = True
@@ -84,7 +84,7 @@ def unary(site: Site, op: Any) -> Hook:
 
 
 def compare(site: Site, op: Any, decides: bool = False) -> Hook:
-    key = object()
+    key = Instruction(site)
 
     def hook(right: Any, left: Any) -> Any:
         if type(left) is Box and type(right) is Box:  # the usual case without ado
@@ -97,17 +97,17 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
 
 
 def truth(site: Site) -> Hook:
-    key = object()
+    key = Instruction(site)
     return lambda x: operators.truth(key, x)
 
 
 def contains(site: Site, negate: bool) -> Hook:
-    key = object()
+    key = Instruction(site)
     return lambda container, item: operators.contains(key, container, item) is not negate
 
 
 def is_(site: Site, negate: bool) -> Hook:
-    key = object()
+    key = Instruction(site)
     return lambda right, left: operators.same_object(key, left, right) is not negate
 
 

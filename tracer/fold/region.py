@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..tape import Site
+
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
 LIST, DICT, OBJECT = (
     "list",
@@ -48,6 +50,15 @@ MEMORIES = (list, dict, set)  # and classes of the user's
 EXHAUSTED = (
     "exhausted"  # what a loop over integers decides at each head: whether there is another one
 )
+
+
+class Instruction:
+    """Stands for an instruction of bytecode, and knows the place of the user's program that it belongs to."""
+
+    __slots__ = ("site",)
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
 
 
 class Op:
@@ -296,6 +307,15 @@ class Folded:
         self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
         self.listed: tuple[int, list[Block], list[Op]] = -1, [], []  # at which size, and what
+
+    def decisions(self) -> Iterator[tuple[Site, bool]]:
+        """How decisions came out, as far as the place of each is known."""
+        for block in self.blocks():
+            key = getattr(block.subject, "key", None)
+            if type(key) is Instruction:
+                for outcome in tuple(block.cases):
+                    if type(outcome) is bool:
+                        yield key.site, outcome
 
     def blocks(self) -> list[Block]:
         """Every block, those of outer regions first."""

@@ -35,7 +35,7 @@ from ...tracer.tape import (
     primal,
     substitute,
 )
-from .listing import named_ops
+from .listing import listed_names, named_ops
 from .playing import computed, must_hold
 from .primitives import Predicate, chosen
 from .signature import moved
@@ -247,8 +247,8 @@ def pair_up(tree: Tree, arg: Any, now: dict[Op, Any]) -> None:
 # ------------------------------------------------------------------------------------------------- lines
 
 
-def names_of(tape: Tape) -> Numbering:
-    """The names of the variables, as the tape prints them."""
+def numbers_of(tape: Tape) -> Numbering:
+    """The numbers of the variables on the plain list."""
     names = Numbering()
     for op in tape.ops:
         if op.kind in ("input", "call"):
@@ -256,9 +256,14 @@ def names_of(tape: Tape) -> Numbering:
     return names
 
 
+def names_of(tape: Tape) -> dict[Op, str]:
+    """The names of the variables, as the tape prints them."""
+    return numbers_of(tape) if tape.options.get("flat") else listed_names(tape)
+
+
 def op_named(tape: Tape, name: str) -> Op:
     """The op that the tape prints under a name: of a line in a loop that of the last pass, ``%5[0]`` of the first."""
-    numbers = {known: op for op, known in names_of(tape).items()}
+    numbers = {known: op for op, known in numbers_of(tape).items()}
     names = numbers if tape.options.get("flat") else named_ops(tape, numbers)
     if name in names:
         return names[name]
@@ -268,7 +273,7 @@ def op_named(tape: Tape, name: str) -> Op:
 
 
 def line_of(op: Op, tape: Tape | None) -> str:
-    """The line of an op, with the numbers of its tape; ``%?`` for what is not on it."""
+    """The line of an op, with the names of its tape; ``%?`` for what is not on it."""
     names: Any = Unknown()
     if tape is not None:
         names.update(names_of(tape))

@@ -93,6 +93,7 @@ def swept_by_pairs(
     """Put the pairs of a tape and their reverse sweep on another: the cotangents of ``wrt``, and the copies."""
     sweep = Pairs(tape, wrt, seeds, out)
     sweep.forward()
+    out.forward = frozenset(out.ops)
     sweep.backward()
     return {x: sweep.cotangent(x) for x in wrt}, sweep.copies
 

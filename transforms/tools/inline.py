@@ -171,6 +171,10 @@ def constant(value: Any) -> str | None:
         return number(value)
     if type(value) is range:
         return repr(value)
+    if isinstance(value, list) and len(value) > 8 and {*map(type, value)} == {int}:
+        numbers = range(value[0], value[-1] + 1)
+        if value == [*numbers]:
+            return f"list({numbers})"
     try:
         return repr(value) if ast.literal_eval(repr(value)) == value else None
     except (ValueError, SyntaxError, TypeError):

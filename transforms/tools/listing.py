@@ -15,8 +15,9 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from ...tracer.tape import (
 )
 from ..loops import LoopFunction
 from ..patterns import alike, leaves_in, refilled
+from ..programs import decision_at
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
 from .forms import PairOf, back
 from .references import Carried, Reference, References, Slot, blocks_of, pass_in, pass_within
@@ -70,12 +72,14 @@ class Inside(dict[Op, str]):
 
 
 class Listing:
-    """A folded tape with names for its lines, to be written as text; maybe with their ``values``."""
+    """A folded tape with names for its lines, to be written as text; maybe with something ``beside`` each."""
 
-    def __init__(self, tape: Tape, block: Block, values: bool) -> None:
+    def __init__(
+        self, tape: Tape, block: Block, beside: Callable[[list[Op]], str] | None = None
+    ) -> None:
         self.tape = tape
         self.block = block
-        self.values = values
+        self.beside = beside
         self.depth: int | None = None
         self.references = References(block, tape.result)
         self.results = [Slot(block, [x]) for x in operands_of(tape.result)]
@@ -117,6 +121,8 @@ class Listing:
     def carried_name(self, carried: Carried) -> str | None:
         """The variable that a loop carries, if all that gives its value is called that."""
         names = set()
+        if carried.sometimes is not None:  # what it is then is another variable's value
+            return None
         for source in carried.sources:
             if source.kind == "carried":
                 names.add(self.carried_name(source.of))
@@ -283,10 +289,12 @@ class Listing:
         return f"{self.names[line]} = {call} :: {op.type}{self.seen(line)}{place_of(op.site)}"
 
     def known(self, op: Op, line: Line) -> str:
-        """The other ways that kept programs know of a decision."""
-        site = op.site
-        name = f"the decision in {site.function} ({site.place})"
-        others = {*self.tape.ways.get(name, ())} - {repr(x.value) for x in line.ops}
+        """The other ways that kept programs know of a decision, beside those that are listed."""
+        listed = {repr(x.value) for x in line.ops}
+        if isinstance(line.block.inside, Branch):
+            heads = [way.items[0] for way in line.block.inside.ways if way.items]
+            listed |= {repr(x.value) for head in heads if isinstance(head, Line) for x in head.ops}
+        others = {*self.tape.ways.get(decision_at(op.site), ())} - listed
         return f" (kept programs know {' and '.join(sorted(others))})" if others else ""
 
     def inputs(self, lines: list[Line]) -> str:
@@ -297,11 +305,8 @@ class Listing:
         return f"{', '.join(shortened(names))} = {role} :: {len(lines):,} × {op.type}"
 
     def seen(self, line: Line) -> str:
-        """The values of a line, if they are wanted."""
-        if not self.values:
-            return ""
-        values = [x.value for x in line.ops]
-        return f" = {summary(values[0])}" + (f" … {summary(values[-1])}" if len(values) > 1 else "")
+        """What is told beside a line."""
+        return "" if self.beside is None else self.beside(line.ops)
 
     def loop(self, loop: Loop, pad: str, level: int) -> None:
         """A loop: how often, what it begins with, its body."""
@@ -329,25 +334,42 @@ class Listing:
         if not isinstance(inside, Loop):
             return
         handed = []
+        decided: dict[str, list[str]] = {}  # on one outcome of a decision
         for carried in self.carried_by(inside):
+            if carried.sometimes is not None:
+                if item is None:
+                    self.sometimes(carried, block, decided)
+                continue
             for source in carried.sources:
                 home, within = home_of(source, inside)
                 behind = within if len(carried.sources) > 1 else None
                 if home is block and behind is item:
                     handed.append(f"{self.names[carried]} = {self.refer(source)}")
+        handed += [f"{', '.join(found)}{where}" for where, found in decided.items()]
         if handed:
             self.lines.append(f"{pad}next {', '.join(handed)}")
+
+    def sometimes(self, carried: Carried, block: Block, decided: dict[str, list[str]]) -> None:
+        """What is handed on at the end of a block on one outcome of a decision."""
+        assert carried.sometimes is not None
+        item, outcome = carried.sometimes
+        text = f"{self.names[carried]} = {self.refer(carried.sources[0])}"
+        if isinstance(item, Branch):
+            if item.ways[outcome] is block:
+                decided.setdefault("", []).append(text)
+        elif carried.loop.body is block:
+            on = self.operand(self.references.slots[item][0])
+            decided.setdefault(f" where {on} == {outcome}", []).append(text)
 
     def branch(self, branch: Branch, pad: str, level: int) -> None:
         """The ways of a branch (the commonest, if there are many), and how often each was taken."""
         total = len(branch.taken)
         taken = Counter(branch.taken)
         ways = {i for i, _ in taken.most_common(MOST_WAYS)}
-        orders = {tuple(x) for x in by_run(branch.block, branch.taken)}
         for i, way in enumerate(branch.ways):
             if i not in ways:
                 continue
-            often = when(orders, i) or f"{taken[i]:,} of {counted(total, 'time')}"
+            often = how_often(branch, i)
             head = way.items[0] if way.items else None
             if isinstance(head, Line) and isinstance(head.ops[0], Guard):
                 text, place = self.line(head), place_of(head.ops[0].site)
@@ -501,6 +523,13 @@ def shortened(texts: list[str]) -> list[str]:
     return [*texts[:2], "…", texts[-1]]
 
 
+def how_often(branch: Branch, way: int) -> str:
+    """In words, when or how often a way is taken."""
+    orders = {tuple(x) for x in by_run(branch.block, branch.taken)}
+    count = branch.taken.count(way)
+    return when(orders, way) or f"{count:,} of {counted(len(branch.taken), 'time')}"
+
+
 def when(orders: set[tuple[int, ...]], way: int) -> str | None:
     """In words, when a way is taken in each run of a loop, if that is so in the first or the last pass alone."""
     if all(len(x) > 1 and way not in x[1:] for x in orders):
@@ -580,13 +609,23 @@ def summary(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
+def first_and_last(values: list[Any]) -> str:
+    """What there is in the first pass and in the last."""
+    return summary(values[0]) + (f" … {summary(values[-1])}" if len(values) > 1 else "")
+
+
+def values_of(ops: list[Op]) -> str:
+    """The values of a line."""
+    return f" = {first_and_last([x.value for x in ops])}"
+
+
 def format_tape(
     tape: Tape, depth: int | None = None, flat: bool = False, values: bool = False
 ) -> str:
     """The text of a tape; see `Tape.format`."""
     if flat:
         return format_flat(tape, summary if values else None)
-    return "\n".join(listed(tape, depth, values).lines)
+    return "\n".join(listed(tape, depth, values_of if values else None).lines)
 
 
 def rows(
@@ -596,25 +635,58 @@ def rows(
     if flat:
         lines = format_tape(tape, flat=True, values=values).splitlines()
         return list(zip(lines, [None, *tape.ops, None], strict=True))
-    listing = listed(tape, depth, values)
+    listing = listed(tape, depth, values_of if values else None)
     return [(line, listing.shown.get(i)) for i, line in enumerate(listing.lines)]
 
 
 def named_ops(tape: Tape, numbers: dict[str, Op]) -> dict[str, Op]:
     """Ops by their names in the listing, and by their ``numbers`` on the plain list where both count alike."""
-    listing = Listing(tape, folded(tape), False)
+    listing = Listing(tape, folded(tape))
     found = dict(numbers) if listing.count == len(numbers) else {}
     for line, name in listing.names.items():
         if isinstance(line, Line):
             found[name] = line.ops[-1]
-    for op in numbers.values():
-        found[listing.refer(listing.references.reference(op, listing.block, 0))] = op
+        elif (last := what_carried(line)) is not None:
+            found[name] = last
+    found.update((name, op) for op, name in listed_names(tape, listing).items())
     return found
 
 
-def listed(tape: Tape, depth: int | None, values: bool) -> Listing:
+def what_carried(what: Any) -> Op | None:
+    """The op that a loop hands on in the end."""
+    last = what.final[-1] if isinstance(what, Carried) else None
+    return last if isinstance(last, Op) else None
+
+
+KNOWN: WeakKeyDictionary[Tape, tuple[int, dict[Op, str]]] = WeakKeyDictionary()
+
+
+def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
+    """The names of ops in the listing: in a loop with the number of the pass, ``x.6[3]``, but of the last one."""
+    count, names = KNOWN.get(tape, (-1, {}))
+    if count != len(tape.ops):
+        listing = Listing(tape, folded(tape)) if listing is None else listing
+        where, reference = listing.references.where, listing.references.reference
+        names = {}
+        for op in tape.ops:
+            if op.kind in ("input", "call"):
+                line, _ = where[op]
+                if line in listing.parts:  # which it is taken apart into at once
+                    parts = listing.parts[line]
+                    names[op] = ", ".join("_" if x is None else listing.names[x] for x in parts)
+                elif line.ops[-1] is op:
+                    names[op] = listing.names[line]
+                else:
+                    names[op] = listing.refer(reference(op, listing.block, 0))
+        KNOWN[tape] = len(tape.ops), names
+    return names
+
+
+def listed(
+    tape: Tape, depth: int | None, beside: Callable[[list[Op]], str] | None = None
+) -> Listing:
     """The listing with its lines, as deep as they can be read where no ``depth`` is given."""
-    listing = Listing(tape, folded(tape), values)
+    listing = Listing(tape, folded(tape), beside)
     deepest = depth_of(listing.block)
     if depth is None and deepest and sum(1 for _ in listing.block.lines()) >= READABLE:
         levels = range(1, deepest + 1)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import keyword
 import re
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ...tracer import frames
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
-from ...tracer.source import BUILTINS, Writer
+from ...tracer.source import BUILTINS
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from .. import asking
@@ -36,14 +37,17 @@ from ..columns import (
     take_column,
 )
 from ..loops import LoopFunction, Miss
+from .folding import Item, Line
+from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
-from .playing import decision
+from .looped import LONG, History, Looped, lines_in, wrapped
+from .playing import decision, subject_of
 from .signature import Parameter, is_attribute, rest_of, text_of, walk
 
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
 
-class Page(Writer):
+class Page(Looped):
     """Writes a tape as a page. A ``strict`` one checks the arguments, and refuses what it cannot write."""
 
     def __init__(self, tape: Tape, strict: bool) -> None:
@@ -84,6 +88,11 @@ class Page(Writer):
             return self.fresh(hint)
         if is_helper(value):
             return self.helper(value)
+        if isinstance(value, PairOf):
+            raise Unwritable(
+                f"{value.__name__} calls a rule, which a file cannot take along: the source of "
+                'reverse(tape, form="naive") has the pullbacks written out'
+            )
         if value is type(None):
             return "type(None)"
         if isinstance(value, type) and frames.is_namedtuple(value):
@@ -97,7 +106,7 @@ class Page(Writer):
         text = constant(value) or self.container(value)
         if text is not None:
             name = self.fresh(hint)
-            self.constants.append(f"{name} = {text}")
+            self.constants.append(wrapped(f"{name} = {text}"))
             return name
         if self.strict:
             raise Unwritable(
@@ -186,8 +195,19 @@ class Page(Writer):
                 raise Unwritable(
                     f"{tree.name} is changed, which a file cannot do; return what is new"
                 )
-            return tree.name if tree.name.isidentifier() else self.argument(tree.value)
+            return self.outsider(tree) if tree.name.isidentifier() else self.argument(tree.value)
         return super().argument(tree)
+
+    def outsider(self, outside: External) -> str:
+        """The name of something outside that is changed; an empty one of its kind stands in for it."""
+        name = self.known.get(id(outside.value))
+        if name is None:
+            name = self.known[id(outside.value)] = self.fresh(outside.name)
+            self.namespace[name] = outside.value
+            kind = type(outside.value)
+            made = f"{kind.__name__}()" if kind in (list, dict, set) else "None"
+            self.constants.append(f"{name} = {made}  # for the {kind.__name__} that was changed")
+        return name
 
     # The function
 
@@ -255,12 +275,20 @@ class Page(Writer):
                     lines += self.check(
                         f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
                     )
-        for path, op in parameter.inputs():
-            text = text_of(name, path)
-            self.literal(path)
-            self.names[op] = self.fresh(op.name) if path else name
-            lines += [f"    {self.names[op]} = {text}"] if path else []
-            lines += self.check_of(op, self.names[op], text)
+        inputs = list(parameter.inputs())
+        numbered = enumerate(inputs)
+        for (_, stem, _), group in itertools.groupby(numbered, lambda x: row_of(name, x[0], *x[1])):
+            row = [x for _, x in group]
+            if stem is not None and len(row) >= LONG:  # the items of a list
+                self.names.update({op: text_of(name, path) for path, op in row})
+                lines += self.checks_of(row, stem)
+                continue
+            for path, op in row:
+                text = text_of(name, path)
+                self.literal(path)
+                self.names[op] = self.fresh(op.name) if path else name
+                lines += [f"    {self.names[op]} = {text}"] if path else []
+                lines += self.check_of(op, self.names[op], text)
         if self.strict:
             for path, was in parameter.fixed:
                 text = text_of(name, path)
@@ -277,6 +305,13 @@ class Page(Writer):
         for kind, key in path:
             if not is_attribute(kind, key) and constant(key) is None:
                 raise Unwritable(f"the key {key!r} cannot be written down in a file")
+
+    def checks_of(self, row: Sequence[tuple[Any, Op]], stem: str) -> list[str]:
+        """The check that items of a list are of the type that they had."""
+        item, first, last = self.fresh("item"), *[path[-1][1] for path, _ in (row[0], row[-1])]
+        items = f"{stem}[{first}:{last + 1}]"
+        check = self.check_of(row[0][1], item, f"each of {items}")
+        return check and [f"    for {item} in {items}:", *["    " + x for x in check]]
 
     def check_of(self, op: Op, name: str, text: str) -> list[str]:
         """The check that an argument is of the type that it had."""
@@ -307,37 +342,55 @@ class Page(Writer):
                         f"{op.name} is {described(op.value)}, which cannot be written down in a file"
                     )
                 self.names[op] = self.fresh(op.name)
-                self.constants.append(f"{self.names[op]} = {text}")
+                self.constants.append(wrapped(f"{self.names[op]} = {text}"))
 
     def body(self) -> list[str]:
         """The statements. Those of a reverse sweep do not warn, as they do not in the engine."""
-        first = self.tape.forward
-        calls = [op for op in self.tape.ops if not isinstance(op, Input)]
-        if first is None or not self.strict:
-            return [line for op in calls for line in self.lines(op)]
-        lines = [line for op in calls if op in first for line in self.lines(op)]
-        reverse = [line for op in calls if op not in first for line in self.lines(op)]
+        items = self.items()
+        swept = next((i for i, x in enumerate(items) if self.is_swept(x)), len(items))
+        lines = self.written(items[:swept], "    ")
+        reverse = self.written(items[swept:], "        ")
         if reverse:
-            lines.append('    with np.errstate(all="ignore"):')
-            lines += ["    " + line for line in reverse]
-        return lines
+            lines += ['    with np.errstate(all="ignore"):', *reverse]
+        self.name_results()
+        return self.finished(lines)
+
+    def is_swept(self, item: Item) -> bool:
+        """Whether an item has to do with a reverse sweep, in a page that tells that apart."""
+        first = self.tape.forward
+        if first is None or not self.strict:
+            return False
+        ops = itertools.chain(*[x.ops for x in lines_in(item)])
+        return any(op not in first and not isinstance(op, Input) for op in ops)
+
+    def line(self, line: Line, pad: str) -> list[str | History]:
+        try:
+            return super().line(line, pad)
+        except Unwritable as error:
+            site = line.ops[0].site
+            raise Unwritable(f"{site}: {error}" if site.filename else str(error)) from None
 
     def lines(self, op: Op) -> list[str]:
         if op.kind == "guard":
             return self.guard(op)
-        try:
-            if op.kind == "effect":
-                return [f"    {self.expression(op)}"]
-            if isinstance(op.fn, (Pair, Carry)):  # identities: a rule's value, and a mark in a loop
-                same = op.args[-1] if type(op.fn) is Pair else op.args[0]
-                return [f"    {self.name_of(op)} = {self.argument(same)}  # {fn_name(op.fn)}"]
-            return self.statement(op)
-        except Unwritable as error:
-            raise Unwritable(f"{op.site}: {error}" if op.site.filename else str(error)) from None
+        if op.kind == "effect":
+            return [f"    {self.expression(op)}"]
+        if isinstance(op.fn, (Pair, Carry)):  # identities: a rule's value, and a mark in a loop
+            same = op.args[-1] if type(op.fn) is Pair else op.args[0]
+            return [f"    {self.name_of(op)} = {self.argument(same)}  # {fn_name(op.fn)}"]
+        return self.statement(op)
 
     def guard(self, op: Op) -> list[str]:
         """The check that a decision is the traced one."""
         subject, was = self.argument(op.args[0]), op.value
+        if isinstance(was, Op):  # which is not the same in each pass of a loop
+            expected, many = self.argument(was), was.value
+            fails = f"{subject} != {expected}"
+            if isinstance(many, (float, np.floating)):
+                fails += f" and ({subject} == {subject} or {expected} == {expected})"
+            return self.check(
+                fails, f"{subject_of(op)} was another in this pass of the loop in the traced run"
+            )
         if type(was) is bool or type(was) is np.bool_:
             fails = f"not {subject}" if was else subject
         elif was != was:
@@ -359,6 +412,14 @@ COLUMNS = {
     id(fill_column): "def fill_column(value, count):\n    return [value] * count",
     id(join_columns): "def join_columns(*parts):\n    return [x for part in parts for x in part]",
 }
+
+
+def row_of(name: str, i: int, path: Any, op: Input) -> tuple[str, str | None, int]:
+    """What those inputs have in common that are items of one list, one after the other, and alike."""
+    kind, key = path[-1] if path else (None, None)
+    if kind is not None and frames.native(kind) in (list, tuple) and type(key) is int:
+        return op.type, text_of(name, path[:-1]), key - i
+    return op.name, None, 0
 
 
 def described(value: Any) -> str:

@@ -73,8 +73,13 @@ def must_hold(guard: Op, value: Any) -> None:
 
 def decision(guard: Op) -> str:
     """A decision in words: where it is, what it is on, and what it was."""
+    return f"{subject_of(guard)} was {show(guard.value, {})} in the traced run"
+
+
+def subject_of(guard: Op) -> str:
+    """What a decision is on, in words: where it is, and the text of the line."""
     site = guard.site
     text = linecache.getline(site.filename, site.lineno).strip() if site.filename else ""
     place = f"{site}: " if site.filename else ""
     said = f"what decides `{text}`" if text else "a value that decides"
-    return f"{place}{said} was {show(guard.value, {})} in the traced run"
+    return f"{place}{said}"

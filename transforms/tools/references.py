@@ -7,6 +7,8 @@ reference   how a slot reads from where it stands: ``line`` (an op of the same p
             loop, or of those with these numbers), ``carried``, or ``constant``.
 carried     a loop-carried value: what a pass of a loop begins with, and the next one gets from it. Each pass has
             been gone through for it: it begins with ``first``, and from then on is what its ``sources`` give.
+sometimes   of a carried value: the outcome of a decision, or the way of a branch, on which it changes; in all other
+            passes it stays as it was (``if y > best: best = y``).
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Carried:
         self.first: Slot | None = None  # None if nobody looks at what it begins with
         self.final: list[Any] = []  # by run of the loop
         self.begins: list[Any] = []  # by pass
+        self.sometimes: tuple[Line | Branch, Any] | None = None
+        self.changes: list[bool] | None = None  # by pass, if it does not change in each
 
 
 class References:
@@ -169,9 +173,10 @@ class References:
                         candidates.append((slot, seen, sources))
         groups = joined(candidates)
         for group in groups:
-            if not self.fit(loop, group) and len(group) > 1:
+            if not self.fit(loop, group):
                 for one in group:
-                    self.fit(loop, [one])
+                    if len(group) == 1 or not self.fit(loop, [one]):
+                        self.fit_sometimes(loop, *one)
 
     def slots_in(self, block: Block) -> Iterator[Slot]:
         """The slots of a block, what inner loops begin with included."""
@@ -256,11 +261,68 @@ class References:
             slot.carried = carried
         return True
 
+    def fit_sometimes(
+        self, loop: Loop, slot: Slot, seen: dict[int, Any], sources: dict[Hashable, Reference]
+    ) -> None:
+        """The same for one slot whose value changes in some passes alone, if a decision says in which."""
+        body = loop.body
+        if len(sources) > 1 or len(seen) < body.passes:
+            return
+        (source,) = sources.values()
+        given = self.values_of(source, body)
+        known: dict[
+            int, bool
+        ] = {}  # by pass that has one behind it: whether it has changed the value
+        for run in range(len(loop.counts)):
+            if self.begins_within(loop, seen.get(loop.starts[run]), run):
+                return
+            for b in range(loop.starts[run], loop.starts[run + 1] - 1):
+                known[b] = not same(seen[b], seen[b + 1])
+                if known[b] and not (b in given and same(given[b], seen[b + 1])):
+                    return
+        fitting = (x for x in outcomes(body) if all(x[2][b] == new for b, new in known.items()))
+        item, outcome, found = next(fitting, (None, None, []))
+        if item is None or any(b not in given for b in range(body.passes) if found[b]):
+            return
+        begins = [seen[b] for b in range(body.passes)]
+        for known_as in self.carried.get(loop, ()):
+            if known_as.sometimes is not None and all(map(same, known_as.begins, begins)):
+                slot.carried = known_as
+                return
+        carried = Carried(loop, [source])
+        carried.sometimes, carried.changes = (item, outcome), found
+        carried.first = Slot(loop.block, [seen[b] for b in loop.starts[:-1]])
+        carried.begins = begins
+        for run in range(len(loop.counts)):
+            last = loop.starts[run + 1] - 1
+            value = given[last] if found[last] else seen[last]
+            carried.final.append(value)
+            if isinstance(value, Op):
+                self.exits.setdefault((loop, run, value), carried)
+        self.carried.setdefault(loop, []).append(carried)
+        slot.carried = carried
+
     def begins_within(self, loop: Loop, value: Any, run: int) -> bool:
         """Whether something is computed by the run of the loop that is said to begin with it."""
         place = self.where.get(value) if isinstance(value, Op) else None
         made = None if place is None else pass_within(place[0].block, place[1], loop.body)
         return made is not None and loop.outer[made] == run
+
+
+def same(x: Any, y: Any) -> bool:
+    return x is y or alike(x, y)
+
+
+def outcomes(body: Block) -> Iterator[tuple[Line | Branch, Any, list[bool]]]:
+    """The decisions in the body of a loop, each outcome with the passes in which it was that."""
+    for item in body.items:
+        if isinstance(item, Line) and isinstance(item.ops[0], Guard):
+            values = [x.value for x in item.ops]
+            for outcome in (True, False):
+                yield item, outcome, [x == outcome for x in values]
+        elif isinstance(item, Branch):
+            for i in range(len(item.ways)):
+                yield item, i, [x == i for x in item.taken]
 
 
 def blocks_of(item: Item) -> list[Block]:

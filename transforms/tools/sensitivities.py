@@ -9,10 +9,10 @@ import numpy as np
 from ...tracer.errors import CotangentError
 from ...tracer.kinds import isinstance
 from ...tracer.structure import is_differentiable
-from ...tracer.tape import Input, Op, Tape, format_op, ops_in, substitute, type_name
+from ...tracer.tape import Input, Op, Tape, ops_in, substitute, type_name
 from ..reverse import Numeric, Parts, sweep
-from .editing import like, names_of
-from .listing import summary
+from .editing import like
+from .listing import first_and_last, listed
 from .playing import values
 from .signature import bound
 
@@ -38,19 +38,19 @@ def kept(d: Any) -> Any:
 
 
 class Cotangents(dict[Op, Any]):
-    """Cotangents by op, in the order of the tape. Printed, they stand beside its lines."""
+    """Cotangents by op, in the order of the tape. Printed, they stand beside its listing."""
 
     def __init__(self, tape: Tape, found: dict[Op, Any]) -> None:
         super().__init__(found)
         self.tape = tape
 
     def __repr__(self) -> str:
-        names = names_of(self.tape)
-        lines = []
-        for op, d in self.items():
-            line, mark, site = format_op(op, names).partition("  # ")
-            lines.append(f"{line}   d = {summary(d)}{mark}{site}")
-        return "\n".join(lines)
+        return "\n".join(listed(self.tape, None, self.beside).lines)
+
+    def beside(self, ops: list[Op]) -> str:
+        """The cotangents of a line, in the first pass and in the last."""
+        known = [self[op] for op in ops if op in self]
+        return f"   d = {first_and_last(known)}" if known else ""
 
 
 def cotangents(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any], dy: Any) -> Cotangents:

@@ -1,0 +1,215 @@
+"""Source in which loops are loops: it computes what the tape does, to the bit, and checks every decision."""
+
+import linecache
+import math
+
+import numpy as np
+import pytest
+from fold.random_arrays import Maker
+from fold.random_programs import Writer
+
+from wengert import pullback, reverse, save, trace, value_and_grad
+from wengert.tracer.tape import primal
+from wengert.transforms.tools import looped
+
+
+def logistic(r, x, n):
+    for _ in range(n):
+        x = r * x * (1 - x)
+    return x
+
+
+def bisection(a):
+    low, high = 0.0, a
+    for _ in range(40):
+        middle = (low + high) / 2
+        if middle * middle < a:
+            low = middle
+        else:
+            high = middle
+    return (middle + a / middle) / 2
+
+
+def collatz(x):
+    n = 0.0
+    while x > 1.5:
+        if x % 2 < 0.5:
+            x = x / 2
+        else:
+            x = 3 * x + 1
+        n = n + 1.0
+    return n * x
+
+
+def triangle(a, b):
+    b = b.copy()
+    for i in range(len(b)):
+        for j in range(i):
+            b[i] -= a[i, j] * b[j]
+        b[i] = b[i] / a[i, i]
+    return b
+
+
+def layers(w, x):
+    for one in w:
+        x = np.tanh(one @ x)
+    return x.sum()
+
+
+def squares(xs):
+    out = []
+    for k, x in enumerate(xs):
+        out.append(x * x * (0.1 * k))
+    return sum(out)
+
+
+class Body:
+    def __init__(self, x):
+        self.x, self.v = x, 0.0
+
+    def step(self, k, dt):
+        self.v -= k * self.x * dt
+        self.x += self.v * dt
+
+
+def spring(k, x):
+    body = Body(x)
+    for _ in range(100):
+        body.step(k, 0.01)
+    return body.x
+
+
+def itself(x):
+    a = np.array([x, 2.0, 3.0])
+    b = np.array([1.0, x, 3.0])
+    for _ in range(6):
+        a[:] = a
+        b[:2] = a[:2] * b[1:]
+        a = a + b
+    return a.sum()
+
+
+R = np.random.default_rng(0)
+PROGRAMS = [
+    (logistic, (3.7, 0.4, 1000)),
+    (bisection, (2.0,)),
+    (collatz, (27.0,)),
+    (triangle, (R.normal(size=(6, 6)) + 6 * np.eye(6), R.normal(size=6))),
+    (layers, ([R.normal(size=(3, 3)) for _ in range(20)], R.normal(size=3))),
+    (squares, ([0.1 * i for i in range(50)],)),
+    (spring, (2.0, 1.0)),
+    (itself, (0.3,)),
+]
+MOST_LINES = {"bisection": 100, "triangle": 250, "spring": 40, "logistic": 30}
+
+
+def function(text, name):
+    scope = {}
+    exec(text, scope)
+    return scope[name]
+
+
+def same(a, b):
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def sources(f, args):
+    tape = trace(f, *args)
+    yield tape
+    if isinstance(primal(tape.result), float):
+        yield reverse(tape, form="naive")
+        yield reverse(tape)
+
+
+@pytest.mark.parametrize(("f", "args"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
+def test_it_computes_what_the_tape_does(f, args):
+    for tape in sources(f, args):
+        text = tape.source("made")
+        assert same(function(text, "made")(*args), primal(tape.result))
+        own = text.partition("def made(")[2]  # without the helpers above it
+        assert len(own.splitlines()) <= MOST_LINES.get(f.__name__, 60), text
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("made_by", ["arrays", "programs"])
+def test_random_programs(made_by, seed):
+    source = Maker(seed).program()[0] if made_by == "arrays" else Writer(seed).source()
+    scope = {"np": np, "math": math}
+    exec(source, scope)
+    rng = np.random.default_rng(seed)
+    args = 0.7, -1.3, 6
+    if made_by == "arrays":
+        args = *rng.normal(size=(2, 3)), rng.normal(size=(3, 3)), 0.4, 6
+    log = scope.get("log", [])
+    try:
+        tapes = list(sources(scope["f"], args))
+    except Exception as error:
+        if made_by == "programs" and not error.__class__.__module__.startswith("wengert"):
+            pytest.skip("the program raises an error")
+        raise
+    if log:
+        pytest.skip("it reads what it writes to outside")
+    for tape in tapes:
+        assert same(function(tape.source("made"), "made")(*args), primal(tape.result)), source
+
+
+def test_a_file_is_as_short_for_a_thousand_steps_as_for_a_hundred(tmp_path):
+    for made in (trace, lambda *args: reverse(trace(*args)), lambda *args: pullback(*args)[1]):
+        lengths = [len(made(logistic, 3.7, 0.4, n).source().splitlines()) for n in (100, 1000)]
+        assert max(lengths) < 40
+    save(value_and_grad(squares), tmp_path / "s.py", [0.1 * i for i in range(1000)])
+    text = (tmp_path / "s.py").read_text()
+    assert len(text.splitlines()) < 50 and max(map(len, text.splitlines())) < 120
+    xs = [0.2 * i for i in range(1000)]
+    value, d = function(text, "value_and_grad_squares")(xs)
+    assert value == squares(xs)
+    np.testing.assert_allclose(d, [2 * x * 0.1 * k for k, x in enumerate(xs)], rtol=1e-15)
+    with pytest.raises(ValueError, match=r"each of xs\[0:1000\] must be a float"):
+        function(text, "value_and_grad_squares")([*xs[:-1], "1"])
+
+
+def test_it_reads_as_the_program_does():
+    """With the names of the listing."""
+    assert trace(logistic, 3.7, 0.4, 1000).source().splitlines()[-6:] == [
+        "    x_4 = x",
+        "    for _ in range(1000):",
+        "        t5 = r * x_4",
+        "        t6 = 1 - x_4",
+        "        x_4 = t5 * t6",
+        "    return x_4",
+    ]
+
+
+def test_each_decision_of_a_loop_is_checked():
+    line = bisection.__code__.co_firstlineno + 4
+    made = function(trace(bisection, 2.0).source(), "bisection")
+    with pytest.raises(ValueError, match=rf"test_looped.py:{line}: what decides `if middle \* mid"):
+        made(3.0)
+    made = function(trace(collatz, 27.0).source(), "collatz")
+    with pytest.raises(ValueError, match="was .* in the traced run"):
+        made(26.0)
+
+
+def test_what_changes_from_pass_to_pass_is_a_formula():
+    def f(x):
+        for i in range(50):
+            x = math.sin(x * (0.1 * i) + x ** (49 - i) + i % 3)
+        return x
+
+    text = trace(f, 0.01).source("made")
+    assert "x_2 * (0.1 * i)" in text and "x_2 ** (49 - i)" in text
+    assert function(text, "made")(0.01) == f(0.01)
+
+
+def test_loops_that_are_nested_too_deep_for_python_are_written_out(monkeypatch):
+    monkeypatch.setattr(looped, "DEEPEST", 0)
+    text = trace(logistic, 3.7, 0.4, 5).source("made")
+    assert "for _ in" not in text.partition("raise")[2].partition("\n")[2]
+    assert function(text, "made")(3.7, 0.4, 5) == logistic(3.7, 0.4, 5)
+
+
+@pytest.fixture(autouse=True)
+def lines_are_known():
+    linecache.checkcache()
