@@ -852,7 +852,7 @@ def entered_parts(tracer: Tracer, site: Site, fn: Any) -> tuple[Any, Any, Any]:
         reads.note(place, "arguments", None, len(fn.args))
         own = reads.of(fn.func) or own
     first = [
-        enter_from(tracer, fn, i, x, "partial", read(tracer, place, "partial argument", i, x))
+        enter_from(tracer, fn, i, x, f"args[{i}]", read(tracer, place, "partial argument", i, x))
         for i, x in enumerate(fn.args)
     ]
     if changed is None:

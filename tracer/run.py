@@ -430,7 +430,10 @@ def native_names(f: Any) -> tuple[list[str], str | None]:
 def admit_self(tracer: Tracer, f: Any) -> Tree:
     """Make the attributes of a callable object, or the closure of a function, inputs of the tape."""
     if isinstance(f, types.MethodType):
-        return admit_self(tracer, f.__self__)
+        owner = f.__self__  # that of what Wengert has made of a function is no object of the user's
+        return admit_self(tracer, owner.f if isinstance(owner, Intrinsic) else owner)
+    if type(f) is functools._lru_cache_wrapper:
+        return admit_self(tracer, f.__wrapped__)
     if not isinstance(f, types.FunctionType):
         return admit(tracer, f, type(f).__name__, "argument")[1]
     parts: dict[Any, Tree] = {}

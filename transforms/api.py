@@ -207,10 +207,15 @@ PRINTING = frozenset(("depth", "flat", "values"))
 def trace(
     f: Callable[..., Any],
     *args: Any,
+    wrt_self: bool = False,
     primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> Tape:
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
+
+    What functions among the arguments have captured is an input of the tape, as what the arguments hold. With
+    ``wrt_self`` the attributes of ``f`` itself, or the variables in its closure, are inputs too, and have gradients in
+    `reverse`; called, the tape takes them behind the arguments.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
     callables, or a predicate of the callee, or of the callee and the tuple of its arguments, which are plain values.
@@ -227,8 +232,11 @@ def trace(
     from .tools.signature import parameters_of
 
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
-    done = run(f, args, kwargs, primitives=decided_by(primitives), outline=True)
+    done = run(f, args, kwargs, wrt_self=wrt_self, primitives=decided_by(primitives), outline=True)
     tape = done.tape
+    for op in [op for tree in trees_of(done) for op in sources(tree)]:
+        if isinstance(op, Input):  # also what a function among the arguments has captured
+            op.role = "argument"
     tape.parameters = parameters_of(f, done, args, kwargs)
     tape.options = options
     if entries:

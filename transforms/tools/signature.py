@@ -9,7 +9,9 @@ rest       inputs that no parameter holds, such as the cotangent ``dy`` of a rev
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +57,8 @@ def parameters_of(
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
     found = []
     for i, (name, tree, x) in enumerate(given):
+        if type(x) is MethodType and isinstance(tree, Branch) and tree.kind is not MethodType:
+            tree = Branch(MethodType, {"__self__": tree})  # it has the tree of its object
         others = tuple(inputs_without(done.tape, name, tree))
         known = [path for path, _ in others]
         texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
@@ -122,14 +126,26 @@ def is_attribute(kind: type, key: Any) -> bool:
 def at(value: Any, path: Path) -> Any:
     """What lies at the end of a path."""
     for kind, key in path:
-        value = getattr(value, str(key).lstrip(".")) if is_attribute(kind, key) else value[key]
+        if kind is functools.partial and key != "func":
+            value = value.args[key] if type(key) is int else value.keywords[key]
+        elif kind is FunctionType and key in value.__code__.co_freevars:
+            value = value.__closure__[value.__code__.co_freevars.index(key)].cell_contents
+        elif is_attribute(kind, key):
+            value = getattr(value, str(key).lstrip("."))
+        else:
+            value = value[key]
     return value
 
 
 def text_of(name: str, path: Path) -> str:
-    """A path in Python."""
+    """A path in Python. What is read of a function is taken for a variable of its closure."""
     for kind, key in path:
-        name += f".{str(key).lstrip('.')}" if is_attribute(kind, key) else f"[{key!r}]"
+        if kind is functools.partial and key != "func":
+            name += f".args[{key}]" if type(key) is int else f".keywords[{key!r}]"
+        elif kind is FunctionType:
+            name = f"inspect.getclosurevars({name}).nonlocals[{key!r}]"
+        else:
+            name += f".{str(key).lstrip('.')}" if is_attribute(kind, key) else f"[{key!r}]"
     return name
 
 
