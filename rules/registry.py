@@ -116,9 +116,18 @@ awaited: dict[
 lock = threading.RLock()
 
 
+def must_be_callable(primitive: Any) -> None:
+    if not callable(primitive):
+        raise TypeError(
+            f"a rule is that of a function or another callable, not of a {type(primitive).__name__}\n"
+            "name the callable, and decorate the rule: @rrule(math.cbrt)"
+        )
+
+
 def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:
     """Enter ``rule`` under each of ``primitives``, and under the C function that NumPy has wrapped up in one."""
     for primitive in primitives:
+        must_be_callable(primitive)
         rules[primitive] = rule
         inner = getattr(primitive, "_implementation", None)
         if isinstance(inner, BuiltinFunctionType):

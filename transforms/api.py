@@ -32,6 +32,7 @@ from ..tracer.border import (
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.boxing import captures
 from ..tracer.closing import filled
+from ..tracer.entrances import entrance
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import (
     SETS,
@@ -70,7 +71,7 @@ from ..tracer.structure import (
     sources,
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from ..tracer.write_back import result_tree
 from . import lowering
 from .cache import entries, known_decisions
@@ -168,7 +169,11 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         return seeds_of(done.result, dy)
     except CotangentError as error:
         tape = done.tape
-        raise CotangentError(f"pullback of {tape.name} ({tape.site.place}): {error}") from None
+        raise CotangentError(
+            f"pullback of {tape.name} ({tape.site.place}): {error}\n"
+            "a cotangent has the structure and the shapes of the value, and None is a zero: "
+            "back(np.ones_like(value)) (docs/errors.md#cotangenterror)"
+        ) from None
 
 
 def has_pairs(tape: Tape) -> bool:

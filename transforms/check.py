@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer import frames
+from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.run import argument_names, in_full
 from ..tracer.structure import attributes, is_namedtuple
-from ..tracer.tracebacks import entrance
 from .differences import derivative
 from .pullbacks import pullback
 from .tangents import jvp

@@ -17,11 +17,11 @@ import numpy as np
 from ..rules.registry import RRULE, Rule, rules
 from ..tracer import places
 from ..tracer.active import active
+from ..tracer.entrances import entrance
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.pairs import pair_of, place_of
-from ..tracer.tracebacks import entrance
 from .typed import P, R
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..tracer.active import active
+from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import fn_name
-from ..tracer.tracebacks import entrance
 from .api import Pullback
 from .cache import Entry, entries, is_made_of, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of

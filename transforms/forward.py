@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.arrays import append_saved
+from ..tracer.entrances import entrance
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
@@ -38,7 +39,6 @@ from ..tracer.tape import (
     substitute,
     variable,
 )
-from ..tracer.tracebacks import entrance
 from . import asking
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
@@ -245,6 +245,7 @@ class Shown(Pusher):
         return t
 
 
+@entrance
 def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tracer.active import active, untraced
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
 from ...tracer.intrinsic import intrinsic
 from ...tracer.run import run
 from ...tracer.tape import Site
-from ...tracer.tracebacks import entrance
 
 
 @intrinsic

@@ -189,7 +189,10 @@ def bound(
         or len(pairs) != len(by_name)
     ):
         keywords = [f"{p.name}=" for p in parameters if p.keyword]
-        raise TypeError(f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})")
+        raise TypeError(
+            f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})\n"
+            "a tape is called as the traced function was; trace the function for other arguments"
+        )
     for place, x in pairs:
         if isinstance(place, Input):
             given[place] = checked(place, place.name, x, strict)
@@ -204,17 +207,20 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
     for path, part in walk(parameter.tree):
         text = text_of(name, path)
         if isinstance(part, Sealed) and (part.ops or part.leaf):
-            raise TraceError(f"{text} is {part.name}, which a tape cannot take; {part.advice}")
+            raise TraceError(f"{text} is {part.name}, which a tape cannot take\n{part.advice}")
         try:
             value = at(x, path)
         except (LookupError, AttributeError, TypeError):
-            raise TraceError(f"{text} is missing: this tape of {tape.name} needs it") from None
+            raise TraceError(
+                f"{text} is missing\nthis tape of {tape.name} needs it: pass what the traced function was given"
+            ) from None
         if isinstance(part, Branch):
             kind = frames.native(part.kind)
             items = [key for key in part.parts if not is_attribute(part.kind, key)]
             if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
                 raise TraceError(
-                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run"
+                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
+                    "trace the function for structures of another length"
                 )
     for path, op in parameter.inputs():
         yield op, checked(op, text_of(name, path), at(x, path), strict)
@@ -223,7 +229,7 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
         if type(value) is not type(was) or (value != was and was == was):
             raise GuardError(
                 f"{text_of(name, path)} is {value!r}, but was {was!r} in the run that this tape of {tape.name} "
-                "is of; trace the function again"
+                "is of\ntrace the function again"
             )
 
 
@@ -241,7 +247,8 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
             or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
         ):
             raise TraceError(
-                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run"
+                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run\n"
+                "a tape holds for the types and shapes that it was traced with; trace the function for these"
             )
     return value
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...tracer import frames
 from ...tracer.active import active
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
@@ -30,7 +31,6 @@ from ...tracer.places import in_words
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
-from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
