@@ -222,6 +222,16 @@ def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
     return decorate
 
 
+# By what solves a system with the factors of a matrix: what factors it, and the same solver with the matrix before its
+# operands. That one's derivative has no need of those of the factors, which are its second operand.
+factored: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def by_matrix(fn: Any) -> bool:
+    """Whether a function solves with factors and knows the matrix that they were made of."""
+    return type(fn) is FunctionType and any(fn is solver for _, solver in factored.values())
+
+
 def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:
     """Give each of ``primitives`` the decorated rule for the forward mode.
 

@@ -263,8 +263,23 @@ def overlaid(box: ArrayBox) -> ArrayBox:
     return box
 
 
+def rebuilt(value: Any, parts: list[Any]) -> Any:
+    """A tuple, list or namedtuple like ``value`` with other elements."""
+    if hasattr(value, "_make"):
+        return value._make(parts)
+    if isinstance(value, list):
+        return parts
+    return type(value)(parts)
+
+
 def kept_copy(array: Any) -> Any:
-    """A copy that lies in memory as the array does: what reads the elements in that order must find the same one."""
+    """A copy that lies in memory as the array does: what reads the elements in that order must find the same one.
+
+    Of several arrays in a tuple, which an op gave, one of copies.
+    """
+    if isinstance(array, (tuple, list)):
+        several = (np.ndarray, tuple, list)
+        return rebuilt(array, [kept_copy(x) if isinstance(x, several) else x for x in array])
     if array.flags.forc:
         return array.copy("K")
     steps = [abs(n) for n in array.strides]

@@ -315,5 +315,6 @@ def needed(steps: list[Op], results: Iterable[Op]) -> list[Op]:
             rule = registry.lookup(op.fn)
             if rule is None or rule.kind not in (registry.NONDIFF, registry.QUERY):
                 kept.append(op)
-                wanted.update(op.operands())
+                given = [op.args[0], *op.args[2:]] if registry.by_matrix(op.fn) else None
+                wanted.update(op.operands() if given is None else ops_in(given))
     return kept[::-1]

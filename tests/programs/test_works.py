@@ -1,7 +1,7 @@
 """The worked examples of the five texts that Wengert stands on, with every figure that their authors print.
 
-``docs/works.md`` shows the same with its listings; here each figure is one assertion, and what the texts compute by hand is
-computed by hand.
+``docs/works.md`` shows the same with its listings; here each figure is an assertion, and what the texts compute by hand
+is computed by hand.
 """
 
 import math
