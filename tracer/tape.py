@@ -23,7 +23,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -427,6 +427,10 @@ class Tape:
         """Print the tape; see `format`."""
         print(self.format(depth, flat, values))
 
+    @overload
+    def __getitem__(self, index: int | str) -> Op: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Op]: ...
     @entrance
     def __getitem__(self, index: Any) -> Any:
         """The op of a line, counted from 0, or a list of those of a slice.
