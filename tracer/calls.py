@@ -409,7 +409,8 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
         failed = error
     if failed is not None:  # of what NumPy allows
         raise TraceError(
-            f"{blame(site)}: {fn.__name__} of such arguments is not followed: {failed}"
+            f"{blame(site)}: {fn.__name__} of such arguments is not followed: {failed}\n"
+            "write it as an expression that makes a new array"
         )
     if type(new) is ArrayBox:
         write_all(target, new.op, site)
@@ -642,8 +643,8 @@ def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
 def elsewhere(site: Site, name: str) -> TraceError:
     """The error for work that is done where no tracer follows it."""
     return TraceError(
-        f"{blame(site)}: {name} has work done in another thread or process, where it cannot be traced; "
-        "call the functions themselves, one after the other"
+        f"{blame(site)}: {name} has work done in another thread or process, where it cannot be traced\n"
+        "call the functions themselves, one after the other (docs/errors.md#other-threads)"
     )
 
 
@@ -667,7 +668,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     if code.co_flags & ASYNC:
         raise TraceError(
             f"{Site.of_code(code).place}: {fn.__name__} is an async function, which cannot be "
-            "differentiated; call the synchronous part of it"
+            "differentiated\ncall the synchronous part of it"
         )
     if rewrite.is_twin(code):
         return fn  # which is kept nowhere, so that it dies as in plain Python

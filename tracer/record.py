@@ -105,7 +105,7 @@ READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a contain
 def not_read(kind: type, base: type) -> TraceError:
     """The error for a container that may not give C code the items that it has."""
     return TraceError(
-        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here; "
+        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here\n"
         f"pass a {base.__name__} of them"
     )
 
@@ -242,7 +242,7 @@ def finish(
             if known.value is value:
                 if (attribute(fn, "__module__") or "").startswith("scipy.ndimage"):
                     raise TraceError(
-                        f"{site}: {fn.__name__} writes into an array; leave out output= where it is traced"
+                        f"{site}: {fn.__name__} writes into an array\nleave out output= where it is traced"
                     )
                 if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
                     tracer.reads.layout = True  # of another array it makes a copy

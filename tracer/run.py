@@ -294,7 +294,7 @@ def must_be_whole(tape: Tape) -> None:
             if x.tape is GONE:
                 raise TraceError(
                     f"{x.site}: a value that was computed in a checkpointed function is used outside of it "
-                    f"({op.site}), but was not returned; return it"
+                    f"({op.site}), but was not returned\nreturn it"
                 )
 
 

@@ -292,7 +292,7 @@ def reverse(
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
         raise TraceError(
-            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+            f"{tape.name} has no input named {wrt!r} with a derivative\nit has {[x.name for x in inputs]}"
         )
     asked: list[Op] = [x for x in inputs if wrt is None or x.name == wrt]
     seeds: list[tuple[Op, Any]] = []
@@ -404,7 +404,7 @@ def inner_pullback(
     """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
     if wrt_self:
         raise TraceError(
-            "wrt_self=True is not supported inside a traced function; pass the object as an argument"
+            "wrt_self=True is not supported inside a traced function\npass the object as an argument"
         )
     with forgiving(tracer):
         done, start, stop = inner_run(tracer, f, args, kwargs, primitives=primitives)
@@ -451,7 +451,7 @@ class InnerPullback:
             and self.last not in self.tracer.tape.ops[self.stop - 1 : self.stop]
         ):
             raise TraceError(
-                "this pullback was made inside a checkpointed function and is used outside of it; return it"
+                "this pullback was made inside a checkpointed function and is used outside of it\nreturn it"
             )
         ops = self.tracer.tape.ops[self.start : self.stop]
         with forgiving(self.tracer):

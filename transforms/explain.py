@@ -69,10 +69,13 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     (True, True)
     """
     if not callable(f):
-        raise TraceError(f"explain takes a function or another callable, not a {type(f).__name__}")
+        raise TraceError(
+            f"explain takes a function or another callable, not a {type(f).__name__}\n"
+            "write explain(f), or explain(grad(f), x) to hear about a call"
+        )
     if isinstance(f, Pullback):
         raise TraceError(
-            "explain takes the function that pullback was called with; of a pullback itself there is back.source()"
+            "explain takes the function that pullback was called with\nof a pullback itself there is back.source()"
         )
     if active.tracer is not None:
         raise TraceError("explain cannot be used inside a function that is being traced")

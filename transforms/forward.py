@@ -269,7 +269,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
         raise TraceError(
-            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+            f"{tape.name} has no input named {wrt!r} with a derivative\nit has {[x.name for x in inputs]}"
         )
     seeds: list[tuple[Op, Any]] = []
     for x in inputs:

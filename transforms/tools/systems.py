@@ -321,7 +321,7 @@ class Bulk(System):
             place = f"{op.site}: " if op.site.filename else ""
             raise TraceError(
                 f"{place}{fn_name(op.fn)} is of arrays already, and a bulk of these would be taken for more of their "
-                "axes; call the function in a loop"
+                "axes\ncall the function in a loop"
             )
         return super().call(op, found)
 

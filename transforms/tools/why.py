@@ -279,7 +279,7 @@ class Diagnosis:
         self.results = [x for x in leaves(tree) if x.op is not None]
         if not self.results and not any(True for _ in leaves(tree)):
             raise TraceError(
-                f"{describe_result(done.value)} has no derivative; return a number or an array of floats"
+                f"{describe_result(done.value)} has no derivative\nreturn a number or an array of floats"
             )
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
