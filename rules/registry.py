@@ -116,9 +116,18 @@ awaited: dict[
 lock = threading.RLock()
 
 
+def must_be_callable(primitive: Any) -> None:
+    if not callable(primitive):
+        raise TypeError(
+            f"a rule is that of a function or another callable, not of a {type(primitive).__name__}\n"
+            "name the callable, and decorate the rule: @rrule(math.cbrt)"
+        )
+
+
 def register(primitives: Iterable[Callable[..., Any]], rule: Rule) -> None:
     """Enter ``rule`` under each of ``primitives``, and under the C function that NumPy has wrapped up in one."""
     for primitive in primitives:
+        must_be_callable(primitive)
         rules[primitive] = rule
         inner = getattr(primitive, "_implementation", None)
         if isinstance(inner, BuiltinFunctionType):
@@ -211,6 +220,16 @@ def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
         return rule
 
     return decorate
+
+
+# By what solves a system with the factors of a matrix: what factors it, and the same solver with the matrix before its
+# operands. That one's derivative has no need of those of the factors, which are its second operand.
+factored: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def by_matrix(fn: Any) -> bool:
+    """Whether a function solves with factors and knows the matrix that they were made of."""
+    return type(fn) is FunctionType and any(fn is solver for _, solver in factored.values())
 
 
 def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:

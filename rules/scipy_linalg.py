@@ -16,7 +16,7 @@ from .broadcasting import is_complex, is_sequence, settled, unbroadcast
 from .equivalents import like
 from .numpy_fft import fitted
 from .numpy_linalg import _pinv_pullback, _svd_pullback, largest, triangle_read
-from .registry import Operand, caller, frule, nondiff, query, rrule
+from .registry import Operand, caller, factored, frule, nondiff, query, rrule
 from .zeros import conj, plus, ratio
 
 
@@ -208,6 +208,47 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
         return (unbroadcast(dlu, lu), None), unbroadcast(db, b)
 
     return x, pullback
+
+
+def lu_solved(a, lu_and_piv, b, trans=0):
+    """What `lu_solve` gives with the factors of ``a``; the derivative takes nothing but one more solve with them."""
+    return linalg.lu_solve(lu_and_piv, b, trans)
+
+
+@rrule(lu_solved)
+def lu_solved_rule(a, lu_and_piv, b, trans=0):
+    x = linalg.lu_solve(lu_and_piv, b, trans)
+
+    def pullback(dx):
+        op = transposition(settled(trans))
+        if op == 2:
+            db = conj(lu_solved(a, lu_and_piv, conj(dx), 0))
+        else:
+            db = lu_solved(a, lu_and_piv, dx, 1 - op)
+        return unbroadcast(system_cotangent(op, x, db), a), None, unbroadcast(db, b)
+
+    return x, pullback
+
+
+def cho_solved(a, c_and_lower, b):
+    """The same for `cho_solve`."""
+    return linalg.cho_solve(c_and_lower, b)
+
+
+@rrule(cho_solved)
+def cho_solved_rule(a, c_and_lower, b):
+    x = linalg.cho_solve(c_and_lower, b)
+
+    def pullback(dx):
+        db = conj(cho_solved(a, c_and_lower, conj(dx)))
+        da = triangle_read(system_cotangent(0, x, db), c_and_lower[1])
+        return unbroadcast(da, a), None, unbroadcast(db, b)
+
+    return x, pullback
+
+
+factored[linalg.lu_solve] = (linalg.lu_factor, lu_solved)
+factored[linalg.cho_solve] = (linalg.cho_factor, cho_solved)
 
 
 @rrule(linalg.solve_sylvester)

@@ -11,16 +11,20 @@ import wengert
 from wengert import (
     CotangentError,
     EscapeError,
+    GuardError,
     TangentError,
     TraceError,
     WengertError,
+    checkpoint,
     grad,
     hessian,
     jacobian,
     jit,
     jvp,
     pullback,
+    rrule,
     settings,
+    trace,
     value_and_grad,
 )
 
@@ -42,6 +46,12 @@ def nothing(x):
 
 def sees_masks(x):
     return np.ma.array(x, mask=[0, 1, 0]).sum()
+
+
+def sign(x):
+    if x > 0:
+        return x
+    return -x
 
 
 class Own(np.ndarray):
@@ -98,6 +108,44 @@ CASES = {
     ),
     "no pair": (lambda: grad(total, has_aux=True)(V), TraceError, "(value, aux)", "leave has_aux"),
     "no tuple": (lambda: jvp(total, V, V), TangentError, "must be a tuple", "jvp(f, (x,), (v,))"),
+    "no Jacobian of nothing": (lambda: jacobian(nothing)(V), CotangentError, "is None", "`return`"),
+    "no Jacobian of a text": (
+        lambda: hessian(text)(1.0),
+        CotangentError,
+        "the str",
+        "not its text",
+    ),
+    "no Jacobian of integers": (
+        lambda: jacobian(np.argsort)(V),
+        CotangentError,
+        "int64[3]",
+        "compute with floats",
+    ),
+    "no flag": (lambda: grad(total, 0, 2.0), TraceError, "has_aux is True or False", "(x, y)"),
+    "no mode": (lambda: jacobian(total, mode="up"), TraceError, "not 'up'", "jacfwd"),
+    "no such cotangent": (
+        lambda: pullback(lambda x: x, V)[1](1.0),
+        CotangentError,
+        "must have the shape (3,)",
+        "np.ones_like(value)",
+    ),
+    "no such tangent": (
+        lambda: jvp(total, (V,), (1.0,)),
+        TangentError,
+        "must have the shape (3,)",
+        "shapes of its primal",
+    ),
+    "no tangent": (lambda: jvp(total, (V,), ()), TangentError, "0 tangents", "for each argument"),
+    "no function to checkpoint": (lambda: checkpoint(3), TraceError, "not a int", "the function"),
+    "another way of a tape": (
+        lambda: trace(sign, 1.0)(-1.0),
+        GuardError,
+        "`if x > 0:` was True",
+        "trace the function",
+    ),
+    "too many for a tape": (lambda: trace(sign, 1.0)(1.0, 2.0), TypeError, "(x)", "as the traced"),
+    "another type for a tape": (lambda: trace(sign, 1.0)("a"), TraceError, "is a str", "types and"),
+    "a rule of a number": (lambda: rrule(3)(sign), TypeError, "not of a int", "@rrule("),
     "no switch": (lambda: jit(3), TraceError, "not a int", "jit(f)"),
 }
 
@@ -158,6 +206,9 @@ def test_settings():
     with pytest.raises(AttributeError, match=r"(?s)no setting jit.*with jit\(False\)"):
         settings.jit = False
     assert "nosuch" not in vars(settings)
+    with pytest.raises(TypeError, match=r"(?s)a number of functions, not a str.*jit\(False\)"):
+        settings.programs = "many"
+    assert repr(settings) == f"<settings: programs = {settings.programs}>"
 
 
 # ---------------------------------------------------------------------------------------------- habits
@@ -205,6 +256,54 @@ def test_attributes_of_a_pullback():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         back.nothing
     assert not hasattr(back, "nothing")
+
+
+@pytest.mark.parametrize("make", [grad, value_and_grad])
+def test_holomorphic_leads_to_the_jacobian(make):
+    with pytest.raises(
+        TypeError, match=r"(?s)no option holomorphic.*jacobian\(f, holomorphic=True"
+    ):
+        make(total, holomorphic=True)
+    assert jacobian(lambda z: z * z, holomorphic=True)(1.0 + 2.0j) == 2.0 + 4.0j
+
+
+# --------------------------------------------------------------------------------------------- frames
+
+
+def mine(x):
+    raise ValueError("mine")
+
+
+TAPE = trace(sign, 1.0)
+ASKED = {
+    "call": lambda: TAPE(-1.0),
+    "item": lambda: TAPE[99],
+    "name": lambda: TAPE["%99"],
+    "replace": lambda: TAPE.replace(3, abs),
+    "insert": lambda: TAPE.insert(99, abs, TAPE[0]),
+    "substitute": lambda: TAPE.substitute(3, 1.0),
+    "primitives": lambda: TAPE.with_primitives(None),
+    "cotangents": lambda: TAPE.cotangents(-1.0),
+    "compiled": lambda: TAPE.compile()(-1.0),
+    "in bulk": lambda: TAPE.compile(math=np)(-1.0),
+    "reverse": lambda: wengert.reverse(TAPE, wrt="y"),
+    "forward": lambda: wengert.forward(TAPE, wrt="y"),
+    "bytecode": lambda: wengert.bytecode(abs),
+    "stages": lambda: wengert.stages(mine, 1.0).tape,
+    "all stages": lambda: str(wengert.stages(mine, 1.0)),
+    "save": lambda: wengert.save(mine, "never.py", 1.0),
+    "profile": lambda: wengert.profile(mine, 1.0),
+    "why": lambda: wengert.why(mine, 1.0),
+    "check_grads": lambda: wengert.check_grads(mine, (1.0,)),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_no_question_shows_our_own_frames(ask):
+    with pytest.raises(Exception) as error:
+        ask()
+    shown = traceback.extract_tb(error.value.__traceback__)
+    assert {frame.filename for frame in shown} == {__file__}
 
 
 # ------------------------------------------------------------------------------------------------ page

@@ -16,6 +16,7 @@ from . import (
     scopes,
     sights,
     source,
+    tracebacks,
     unboxing,
     writers,
 )
@@ -26,5 +27,5 @@ from . import stack as _stack  # noqa: F401
 
 meaning.set_up(
     *(attributes, boxing, calls, closing, escape, foreign, hooks, marks),
-    *(operators, overrides, protocols, scopes, sights, source, unboxing, writers),
+    *(operators, overrides, protocols, scopes, sights, source, tracebacks, unboxing, writers),
 )

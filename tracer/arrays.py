@@ -145,7 +145,7 @@ def current(box: ArrayBox) -> Op:
             return box.op
         raise TraceError(
             f"{blame(user_site())}: an array shares its memory with another array that was written to, and neither was "
-            "made from the other inside the traced function; pass a copy of one of them"
+            "made from the other inside the traced function\npass a copy of one of them"
         )
     parent, fn, args, kwargs = box.derivation
     source = current(parent)
@@ -263,8 +263,23 @@ def overlaid(box: ArrayBox) -> ArrayBox:
     return box
 
 
+def rebuilt(value: Any, parts: list[Any]) -> Any:
+    """A tuple, list or namedtuple like ``value`` with other elements."""
+    if hasattr(value, "_make"):
+        return value._make(parts)
+    if isinstance(value, list):
+        return parts
+    return type(value)(parts)
+
+
 def kept_copy(array: Any) -> Any:
-    """A copy that lies in memory as the array does: what reads the elements in that order must find the same one."""
+    """A copy that lies in memory as the array does: what reads the elements in that order must find the same one.
+
+    Of several arrays in a tuple, which an op gave, one of copies.
+    """
+    if isinstance(array, (tuple, list)):
+        several = (np.ndarray, tuple, list)
+        return rebuilt(array, [kept_copy(x) if isinstance(x, several) else x for x in array])
     if array.flags.forc:
         return array.copy("K")
     steps = [abs(n) for n in array.strides]
@@ -422,7 +437,7 @@ def must_be_constant(op: Op) -> None:
     """Refuse a write to what an iterator of NumPy's gives: it carries it over to an array, nobody knows when."""
     if active.tracer is None or active.tracer.dependence.has(op):
         raise TraceError(
-            f"{blame(user_site())}: a traced value is written to an array by way of np.nditer; write to the array "
+            f"{blame(user_site())}: a traced value is written to an array by way of np.nditer\nwrite to the array "
             "itself, by its indices"
         )
 
@@ -574,7 +589,7 @@ def write_window(
     plain = primal(value)
     if np.size(plain) > 1 and np.unique(places).size != places.size:
         raise TraceError(
-            f"{site}: several values are written to one element of an array, by a view that shows it several times; "
+            f"{site}: several values are written to one element of an array, by a view that shows it several times\n"
             "write to the array itself"
         )
     with Writing(root) as op:

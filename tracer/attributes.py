@@ -192,7 +192,7 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
     if is_of_users(own) and own is not obj:
         raise TraceError(
             f"{places.blame(places.user_site())}: the __dict__ of a {type(obj).__name__} is a {type(own).__name__}, "
-            "whose methods cannot be followed there; read its attributes by name, or give it a dict"
+            "whose methods cannot be followed there\nread its attributes by name, or give it a dict"
         )
     seen = tracer.namespaces.get(slot(obj), (obj, None))[1]
     if seen is None:
@@ -228,7 +228,7 @@ def given_dict(tracer: Tracer, obj: Any) -> Any:
     if known is None and (came := tracer.shadows_of.get(id(own_dict(obj)))) is not None:
         if id(obj) in tracer.trees:
             raise TraceError(
-                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ come in on their own; "
+                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ come in on their own\n"
                 "pass the object alone"
             )
         if tracer.reads is not None:
@@ -758,14 +758,14 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
             return
         raise TraceError(
             f"{places.blame(site)}: {name} is set on an array that lies outside the traced function, or in the "
-            f"memory of something else; make another array of it, by {INSTEAD[name]}"
+            f"memory of something else\nmake another array of it, by {INSTEAD[name]}"
         )
     if is_one_of(kind, PRIVATE) and not has(type(obj.value), name):
         setattr(obj.value, name, None)  # raises what plain Python raises
     if is_one_of(kind, BOXES):
         raise TraceError(
-            f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value, which is a number alone; "
-            "keep it beside the number, in an object of a class that is none of numbers"
+            f"{places.blame(site)}: cannot set the attribute {name!r} of a traced value\n"
+            "numbers and arrays have no attributes of the user's: keep it in an object beside them"
         )
     if kind is Namespace:
         setattr(own_dict(obj.owner), name, None)  # raises what plain Python raises
@@ -829,7 +829,7 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
             if type(value) is not dict:
                 raise TraceError(
                     f"{places.blame(site)}: the __dict__ of a {type(obj).__name__} that lies outside the traced "
-                    f"function becomes a {type(value).__name__}; clear and update the one that it has"
+                    f"function becomes a {type(value).__name__}\nclear and update the one that it has"
                 )
             tracer.namespaces[slot(obj)] = obj, value
         plain = meaning.unboxing.lower(tracer, value)
@@ -865,7 +865,7 @@ def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
         return
     raise TraceError(
         f"{places.blame(site)}: the attribute {name!r} of a {type(obj).__name__} cannot hold a traced value, so its "
-        "gradient would be lost; keep it in a list, a dict or an object of your own"
+        "gradient would be lost\nkeep it in a list, a dict or an object of your own"
     )
 
 
@@ -965,7 +965,9 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return record(tracer, site, np.real if name == "real" else np.imag, (box,), {})
     if name == "flat" and isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
-            raise TraceError(f"{places.blame(site)}: .flat of an array that is not contiguous")
+            raise TraceError(
+                f"{places.blame(site)}: .flat of an array that is not contiguous\nuse x.ravel()"
+            )
         flat = record(tracer, site, np.reshape, (box, -1), {})
         tracer.flats[id(flat)] = [flat, None]
         return flat
@@ -983,7 +985,7 @@ def load_box(tracer: Tracer, site: Site, box: Box, name: str) -> Any:
         return getattr(protocols.plain_key(box), name)
     raise TraceError(
         f"{places.blame(site)}: the attribute {name!r} of a traced {type(value).__name__} hands out its memory, so a "
-        "gradient could be lost"
+        "gradient could be lost\nindex the array itself, or hand out a copy of wengert.stop_gradient of it"
     )
 
 

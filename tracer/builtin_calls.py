@@ -240,7 +240,7 @@ def must_round(tracer: Tracer, site: Site, value: Any) -> None:
     if not is_constant(tracer, operand(value, [])):
         raise TraceError(
             f"{places.blame(site)}: int takes a traced number apart, which is so large that all floats are integers "
-            "there, and its gradient would be lost; if it is meant to be a constant, give int the wengert.stop_gradient"
+            "there, and its gradient would be lost\nif it is meant to be a constant, give int the wengert.stop_gradient"
         )
 
 
@@ -449,7 +449,7 @@ def _super(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if args or kwargs:
         return super(*map(plain_of, args), **kwargs)  # type: ignore[misc]
     raise TraceError(
-        f"{places.blame(site)}: super without arguments, and not written as super(), cannot be followed; write "
+        f"{places.blame(site)}: super without arguments, and not written as super(), cannot be followed\nwrite "
         "super(), or give it the class and the object"
     )
 
@@ -469,7 +469,7 @@ for _all in (gc.get_objects, gc.get_referrers):
 
     def _everything(tracer: Tracer, site: Site, args: Any, kwargs: Any, fn: Any = _all) -> Any:
         raise TraceError(
-            f"{places.blame(site)}: gc.{fn.__name__} gives objects of the tracer's own among those of the program; "
+            f"{places.blame(site)}: gc.{fn.__name__} gives objects of the tracer's own among those of the program\n"
             "ask before the call, or after it"
         )
 
@@ -699,7 +699,7 @@ def _as_integer_ratio(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
         return type(value).as_integer_ratio(value, *args[1:], **kwargs)
     raise TraceError(
         f"{places.blame(site)}: as_integer_ratio takes a traced number apart into integers, and its gradient would be "
-        "lost; convert to Fraction or Decimal outside the traced function"
+        "lost\nconvert to Fraction or Decimal outside the traced function (docs/errors.md#no-derivative)"
     )
 
 
@@ -767,7 +767,7 @@ def _as_strided(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     found = window(array, value, site)
     if found is None:
         raise TraceError(
-            f"{places.blame(site)}: as_strided shows memory that lies outside of the traced array; make the view of "
+            f"{places.blame(site)}: as_strided shows memory that lies outside of the traced array\nmake the view of "
             "the whole array"
         )
     return found
@@ -796,7 +796,7 @@ for _method in (np.ndarray.resize, np.ndarray.setfield, np.ndarray.byteswap):
         if type(args[0]) is not ArrayBox:
             return opaque(tracer, site, method, args, kwargs)
         raise TraceError(
-            f"{places.blame(site)}: {method.__name__} moves the bytes of an array that is being traced; make another "
+            f"{places.blame(site)}: {method.__name__} moves the bytes of an array that is being traced\nmake another "
             "array of it, by np.resize or reshape"
         )
 

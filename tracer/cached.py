@@ -242,7 +242,7 @@ def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> An
     if why is not None:
         raise TraceError(
             f"{blame(site)}: {body.__name__} is under lru_cache, and the value was in the cache. For its derivative it "
-            f"has to run again, which {why}; take lru_cache away, or clear the cache first"
+            f"has to run again, which {why}\ntake lru_cache away, or clear the cache first"
         )
     return result
 

@@ -411,7 +411,8 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
         failed = error
     if failed is not None:  # of what NumPy allows
         raise TraceError(
-            f"{blame(site)}: {fn.__name__} of such arguments is not followed: {failed}"
+            f"{blame(site)}: {fn.__name__} of such arguments is not followed: {failed}\n"
+            "write it as an expression that makes a new array"
         )
     if type(new) is ArrayBox:
         write_all(target, new.op, site)
@@ -650,8 +651,8 @@ def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
 def elsewhere(site: Site, name: str) -> TraceError:
     """The error for work that is done where no tracer follows it."""
     return TraceError(
-        f"{blame(site)}: {name} has work done in another thread or process, where it cannot be traced; "
-        "call the functions themselves, one after the other"
+        f"{blame(site)}: {name} has work done in another thread or process, where it cannot be traced\n"
+        "call the functions themselves, one after the other (docs/errors.md#other-threads)"
     )
 
 
@@ -675,7 +676,7 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
     if code.co_flags & ASYNC:
         raise TraceError(
             f"{Site.of_code(code).place}: {fn.__name__} is an async function, which cannot be "
-            "differentiated; call the synchronous part of it"
+            "differentiated\ncall the synchronous part of it"
         )
     if rewrite.is_twin(code):
         return fn  # which is kept nowhere, so that it dies as in plain Python
@@ -860,7 +861,7 @@ def entered_parts(tracer: Tracer, site: Site, fn: Any) -> tuple[Any, Any, Any]:
         reads.note(place, "arguments", None, len(fn.args))
         own = reads.of(fn.func) or own
     first = [
-        enter_from(tracer, fn, i, x, "partial", read(tracer, place, "partial argument", i, x))
+        enter_from(tracer, fn, i, x, f"args[{i}]", read(tracer, place, "partial argument", i, x))
         for i, x in enumerate(fn.args)
     ]
     if changed is None:

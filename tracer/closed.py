@@ -40,8 +40,8 @@ def must_be_closed(
     for path, value in reached(tracer, fn, name, args, kwargs):
         if is_hidden(value):
             raise TraceError(
-                f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}; "
-                f"its derivative would be lost. Make it an argument of {name}, with a cotangent in the rule"
+                f"{blame(site)}: {name} has a rule, and is not looked into, but it can read the traced value {path}, "
+                f"whose derivative would be lost\nmake it an argument of {name}, with a cotangent in the rule"
             )
 
 
@@ -78,8 +78,8 @@ def must_come_from(
             ]
             what = paths[0] if paths else f"{op.type} of {op.site}"
             raise TraceError(
-                f"{blame(site)}: {name} has a rule, which computes the value from the traced value {what}; its "
-                f"derivative would be lost. Make it an argument of {name}, with a cotangent in the rule"
+                f"{blame(site)}: {name} has a rule, which computes the value from the traced value {what}, "
+                f"whose derivative would be lost\nmake it an argument of {name}, with a cotangent in the rule"
             )
 
 

@@ -206,7 +206,7 @@ class Closed:
         if (changed := self.read.changed()) is not None:
             raise TraceError(
                 f"{blame(self.site)}: the derivative asks for {self.__name__} once more, but {changed}, which may be "
-                "read there, was set meanwhile; pass what it reads in args="
+                "read there, was set meanwhile\npass what it reads in args="
             )
         for obj in self.read.objects():
             enter(tracer, obj, type(obj).__name__)
@@ -327,7 +327,7 @@ class Engine:
             given = isinstance(value.op, Input) and value.op.role == "outside"
             if not given and abs(value.value) != float("inf"):
                 raise TraceError(
-                    f"{blame(self.site)}: {self.name} has no formula for its derivative in {what}; give a constant"
+                    f"{blame(self.site)}: {self.name} has no formula for its derivative in {what}\ngive a constant"
                 )
         return lower(self.tracer, value)
 
@@ -336,7 +336,7 @@ class Engine:
         if leads_to_box(self.tracer, obj):
             raise TraceError(
                 f"{blame(self.site)}: {self.name} has no formula for its derivative by what a {type(obj).__name__} "
-                "holds; make a matrix of another format of it"
+                "holds\nmake a matrix of another format of it"
             )
 
     def record(self, primitive: Any, *operands: Any) -> Any:
@@ -357,7 +357,7 @@ class Engine:
             if op in self.made:
                 raise TraceError(
                     f"{blame(self.site)}: the function given to {self.name} uses what it has computed when it was "
-                    "called before, so that it is not the same function at every place; leave out the memory"
+                    "called before, so that it is not the same function at every place\nleave out the memory"
                 )
             if op not in own:
                 continue
@@ -381,7 +381,7 @@ class Engine:
                     raise TraceError(
                         f"{blame(self.site)}: the function given to {self.name} uses a traced "
                         f"{type(primal(x)).__name__} that is neither an argument of it nor in its closure "
-                        "(an attribute of an object, say); pass it in args="
+                        "(an attribute of an object, say)\npass it in args="
                     )
 
 

@@ -45,7 +45,7 @@ class Dependence:
                 name = op.name if isinstance(op, Input) else f"the {op.type} of {op.site}"
                 raise TraceError(
                     f"{name} was handed to code that cannot be differentiated, before it was seen to belong to an "
-                    "argument, so its gradient would be lost; pass it as an argument of its own"
+                    "argument, so its gradient would be lost\npass it as an argument of its own"
                 )
             self.wanted.add(op)
 

@@ -138,7 +138,7 @@ def is_mapping(variables: Any) -> bool:
 def under_another_name(site: Site, what: str) -> TraceError:
     """The error for a builtin that looks at its caller's variables, and was not called by its own name."""
     return TraceError(
-        f"{places.blame(site)}: {what} looks at the variables of the function that calls it; call it by this name there"
+        f"{places.blame(site)}: {what} looks at the variables of the function that calls it\ncall it by this name there"
     )
 
 
@@ -201,7 +201,7 @@ def must_be_plain(site: Site, own: dict[str, Any]) -> None:
         return
     raise TraceError(
         f"{places.blame(site)}: the globals of this code are a {type(own).__name__}, whose methods cannot be followed "
-        "there; give a dict for them, and this one for the local variables"
+        "there\ngive a dict for them, and this one for the local variables"
     )
 
 

@@ -238,7 +238,7 @@ class Watch:
             raise EscapeError(
                 f"{blame(self.site)}: {getattr(self.fn, '__name__', self.fn)} called the Python "
                 f"function {code.co_name} ({Site.of_code(code).place}), which could not be traced, with "
-                "a traced value. Call it directly, or write the loop in Python."
+                "a traced value\ncall it directly, or write the loop in Python (docs/errors.md#compiled-code)"
             )
 
 

@@ -538,13 +538,13 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             if not to_file and type(keeper).__module__ not in ("_io", "io"):
                 raise TraceError(
                     f"{blame(site)}: {type(keeper).__name__}.{fn.__name__} keeps a traced value where the tracer "
-                    "cannot follow it; keep it in a list or an object"
+                    "cannot follow it\nkeep it in a list or an object"
                 )
         if is_naming(fn) or fn is sys.setswitchinterval:
             if not (all(map(is_integer, boxes)) or is_constant(tracer, operands, options)):
                 raise TraceError(
                     f"{blame(site)}: {fn_name(fn)} leaves a traced value with the operating system, where the tracer "
-                    "cannot follow it; give it wengert.stop_gradient of the value"
+                    "cannot follow it\ngive it wengert.stop_gradient of the value"
                 )
         effect(tracer, site, fn, args, kwargs)
         return None

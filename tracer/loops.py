@@ -308,7 +308,7 @@ class Loops:
         if len(self.tuples) >= MOST_TUPLES and x is not y:
             raise TraceError(
                 f"{blame(site)}: `is` compares tuples in a function whose loops carry thousands of them on, and "
-                "cannot be followed; compare them with ==, or give them numbers"
+                "cannot be followed\ncompare them with ==, or give them numbers"
             )
         return self.same(x) is self.same(y)
 

@@ -312,8 +312,9 @@ def reason(site: Site, fn: Any, value: Any, origin: Origin) -> str:
     kind = type(value.value if is_one_of(type(value), BOXES) else value).__name__
     return (
         f"{blame(site)}: {fn_name(fn)} makes a {kind} of text that was drawn from a traced value "
-        f"({origin.place}), so its gradient would be lost. Compute with the value itself in the place of its text; "
-        "if it is meant to be a constant, draw the text from wengert.stop_gradient of it"
+        f"({origin.place}), so its gradient would be lost\n"
+        "compute with the value itself in the place of its text; if it is meant to be a constant, draw the text from "
+        "wengert.stop_gradient of it (docs/errors.md#text)"
     )
 
 

@@ -26,6 +26,7 @@ protocols: Any
 scopes: Any
 sights: Any
 source: Any
+tracebacks: Any
 unboxing: Any
 writers: Any
 

@@ -574,4 +574,6 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) ->
     )  # raises what plain Python raises
     if failed is not None:
         raise failed
-    raise TraceError(f"{site}: the in-place operation {op.__name__} could not be followed")
+    raise TraceError(
+        f"{site}: the in-place operation {op.__name__} could not be followed\nwrite x = x + y for x += y"
+    )

@@ -67,7 +67,9 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 plain, named = refusable(args, kwargs, targets, mask)
                 plainly(fn, plain, named)  # raises what plain Python raises
             if type(target) is not ArrayBox:
-                raise TraceError(f"{site}: out= must be an array")
+                raise TraceError(
+                    f"{site}: out= must be an array\ngive an array, or leave out= away"
+                )
             if not as_it_is:
                 written = named["out"][targets.index(target)] if len(targets) > 1 else named["out"]
                 must_be_cast(tracer, site, fn, plain_of(result), written)
@@ -113,7 +115,7 @@ def must_be_cast(tracer: Tracer, site: Site, fn: Any, result: Any, written: np.n
         cast[...] = result
     if not np.array_equal(cast, written, equal_nan=written.dtype.kind in "fc"):
         raise TraceError(
-            f"{blame(site)}: {fn.__name__} computes otherwise for out= of type {written.dtype}; leave out= away"
+            f"{blame(site)}: {fn.__name__} computes otherwise for out= of type {written.dtype}\nleave out= away"
         )
     if tracer.reads is not None:
         tracer.reads.problem("a result is written into an array of another type")

@@ -516,7 +516,7 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
     kind = next((type(x).__name__ for x in args if is_object(x)), "object")
     raise TraceError(
         f"{blame(site)}: {ufunc.__name__} makes an array of objects out of an array of numbers and a {kind}, through "
-        f"which no gradient can be followed; give {kind} an __array_ufunc__, or write the loop in Python"
+        f"which no gradient can be followed\ngive {kind} an __array_ufunc__, or write the loop in Python"
     )
 
 

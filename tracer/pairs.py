@@ -122,7 +122,10 @@ def body(
 def pair_of(function: Any, made: Any) -> tuple[Any, Any]:
     """What a rule returned, if it is a value and a pullback."""
     if not isinstance(made, tuple) or len(made) != 2 or not callable(made[1]):
-        raise CotangentError(f"{place_of(function)} is a rule and must return (value, pullback)")
+        raise CotangentError(
+            f"{place_of(function)} is a rule and must return (value, pullback)\n"
+            "end it with: return y, pullback, where pullback(dy) gives one cotangent for each argument"
+        )
     return made
 
 
@@ -242,7 +245,7 @@ def tree_of(value: Any, parts: list[Any], fn: Any, site: Site) -> Tree:
         return Branch(kind, {key: tree_of(x, parts, fn, site) for key, x in items})
     raise TraceError(
         f"{blame(site)}: the rule of {fn_name(fn)} makes a {describe(value)} of traced values, through which no "
-        "gradient can be followed"
+        "gradient can be followed\nlet the rule return numbers, arrays, or lists, tuples and dicts of them"
     )
 
 
@@ -298,7 +301,7 @@ def refilled(
         return value._make(parts) if is_namedtuple(kind) else tuple(parts)  # type: ignore[attr-defined]
     if id(value) in tracer.originals or any(value is x for x in containers(given)):
         raise TraceError(
-            f"{blame(site)}: the rule of {fn_name(fn)} returns a {kind.__name__} that it did not make; return a copy"
+            f"{blame(site)}: the rule of {fn_name(fn)} returns a {kind.__name__} that it did not make\nreturn a copy"
         )
     for key, x in pairs:
         value[key] = x
@@ -424,7 +427,7 @@ def restore_captured(tracer: Tracer, pair: Pair) -> None:
 def written_to(pair: Pair) -> TraceError:
     place = place_of(pair.rule.function)
     return TraceError(
-        f"{blame(pair.site)}: an array that the pullback of {place} uses was written to after the rule had returned; "
+        f"{blame(pair.site)}: an array that the pullback of {place} uses was written to after the rule had returned\n"
         "let the rule keep a copy of it"
     )
 

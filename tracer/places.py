@@ -27,6 +27,8 @@ GENERATED = (*OURS, "<wengert")
 def blame(site: Site) -> str:
     """A place in a program, and the line of the user's own that led there through somebody's library."""
     caller = called_from(site)
+    if not site.filename and caller is not None:  # of a call by Wengert itself
+        return in_words(caller)
     return in_words(site) + (f" (called from {in_words(caller)})" if caller is not None else "")
 
 

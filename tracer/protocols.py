@@ -125,13 +125,16 @@ def operate(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     return meaning.operators.native(tracer, site, op, args, kwargs or {})
 
 
+AFTER = "use it in the function that is differentiated, or let that return it (docs/errors.md#other-threads)"
+
+
 def tracer_and_site() -> tuple[Tracer, Site]:
     """The tracer of this thread, and the line where the user's program is."""
     tracer = active.tracer
     site = user_site()
     if tracer is None:
         raise TraceError(
-            f"{site}: a traced value is used after its run has ended, or in another thread"
+            f"{site}: a traced value is used after its run has ended, or in another thread\n{AFTER}"
         )
     return tracer, site
 
@@ -876,7 +879,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         traced = traced or seals.holds_traced(tracer, value)
     if traced:
         raise TraceError(
-            f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost; "
+            f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost\n"
             "keep it in a list, a dict or an array of numbers"
         )
     if isinstance(container, dict):
@@ -891,7 +894,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         if memory is not None:
             raise TraceError(
                 f"{blame(site)}: an item of a {type(container).__name__} is set, in whose memory arrays lie that are "
-                "being traced; write to these arrays"
+                "being traced\nwrite to these arrays"
             )
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
@@ -949,7 +952,9 @@ def write_item(box: Box, key: Any, value: Any) -> None:
     """``box[key] = value`` in code without hooks."""
     tracer = active.tracer
     if tracer is None:
-        raise TraceError("a traced value is used after its run has ended, or in another thread")
+        raise TraceError(
+            f"a traced value is used after its run has ended, or in another thread\n{AFTER}"
+        )
     set_item(tracer, user_site(), box, key, value)
 
 

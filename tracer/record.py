@@ -13,11 +13,12 @@ import array
 import operator
 from collections import deque
 from collections.abc import Iterable
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from ..rules.registry import factored, is_ours, lookup
 from . import meaning
 from .active import active
 from .arrays import (
@@ -29,6 +30,7 @@ from .arrays import (
     is_followed,
     is_traced_array,
     is_value_free,
+    rebuilt,
     save,
 )
 from .border import see
@@ -44,7 +46,7 @@ from .plain_calls import plain_call
 from .session import Tracer
 from .shown import shows
 from .structure import is_container
-from .tape import Guard, Op, Site, append, element, fn_name, primal
+from .tape import Guard, Op, Site, Tape, append, element, fn_name, primal
 from .text import TEXTS, drawn
 
 NUMBERS = (float, int, complex, np.number)
@@ -105,7 +107,7 @@ READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a contain
 def not_read(kind: type, base: type) -> TraceError:
     """The error for a container that may not give C code the items that it has."""
     return TraceError(
-        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here; "
+        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here\n"
         f"pass a {base.__name__} of them"
     )
 
@@ -242,18 +244,45 @@ def finish(
             if known.value is value:
                 if (attribute(fn, "__module__") or "").startswith("scipy.ndimage"):
                     raise TraceError(
-                        f"{site}: {fn.__name__} writes into an array; leave out output= where it is traced"
+                        f"{site}: {fn.__name__} writes into an array\nleave out output= where it is traced"
                     )
                 if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
                     tracer.reads.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
     if value is None or value is NotImplemented:
         return value
+    if type(fn) is FunctionType and fn in factored:
+        fn, args, kwargs = by_the_matrix(tracer.tape, fn, args, kwargs)
     op = append(tracer.tape, fn, args, kwargs, value, site)
     result = box(tracer, op, arrays)
     if arrays and not (type(result) is ArrayBox and result.derivation is not None):
         save(needed_values(fn, args, arrays) if is_value_free(fn) else arrays)
     return result
+
+
+def by_the_matrix(tape: Tape, fn: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
+    """A solution by factors as one by the matrix that they were made of on this tape; else the call as it is."""
+    factor, solver = factored[fn]
+    factors = args[0] if 1 < len(args) < solver.__code__.co_argcount else None
+    if type(factors) is tuple and len(factors) == 2 and isinstance(factors[0], Op):
+        first, second = factors
+        made = first.args[0] if first.fn is element else None
+        if isinstance(made, Op) and made.fn is factor and made.tape is tape and made.args:
+            ours = all(is_ours(rule.function) for rule in (lookup(fn), lookup(factor)) if rule)
+            same = second is made.value[1] or (isinstance(second, Op) and second.args == (made, 1))
+            if ours and same and isinstance(made.args[0], Op) and made.args[0].value.ndim == 2:
+                kwargs = {key: x for key, x in kwargs.items() if key == "trans"}
+                return solver, (made.args[0], *args), kwargs
+    return fn, args, kwargs
+
+
+def save_whole(op: Op, parts: Iterable[Any]) -> None:
+    """Note that a rule may ask for a result of several arrays as it was, when one of them has been written to."""
+    for part in parts:
+        if type(part) is ArrayBox:
+            part.memory.saved.append(op)
+        elif is_one_of(type(part), (tuple, list)):
+            save_whole(op, part)
 
 
 def needed_values(fn: Any, args: Any, arrays: list[ArrayBox]) -> list[ArrayBox]:
@@ -282,6 +311,7 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
             if part is None:  # as in (q, r, None): a decision of the function that was called
                 decide(tracer, piece, None)
             parts.append(None if part is None else box(tracer, piece, arrays))
+        save_whole(op, parts)
         return rebuilt(value, parts)
     if isinstance(value, np.dtype) or not any(True for _ in op.operands()):
         return value
@@ -336,15 +366,6 @@ def describe(value: Any) -> str:
         if isinstance(value, np.ndarray)
         else type(value).__name__
     )
-
-
-def rebuilt(value: Any, parts: list[Any]) -> Any:
-    """A tuple, list or namedtuple like ``value`` with other elements."""
-    if hasattr(value, "_make"):
-        return value._make(parts)
-    if isinstance(value, list):
-        return parts
-    return type(value)(parts)
 
 
 def is_error(args: Any, value: Any) -> bool:

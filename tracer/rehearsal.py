@@ -61,6 +61,6 @@ def must_be_certain(tracer: Tracer, site: Site, name: str) -> None:
     """Raise where a rehearsal would draw at random."""
     if tracer.tape.undo is not None:
         raise TraceError(
-            f"{blame(site)}: {name} is asked again for a derivative, where it would give something else; draw before "
+            f"{blame(site)}: {name} is asked again for a derivative, where it would give something else\ndraw before "
             "the call, and hand over what was drawn"
         )

@@ -294,7 +294,7 @@ def must_be_whole(tape: Tape) -> None:
             if x.tape is GONE:
                 raise TraceError(
                     f"{x.site}: a value that was computed in a checkpointed function is used outside of it "
-                    f"({op.site}), but was not returned; return it"
+                    f"({op.site}), but was not returned\nreturn it"
                 )
 
 
@@ -430,7 +430,10 @@ def native_names(f: Any) -> tuple[list[str], str | None]:
 def admit_self(tracer: Tracer, f: Any) -> Tree:
     """Make the attributes of a callable object, or the closure of a function, inputs of the tape."""
     if isinstance(f, types.MethodType):
-        return admit_self(tracer, f.__self__)
+        owner = f.__self__  # that of what Wengert has made of a function is no object of the user's
+        return admit_self(tracer, owner.f if isinstance(owner, Intrinsic) else owner)
+    if type(f) is functools._lru_cache_wrapper:
+        return admit_self(tracer, f.__wrapped__)
     if not isinstance(f, types.FunctionType):
         return admit(tracer, f, type(f).__name__, "argument")[1]
     parts: dict[Any, Tree] = {}

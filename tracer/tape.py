@@ -23,12 +23,13 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from . import meaning
+from .entrances import entrance
 from .frames import valued
 from .kinds import attribute, isinstance
 
@@ -402,6 +403,7 @@ class Tape:
     def __len__(self) -> int:
         return len(self.ops)
 
+    @entrance
     def format(self, depth: int | None = None, flat: bool = False, values: bool = False) -> str:
         """The tape as text: loops as one body, branches with the ways that were taken, the user's own names.
 
@@ -425,6 +427,11 @@ class Tape:
         """Print the tape; see `format`."""
         print(self.format(depth, flat, values))
 
+    @overload
+    def __getitem__(self, index: int | str) -> Op: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Op]: ...
+    @entrance
     def __getitem__(self, index: Any) -> Any:
         """The op of a line, counted from 0, or a list of those of a slice.
 
@@ -442,6 +449,7 @@ class Tape:
 
     # What can be done with a tape: each a tool of its own, loaded when it is first asked for
 
+    @entrance
     def source(self, name: str | None = None) -> str:
         """The tape as Python source that runs when pasted, one operation a statement.
 
@@ -451,6 +459,7 @@ class Tape:
         """
         return meaning.tools.pages.source_of(self, name)
 
+    @entrance
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tape: the value for other arguments, taken as the traced function takes them.
 
@@ -464,6 +473,7 @@ class Tape:
         """
         return meaning.tools.playing.play(self, args, kwargs)
 
+    @entrance
     def compile(self, math: Any = None) -> Callable[..., Any]:
         """The tape as a function, in the numbers of a module: ``mpmath``, ``mpmath.iv``, ``sympy``, ``numpy`` …
 
@@ -478,6 +488,7 @@ class Tape:
         """
         return meaning.tools.systems.compiled(self, math)
 
+    @entrance
     def cotangents(self, *args: Any, dy: Any = None, **kwargs: Any) -> dict[Op, Any]:
         """The cotangent of every op that has one, for these arguments (none: for those of the traced run).
 
@@ -496,6 +507,7 @@ class Tape:
         """
         return meaning.tools.sensitivities.cotangents(self, args, kwargs, dy)
 
+    @entrance
     def replace(self, op: Op, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
         """The tape with another call in the place of ``op``, of the operands of that where none are given.
 
@@ -511,6 +523,7 @@ class Tape:
         """
         return meaning.tools.editing.replaced(self, op, fn, args, kwargs)
 
+    @entrance
     def insert(self, index: int, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Tape:
         """The tape with one more call, which is the line ``index`` of the new tape. Errors are those of `replace`.
 
@@ -526,6 +539,7 @@ class Tape:
         """
         return meaning.tools.editing.inserted(self, index, fn, args, kwargs)
 
+    @entrance
     def substitute(self, op: Op, by: Any) -> Tape:
         """The tape that uses ``by``, an earlier op or a constant, wherever this one uses ``op``.
 
@@ -538,6 +552,7 @@ class Tape:
         """
         return meaning.tools.editing.substituted(self, op, by)
 
+    @entrance
     def with_primitives(self, primitives: Any) -> Tape:
         """The tape with every call looked into that is not among the ``primitives`` (see `trace`).
 
@@ -554,6 +569,7 @@ class Tape:
         """
         return meaning.tools.editing.with_primitives(self, primitives)
 
+    @entrance
     def draw(self) -> Any:
         """The tape as a ``graphviz.Digraph``: forward and reverse in two colours, loops that are one op as boxes.
 

@@ -121,7 +121,7 @@ def read_cells(tracer: Tracer) -> None:
         if has_box(held) and not border.is_constant(tracer, stored(held, []), {}):
             raise TraceError(
                 f"{blame(user_site())}: code that cannot be traced changes a variable of an enclosing function that "
-                "holds a traced value, so its gradient would be lost; pass the value to it and take what it returns"
+                "holds a traced value, so its gradient would be lost\npass the value to it and take what it returns"
             )
         tracer.cells_known[id(cell)] = now
         shadow.cell_contents = tracer.cells_held[id(cell)] = meaning.boxing.enter(

@@ -2,8 +2,7 @@
 
 Words
 -----
-fold        take our own frames out of a traceback.
-entrance    a function of ours that people call; an exception that leaves it is folded.
+fold        take our own frames out of a traceback (`entrances` has those who do it).
 variables   what the frames of twins hold, boxes among it, when a run has ended with an exception.
 
 With ``WENGERT_TRACEBACK=full`` in the environment everything is left as it is.
@@ -13,19 +12,17 @@ from __future__ import annotations
 
 import ctypes
 import dis
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from . import rewrite
 from .habits import advise
 from .kinds import isinstance
 from .places import is_ours
 
-F = TypeVar("F", bound=Callable[..., Any])
 VERSION = sys.version_info[:2]
 CO_OPTIMIZED = 0x1
 
@@ -80,23 +77,6 @@ def shown(error: BaseException | None) -> Iterator[BaseException]:
             todo += [one.__cause__, one.__context__]
             if isinstance(one, BaseExceptionGroup):
                 todo += one.exceptions
-
-
-def entrance(fn: F) -> F:
-    """Mark a function of ours that people call: an exception that leaves it shows the user's frames alone.
-
-    To raise an exception again does not add the frame that does so.
-    """
-
-    @functools.wraps(fn)
-    def enter(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return fn(*args, **kwargs)
-        except BaseException as error:
-            fold(error)
-            raise
-
-    return enter  # type: ignore[return-value]
 
 
 # ------------------------------------------------------------------------------------------- variables

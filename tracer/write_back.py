@@ -64,7 +64,7 @@ def settle(tracer: Tracer) -> None:
                 if sync(tracer, original, sibling, memo, True):
                     raise TraceError(
                         f"{tracer.tape.name} ({tracer.tape.site}): the same {type(original).__name__} came in by two "
-                        "ways and was changed through one of them by a C function; pass a copy in one place"
+                        "ways and was changed through one of them by a C function\npass a copy in one place"
                     )
     if tracer.reads is not None:
         for changed in tracer.changed - effects:
@@ -105,7 +105,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
     if is_one_of(kind, BOXES):
         if id(value) in tracer.flats:
             raise TraceError(
-                f"{tracer.tape.name} ({tracer.tape.site}) returns the flat iterator of a traced array; return the "
+                f"{tracer.tape.name} ({tracer.tape.site}) returns the flat iterator of a traced array\nreturn the "
                 "array, or its ravel()"
             )
         number = is_differentiable(value.value) or isinstance(value.value, np.integer)
@@ -117,7 +117,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return FIXED
     if kind is types.GeneratorType or is_iterator(value):
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet; "
+            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet\n"
             "return a list or an array of them"
         )
     if is_followed(value) or is_one_of(kind, seals.NUMBERS) or kind is int:

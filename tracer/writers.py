@@ -214,7 +214,7 @@ def plain_for(tracer: Tracer, site: Site, value: Any) -> Any:
     """What goes into a set outside that is seen as it is."""
     if has_box(value) and not is_constant(tracer, stored(value, []), {}):
         raise TraceError(
-            f"{blame(site)}: a traced value goes into a set outside from which elements have been removed; make a "
+            f"{blame(site)}: a traced value goes into a set outside from which elements have been removed\nmake a "
             "new set of it first, or keep the value in a list or a dict"
         )
     return meaning.unboxing.lower(tracer, value)

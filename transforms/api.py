@@ -32,6 +32,7 @@ from ..tracer.border import (
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.boxing import captures
 from ..tracer.closing import filled
+from ..tracer.entrances import entrance
 from ..tracer.errors import CotangentError, Refusal, TraceError
 from ..tracer.frames import (
     SETS,
@@ -70,7 +71,7 @@ from ..tracer.structure import (
     sources,
 )
 from ..tracer.tape import NOWHERE, Input, Op, Site, Tape, append, ops_in, primal, substitute
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from ..tracer.write_back import result_tree
 from . import lowering
 from .cache import entries
@@ -169,7 +170,11 @@ def checked_seeds(done: Run, dy: Any) -> list[tuple[Op, Any]]:
         return seeds_of(done.result, dy)
     except CotangentError as error:
         tape = done.tape
-        raise CotangentError(f"pullback of {tape.name} ({tape.site.place}): {error}") from None
+        raise CotangentError(
+            f"pullback of {tape.name} ({tape.site.place}): {error}\n"
+            "a cotangent has the structure and the shapes of the value, and None is a zero: "
+            "back(np.ones_like(value)) (docs/errors.md#cotangenterror)"
+        ) from None
 
 
 def has_pairs(tape: Tape) -> bool:
@@ -208,10 +213,15 @@ PRINTING = frozenset(("depth", "flat", "values"))
 def trace(
     f: Callable[..., Any],
     *args: Any,
+    wrt_self: bool = False,
     primitives: Collection[Any] | Callable[..., bool] | None = None,
     **kwargs: Any,
 ) -> Tape:
     """The tape of ``f(*args, **kwargs)``: what it computed, in order.
+
+    What functions among the arguments have captured is an input of the tape, as what the arguments hold. With
+    ``wrt_self`` the attributes of ``f`` itself, or the variables in its closure, are inputs too, and have gradients in
+    `reverse`; called, the tape takes them behind the arguments.
 
     ``primitives`` decides what is recorded as one operation instead of being looked into: a collection of
     callables, or a predicate of the callee, or of the callee and the tuple of its arguments, which are plain values.
@@ -228,8 +238,11 @@ def trace(
     from .tools.signature import parameters_of
 
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
-    done = run(f, args, kwargs, primitives=decided_by(primitives), outline=True)
+    done = run(f, args, kwargs, wrt_self=wrt_self, primitives=decided_by(primitives), outline=True)
     tape = done.tape
+    for op in [op for tree in trees_of(done) for op in sources(tree)]:
+        if isinstance(op, Input):  # also what a function among the arguments has captured
+            op.role = "argument"
     tape.parameters = parameters_of(f, done, args, kwargs)
     tape.options = options
     if entries:
@@ -280,7 +293,7 @@ def reverse(
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
         raise TraceError(
-            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+            f"{tape.name} has no input named {wrt!r} with a derivative\nit has {[x.name for x in inputs]}"
         )
     asked: list[Op] = [x for x in inputs if wrt is None or x.name == wrt]
     seeds: list[tuple[Op, Any]] = []
@@ -392,7 +405,7 @@ def inner_pullback(
     """A pullback inside a traced function: it works on the same tape, so that it is differentiated in turn."""
     if wrt_self:
         raise TraceError(
-            "wrt_self=True is not supported inside a traced function; pass the object as an argument"
+            "wrt_self=True is not supported inside a traced function\npass the object as an argument"
         )
     with forgiving(tracer):
         done, start, stop = inner_run(tracer, f, args, kwargs, primitives=primitives)
@@ -439,7 +452,7 @@ class InnerPullback:
             and self.last not in self.tracer.tape.ops[self.stop - 1 : self.stop]
         ):
             raise TraceError(
-                "this pullback was made inside a checkpointed function and is used outside of it; return it"
+                "this pullback was made inside a checkpointed function and is used outside of it\nreturn it"
             )
         ops = self.tracer.tape.ops[self.start : self.stop]
         with forgiving(self.tracer):

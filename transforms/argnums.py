@@ -11,6 +11,7 @@ habit     a form of another library's, which is refused with the form that Wenge
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
@@ -33,9 +34,21 @@ def checked_argnums(argnums: Argnums) -> Checked:
         return tuple(argnums)
     raise TraceError(
         f"argnums must be the number or the name of a parameter, or several of them, not {shortened(argnums)}\n"
-        "a transform takes the function first, and the function that it gives takes the arguments: "
-        "grad(f, argnums=(0, 1))(x, y)"
+        f"{FUNCTION_FIRST}"
     )
+
+
+def checked_aux(has_aux: bool) -> bool:
+    """``has_aux``; raises TraceError where an argument of the function stands in its place."""
+    if type(has_aux) is not bool:
+        raise TraceError(f"has_aux is True or False, not {shortened(has_aux)}\n{FUNCTION_FIRST}")
+    return has_aux
+
+
+FUNCTION_FIRST = (
+    "a transform takes the function first, and the function that it gives takes the arguments: "
+    "grad(f, argnums=(0, 1))(x, y)"
+)
 
 
 def shortened(value: Any) -> str:
@@ -123,6 +136,7 @@ RIGHT = {
     "static_argnames": "nothing has to be declared static: what is no float or array is guarded by its value; leave "
     "static_argnames out",
     "donate_argnums": "arrays are not given away; leave donate_argnums out",
+    "holomorphic": "derivatives of complex functions by complex numbers: jacobian(f, holomorphic=True)",
     "allow_int": "a number that is an int has a derivative, and an array of ints has none: convert it with "
     ".astype(float)",
     "create_graph": "derivatives nest without being told: grad(grad(f)); leave create_graph out",
@@ -133,12 +147,14 @@ RIGHT = {
 def refusing(fn: F) -> F:
     """An `entrance` that tells, of options that other libraries have, what to write here."""
 
+    own = inspect.signature(fn).parameters
+
     @functools.wraps(fn)
     def enter(*args: Any, **kwargs: Any) -> Any:
         try:
             if kwargs:
                 for name in kwargs:
-                    if name in RIGHT:
+                    if name in RIGHT and name not in own:
                         raise TypeError(f"{fn.__name__} has no option {name}\n{RIGHT[name]}")
             return fn(*args, **kwargs)
         except BaseException as error:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from ..rules.registry import rules
+from ..tracer.entrances import entrance
 from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import (
     HEAP_TYPE,
@@ -35,7 +36,6 @@ from ..tracer.kinds import (
 from ..tracer.reads import static
 from ..tracer.run import unwrapped
 from ..tracer.tape import Site
-from ..tracer.tracebacks import entrance
 from .branches import joined
 from .budget import EARLIEST, PER_OPERATION, Budget
 from .fold.folding import Folding, folds
@@ -85,8 +85,16 @@ class Settings:
             warnings.warn(text, DeprecationWarning, stacklevel=3)
         elif name not in ("programs", "strict"):
             raise AttributeError(self.unknown(name))
+        elif name == "programs" and type(value) is not int:
+            raise TypeError(
+                f"settings.programs is a number of functions, not a {type(value).__name__}\n"
+                "write settings.programs = 128, say; the JIT is switched by: with jit(False): ..."
+            )
         else:
             super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return f"<settings: programs = {self.programs}>"
 
 
 settings = Settings()

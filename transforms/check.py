@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tracer import frames
+from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.run import argument_names, in_full
 from ..tracer.structure import attributes, is_namedtuple
-from ..tracer.tracebacks import entrance
 from .differences import derivative
 from .pullbacks import pullback
 from .tangents import jvp
@@ -111,7 +111,10 @@ class Check:
         names = argument_names(f, len(args))
         self.spots = [list(spots(x, names[i], ((ITEM, i),))) for i, x in enumerate(args)]
         if not any(self.spots):
-            raise TraceError(f"{self.name} has no argument with a derivative: nothing to check")
+            raise TraceError(
+                f"{self.name} has no argument with a derivative: nothing to check\n"
+                "pass floats, or arrays of floats (docs/errors.md#no-derivative)"
+            )
 
     def run(self, f: Callable[..., Any], order: int, chain: tuple[str, ...]) -> None:
         """Check the derivative of ``f``, which is itself that of the modes ``chain``, and those above it."""
@@ -124,7 +127,10 @@ class Check:
     def plain(self, f: Callable[..., Any]) -> Any:
         value = f(*copy.deepcopy(self.args))
         if not any(True for _ in spots(value)):
-            raise TraceError(f"the value of {self.name} has no derivative: nothing to check")
+            raise TraceError(
+                f"the value of {self.name} has no derivative: nothing to check\n"
+                "return a number or an array of floats (docs/errors.md#not-a-number)"
+            )
         return value
 
     def random(self, x: Any) -> Any:

@@ -27,16 +27,18 @@ from ..tracer import calls, places
 from ..tracer.active import active
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
+from ..tracer.entrances import entrance
 from ..tracer.foreign import is_pure
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
 from ..tracer.loops import Carry
 from ..tracer.pairs import Pair
+from ..tracer.run import must_be_callable
 from ..tracer.session import Tracer
 from ..tracer.source import compiled
 from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element, primal, substitute
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from . import forward
 from .loops import LoopFunction
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
@@ -66,6 +68,8 @@ def checkpoint(f: F) -> F:
     >>> grad(lambda x: layer(layer(x)))(0.5) == grad(lambda x: layer.__wrapped__(layer.__wrapped__(x)))(0.5)
     True
     """
+
+    must_be_callable(f)
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

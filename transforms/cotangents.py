@@ -39,7 +39,7 @@ def seeds_of(tree: Tree, dy: Any, path: str = "the cotangent") -> list[tuple[Op,
                 found.append((whole.op, seed))
         elif isinstance(tree, Sealed):
             raise CotangentError(
-                f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads; {tree.advice}"
+                f"{path} must be None: {tree.name}, holds numbers to which no cotangent leads\n{tree.advice}"
             )
         elif isinstance(tree, Open):
             continue

@@ -17,11 +17,11 @@ import numpy as np
 from ..rules.registry import RRULE, Rule, rules
 from ..tracer import places
 from ..tracer.active import active
+from ..tracer.entrances import entrance
 from ..tracer.errors import CotangentError, TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
 from ..tracer.pairs import pair_of, place_of
-from ..tracer.tracebacks import entrance
 from .typed import P, R
 
 
@@ -69,7 +69,7 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: boo
         raise TypeError(f"custom_rule decorates a function, not a {type(rule).__name__}")
     if active.tracer is not None:
         raise TraceError(
-            f"{places.blame(places.user_site())}: custom_rule is used inside a function that is being traced; define "
+            f"{places.blame(places.user_site())}: custom_rule is used inside a function that is being traced\ndefine "
             f"{rule.__name__} outside of it"
         )
 
@@ -105,7 +105,8 @@ def checked(rule: types.FunctionType) -> Callable[..., Any]:
                 and len(cotangents) > rule.__code__.co_argcount
             ):
                 raise CotangentError(
-                    f"the pullback of {place_of(rule)} must return a tuple with one cotangent for each argument"
+                    f"the pullback of {place_of(rule)} must return a tuple with one cotangent for each argument\n"
+                    "of one argument too: return (dx,)"
                 )
             for i in range(min(len(args), len(cotangents))):
                 x, dx = args[i], cotangents[i]
@@ -113,7 +114,8 @@ def checked(rule: types.FunctionType) -> Callable[..., Any]:
                     if np.shape(dx) != np.shape(x):
                         raise CotangentError(
                             f"the pullback of {place_of(rule)} gives a cotangent of shape {np.shape(dx)} for argument "
-                            f"{i}, whose shape is {np.shape(x)}"
+                            f"{i}, whose shape is {np.shape(x)}\n"
+                            "a cotangent has the shape of its argument: sum over what was broadcast"
                         )
             return cotangents
 

@@ -419,7 +419,7 @@ def must_be_pure(op: Op, tape: Tape) -> None:
             what = "does something outside" if x.kind == "effect" else "asks for what changes"
             raise TraceError(
                 f"{places.blame(op.site)}: the rule of {fn_name(op.fn)} is declared pure, but it {what} "
-                f"({fn_name(x.fn)}, {x.site}); leave out pure=True"
+                f"({fn_name(x.fn)}, {x.site})\nleave out pure=True"
             )
 
 
@@ -615,7 +615,7 @@ def collect(
                 if type(d) is unknown:
                     raise NoRuleError(
                         f"{caller_of(op) or places.blame(op.site)}: {fn_name(op.fn)} has no formula "
-                        f"for its derivative in {d.name}; "
+                        f"for its derivative in {d.name}\n"
                         f"keep {d.name} constant, or give a rule with @wengert.rrule"
                     )
                 found.append((position[0], d))

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..tracer.active import active
+from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import fn_name
-from ..tracer.tracebacks import entrance
 from .api import Pullback
 from .cache import Entry, entries, is_made_of, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
@@ -69,10 +69,13 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     (True, True)
     """
     if not callable(f):
-        raise TraceError(f"explain takes a function or another callable, not a {type(f).__name__}")
+        raise TraceError(
+            f"explain takes a function or another callable, not a {type(f).__name__}\n"
+            "write explain(f), or explain(grad(f), x) to hear about a call"
+        )
     if isinstance(f, Pullback):
         raise TraceError(
-            "explain takes the function that pullback was called with; of a pullback itself there is back.source()"
+            "explain takes the function that pullback was called with\nof a pullback itself there is back.source()"
         )
     if active.tracer is not None:
         raise TraceError("explain cannot be used inside a function that is being traced")

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules import registry
 from ..tracer.arrays import append_saved
+from ..tracer.entrances import entrance
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
@@ -38,7 +39,6 @@ from ..tracer.tape import (
     substitute,
     variable,
 )
-from ..tracer.tracebacks import entrance
 from . import asking
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
@@ -245,6 +245,7 @@ class Shown(Pusher):
         return t
 
 
+@entrance
 def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     """The tape that computes the value of ``tape`` and its derivative along a direction in the space of its inputs.
 
@@ -268,7 +269,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     inputs = [x for x in tape.inputs if x.role == "argument" and is_differentiable(x.value)]
     if wrt is not None and wrt not in [x.name for x in inputs]:
         raise TraceError(
-            f"{tape.name} has no input named {wrt!r} with a derivative; it has {[x.name for x in inputs]}"
+            f"{tape.name} has no input named {wrt!r} with a derivative\nit has {[x.name for x in inputs]}"
         )
     seeds: list[tuple[Op, Any]] = []
     for x in inputs:
@@ -314,5 +315,6 @@ def needed(steps: list[Op], results: Iterable[Op]) -> list[Op]:
             rule = registry.lookup(op.fn)
             if rule is None or rule.kind not in (registry.NONDIFF, registry.QUERY):
                 kept.append(op)
-                wanted.update(op.operands())
+                given = [op.args[0], *op.args[2:]] if registry.by_matrix(op.fn) else None
+                wanted.update(op.operands() if given is None else ops_in(given))
     return kept[::-1]

@@ -29,7 +29,15 @@ from ..tracer.session import Tracer
 from ..tracer.structure import Leaf, Tree, leaves
 from ..tracer.tape import NOWHERE, Op
 from .api import InnerPullback, Pullback, decided_by, inner_pullback
-from .argnums import Argnums, checked_argnums, chosen, main_tree, options_text, refusing
+from .argnums import (
+    Argnums,
+    checked_argnums,
+    checked_aux,
+    chosen,
+    main_tree,
+    options_text,
+    refusing,
+)
 from .cache import Entry
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
@@ -57,7 +65,7 @@ class Gradient(Dispatcher):
         self.primitives = decided_by(primitives)
         self.argnums = checked_argnums(argnums)
         self.with_value = with_value
-        self.has_aux = has_aux
+        self.has_aux = checked_aux(has_aux)
         options = (self.argnums, with_value, has_aux)
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 

@@ -22,19 +22,20 @@ from ..rules.broadcasting import cast
 from ..tracer import calls, places
 from ..tracer.active import active
 from ..tracer.arrays import append_saved
-from ..tracer.errors import TraceError
+from ..tracer.errors import CotangentError, TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.record import box_of
 from ..tracer.run import Run, in_full
 from ..tracer.session import Tracer
-from ..tracer.structure import Leaf, Tree, leaves, rebuild, sources
+from ..tracer.structure import Fixed, Leaf, Tree, leaves, rebuild, sources
 from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import fold
 from .api import forgiving, inner_run, note_decisions
 from .argnums import (
     Argnums,
     checked_argnums,
+    checked_aux,
     chosen,
     leave_aux,
     options_text,
@@ -46,6 +47,7 @@ from .dispatch import written
 from .forward import Pusher
 from .gradients import check_argument, grad
 from .pairs import Late
+from .refused import no_jacobian
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
@@ -70,11 +72,14 @@ class Jacobian(Transform):
         has_aux: bool,
     ) -> None:
         if mode not in (None, FORWARD, REVERSE):
-            raise TraceError(f'mode must be "forward", "reverse" or None, not {mode!r}')
+            raise TraceError(
+                f'mode must be "forward", "reverse" or None, not {mode!r}\n'
+                "without it the mode is taken that has fewer columns; jacfwd and jacrev say it by name"
+            )
         self.argnums = checked_argnums(argnums)
         self.mode = mode
         self.holomorphic = holomorphic
-        self.has_aux = has_aux
+        self.has_aux = checked_aux(has_aux)
         super().__init__(f, (self.argnums, mode, holomorphic, has_aux))
 
     def title(self) -> str:
@@ -89,6 +94,8 @@ class Jacobian(Transform):
         value = done.value
         if self.has_aux:
             leave_aux(self.f, done)
+        if isinstance(done.result, Fixed):
+            raise CotangentError(no_jacobian(self.f, value[0] if self.has_aux else value))
         asked = [done.argument(key) for key in keys]
         for key, tree in zip(keys, asked, strict=True):
             given = args[key] if isinstance(key, int) else kwargs[key]
@@ -133,12 +140,14 @@ class Blocks:
         out = any(np.iscomplexobj(x.value) for x in self.outs)
         if self.what.holomorphic and not (into and out):
             raise TraceError(
-                "holomorphic=True is for functions from complex numbers to complex numbers"
+                "holomorphic=True is for functions from complex numbers to complex numbers\n"
+                f"{in_full(self.what.f)} is none here: leave it out (docs/errors.md#complex)"
             )
         if into and out and not self.what.holomorphic:
             raise TraceError(
-                f"the Jacobian of {in_full(self.what.f)} takes complex numbers to complex numbers; "
-                "say holomorphic=True if the function is, or differentiate real and imaginary part"
+                f"the Jacobian of {in_full(self.what.f)} takes complex numbers to complex numbers\n"
+                "say holomorphic=True if the function is, or differentiate real and imaginary part "
+                "(docs/errors.md#complex)"
             )
 
     def twice(self, leaf: Leaf) -> bool:

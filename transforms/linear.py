@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.active import active
+from ..tracer.entrances import entrance
 from ..tracer.errors import TangentError, TraceError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import isinstance
@@ -24,7 +25,7 @@ from ..tracer.session import Tracer
 from ..tracer.source import compiled
 from ..tracer.structure import Leaf, Sealed, leaves, positions, rebuild
 from ..tracer.tape import NOWHERE, Input, KeywordOp, Op, Tape, append, substitute
-from ..tracer.tracebacks import entrance, fold
+from ..tracer.tracebacks import fold
 from .api import inner_run
 from .cotangents import refuse_sealed_between, shaped
 from .direct import Direct, found, state_of
@@ -112,6 +113,16 @@ class Linear:
         self.tracer = tracer
         self.functions: dict[Any, Callable[..., Any] | None] = {}  # by the leaves with a tangent
 
+    def __repr__(self) -> str:
+        tape = self.traced
+        place = f" ({tape.site})" if tape.site.filename else ""
+        return f"<derivative of {tape.name}{place}>"
+
+    @property
+    def traced(self) -> Tape:
+        """The tape of the run, which may have no values."""
+        return self.done.tape
+
     @entrance
     def __call__(self, *tangents: Any) -> Any:
         return self.answer(self.seeds(self.done, tangents))
@@ -121,7 +132,8 @@ class Linear:
         title = f"jvp({done.tape.name})"
         if len(tangents) != len(done.args):
             raise TangentError(
-                f"{title}: there are {len(done.args)} primals, but {len(tangents)} tangents"
+                f"{title}: there are {len(done.args)} primals, but {len(tangents)} tangents\n"
+                "give one tangent for each argument"
             )
         return tangent_seeds(active.tracer, done, tangents, title)
 
@@ -211,6 +223,11 @@ class KeptLinear(Linear):
     @property
     def ops(self) -> list[Op]:  # type: ignore[override]
         return self.done.tape.ops
+
+    @property
+    def traced(self) -> Tape:
+        skeleton = self.program.skeleton
+        return self.done.tape if skeleton is None else skeleton.tape
 
     def __call__(self, *tangents: Any) -> Any:
         try:

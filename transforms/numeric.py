@@ -16,10 +16,10 @@ import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
 from ..tracer import places
+from ..tracer.entrances import entrance
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.tape import fn_name, type_name
-from ..tracer.tracebacks import entrance
 from .differences import derivative
 
 F = TypeVar("F", bound=Callable[..., Any])

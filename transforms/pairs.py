@@ -218,7 +218,8 @@ def must_be_repeatable(ops: list[Op], function: Any, op: Op) -> None:
         if x.kind == "effect" or (x.kind == "call" and not computes):
             raise TraceError(
                 f"{blame(op.site)}: {getattr(function, '__name__', 'a rule')} is used inside a function that is "
-                "differentiated as a whole, and does more than to compute from its arguments; that cannot be followed"
+                "differentiated as a whole, and does more than to compute from its arguments\n"
+                "call it outside of that function, or declare it pure=True if it does nothing else"
             )
 
 

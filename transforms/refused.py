@@ -51,8 +51,8 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
     plain = plain_of(value) if not isinstance(tree, Leaf) else tree.value
     kind = type(plain)
     page = "not-a-number"
-    if plain is None:
-        what, cure = "None", "is a `return` missing?"
+    if kind in NUMBERLESS:
+        what, cure = numberless(plain)
     elif isinstance(plain, (np.ndarray, np.generic)) and np.shape(plain):
         what = f"an array of shape {np.shape(plain)}"
         cure = (
@@ -63,16 +63,6 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
     elif isinstance(tree, Leaf) and np.iscomplexobj(plain):
         what, cure = "a complex number", "return a real one, `y.real` or `abs(y) ** 2` say"
         page = "complex"
-    elif isinstance(plain, (bool, np.bool_)):
-        what, cure = (
-            f"the bool {plain}",
-            "a decision has no derivative; return the number it is about",
-        )
-    elif isinstance(plain, (str, bytes)):
-        what, cure = (
-            f"the {kind.__name__} {shortened(plain)}",
-            "return the number itself, not its text",
-        )
     elif isinstance(plain, (np.ndarray, np.generic)):
         what, cure = an(f"{type_name(plain)} number"), "compute with floats"
     elif is_one_of(kind, (tuple, list)):
@@ -85,6 +75,33 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
         f"{in_full(f)} must return a real number to have a gradient, but its value is {what}\n{where(f)}{cure}\n"
         f"(for a value of any kind: value, back = pullback(f, x), and give back a cotangent; {PAGE}#{page})"
     )
+
+
+def no_jacobian(f: Any, value: Any) -> str:
+    """Why the result of ``f``, in which there is no number at all, has no Jacobian, and what to return."""
+    plain = plain_of(value)
+    what, cure = an(f"{type_name(plain)}"), "compute with floats"
+    if type(plain) in NUMBERLESS:
+        what, cure = numberless(plain)
+    return (
+        f"{in_full(f)} must return numbers or arrays of floats to have a Jacobian, but its value is {what}\n{where(f)}"
+        f"{cure} ({PAGE}#not-a-number)"
+    )
+
+
+def numberless(value: Any) -> tuple[str, str]:
+    """What a result is in which there is no number, and what to return."""
+    if value is None:
+        return "None", "is a `return` missing?"
+    if isinstance(value, (bool, np.bool_)):
+        return f"the bool {value}", "a decision has no derivative; return the number it is about"
+    return (
+        f"the {type(value).__name__} {shortened(value)}",
+        "return the number itself, not its text",
+    )
+
+
+NUMBERLESS = (type(None), bool, np.bool_, str, bytes)
 
 
 def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:

@@ -18,11 +18,11 @@ from ..rules.registry import nondiff
 from ..tracer import calls, frames, places
 from ..tracer.active import active
 from ..tracer.box import BOXES
+from ..tracer.entrances import entrance
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.structure import attributes, is_namedtuple
 from ..tracer.text import TEXTS, bare
-from ..tracer.tracebacks import entrance
 from .typed import R
 
 ATOMS = (type(None), bool, str, bytes, range, type)

@@ -234,7 +234,10 @@ def check_sequences(primals: Any, tangents: Any) -> None:
                 "write jvp(f, (x,), (v,)), or for two arguments jvp(f, (x, y), (v, w))"
             )
     if len(primals) != len(tangents):
-        raise TangentError(f"there are {len(primals)} primals, but {len(tangents)} tangents")
+        raise TangentError(
+            f"there are {len(primals)} primals, but {len(tangents)} tangents\n"
+            "give one tangent for each argument: jvp(f, (x, y), (v, w))"
+        )
 
 
 def tangent_seeds(
@@ -246,7 +249,10 @@ def tangent_seeds(
         for i, (tree, t) in enumerate(zip(done.args, tangents, strict=True)):
             seeds += seeds_of(tree, t, f"tangent {i}")
     except CotangentError as error:
-        raise TangentError(f"{title}: {error}") from None
+        raise TangentError(
+            f"{title}: {error}\n"
+            "a tangent has the structure and the shapes of its primal, and None is a zero (docs/errors.md#tangenterror)"
+        ) from None
     if tracer is None:
         return seeds
     return [(op, tangent_op(tracer, op.value, t)) for op, t in seeds]

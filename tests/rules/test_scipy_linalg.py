@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import NoRuleError, grad, hvp, jvp, pullback
+from wengert import (
+    NoRuleError,
+    check_grads,
+    forward,
+    grad,
+    hvp,
+    jvp,
+    pullback,
+    reverse,
+    rrule,
+    trace,
+)
+from wengert.rules import registry
 
 linalg = pytest.importorskip("scipy.linalg")
 
@@ -26,6 +38,17 @@ def spd(x):
     return x @ np.conjugate(np.swapaxes(x, -1, -2)) + np.eye(x.shape[-1])
 
 
+def scaled(factors):
+    """Factors that are not those of a matrix on the tape."""
+    return 1.5 * factors[0], factors[1]
+
+
+def twice_solved(factors, b):
+    """One factorisation for two systems and a determinant."""
+    x = linalg.lu_solve(factors, b)
+    return linalg.lu_solve(factors, x * x, 1) + np.log(np.abs(np.diag(factors[0]))).sum()
+
+
 def symmetric(x):
     return x + np.conjugate(np.swapaxes(x, -1, -2))
 
@@ -41,11 +64,26 @@ for a in (A, Z):
                 case(linalg.solve_triangular, a, b, trans=trans, lower=lower)
         for trans in (0, 1, 2):
             case(lambda a, b, trans=trans: linalg.lu_solve(linalg.lu_factor(a), b, trans), a, b)
+            case(
+                lambda a, b, trans=trans: linalg.lu_solve(
+                    scaled(linalg.lu_factor(a)), b, trans=trans
+                ),
+                a,
+                b,
+            )
+        case(lambda a, b: twice_solved(linalg.lu_factor(a), b), a, b)
         case(linalg.solve_triangular, a, b, unit_diagonal=True)
         for lower in (False, True):
             case(
                 lambda a, b, lower=lower: linalg.cho_solve(
                     linalg.cho_factor(spd(a), lower=lower), b
+                ),
+                a,
+                b,
+            )
+            case(
+                lambda a, b, lower=lower: linalg.cho_solve(
+                    scaled(linalg.cho_factor(spd(a), lower=lower)), b
                 ),
                 a,
                 b,
@@ -180,3 +218,47 @@ def test_the_derivative_of_a_logarithm_draws_nothing():
         np.random.seed(0)
         ask()
         assert np.random.rand() == expected
+
+
+SOLVERS = {
+    "lu": lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b),
+    "lu, transposed": lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b, trans=1),
+    "cholesky": lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b),
+    "lower": lambda a, b: linalg.cho_solve(linalg.cho_factor(a, lower=True), b),
+}
+
+
+@pytest.mark.parametrize("f", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize("transform", [reverse, forward])
+def test_one_factorisation_and_nothing_but_solves_with_it(f, transform):
+    """Not the derivative of the factors, which costs as much as ten factorisations."""
+    tape = transform(trace(f, spd(A), X))
+    names = [op.fn.__name__ for op in tape if op.kind == "call"]
+    assert sum("factor" in name for name in names) == 1
+    assert sum("solve" in name for name in names) == 2
+    assert "solve_triangular" not in names
+    assert (tape.result[0].value == f(spd(A), X)).all()
+
+
+def test_factors_that_were_written_to_are_others():
+    def f(a, b):
+        lu, piv = linalg.lu_factor(a)
+        lu[0, 0] *= 2.0
+        return linalg.lu_solve((lu, piv), b).sum()
+
+    check_grads(f, (spd(A), X), order=1)
+
+
+def test_a_rule_of_the_users_own_for_the_factors_counts():
+    """A function that factors, with the rule of a user: its derivative is what that says."""
+    known = registry.rules[linalg.lu_factor]
+    try:
+
+        @rrule(linalg.lu_factor, pure=True)
+        def rule(a, overwrite_a=False, check_finite=True):
+            return linalg.lu_factor(a), lambda dz: (np.full(np.shape(a), 7.0),)
+
+        found = grad(lambda a: linalg.lu_solve(linalg.lu_factor(a), X).sum())(spd(A))
+    finally:
+        registry.rules[linalg.lu_factor] = known
+    assert (found == 7.0).all()

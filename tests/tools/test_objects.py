@@ -1,5 +1,6 @@
 """A tape is an object: it runs, is indexed and edited, and gives the cotangent of each of its ops."""
 
+import functools
 import math
 import operator
 import pickle
@@ -514,3 +515,84 @@ def test_a_file_has_no_constants_that_nothing_uses():
 
     source = trace(f, 3.0, k=2.5).source()
     assert "2.0" not in source
+
+
+# --------------------------------------------------------------------------------- functions and what they hold
+
+
+class Scaled:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, x):
+        return self.w * x * x
+
+    def twice(self, x):
+        return 2 * self(x)
+
+
+def closure(w):
+    def inner(x):
+        return w * x * x
+
+    return inner
+
+
+def decorated(f):
+    @functools.wraps(f)
+    def around(*args):
+        return 1.0 * f(*args)
+
+    return around
+
+
+def powers(w, x, k):
+    return w * x * x * k
+
+
+HOLDERS = {
+    "closure": (closure(3.0), [3.0]),
+    "decorated": (decorated(closure(3.0)), [3.0]),
+    "object": (Scaled(3.0), [3.0]),
+    "method": (Scaled(1.5).twice, [1.5]),
+    "partial": (functools.partial(powers, 1.5, k=2.0), [1.5, 2.0]),
+    "partial of a closure": (functools.partial(closure(3.0)), [3.0]),
+}
+
+
+def called(f, x):
+    return f(x)
+
+
+def own(tape):
+    """The inputs that are no arguments of the call."""
+    return [op for op in tape.inputs if op.role == "argument" and op.name != "x"]
+
+
+@pytest.mark.parametrize(("f", "held"), HOLDERS.values(), ids=HOLDERS)
+def test_what_a_function_among_the_arguments_holds_is_an_input(f, held):
+    tape = trace(called, f, 2.0)
+    names = [op.name for op in tape.inputs if op.role == "argument"]
+    assert sorted(op.value for op in own(tape)) == sorted(held)
+    assert tape(f, 2.0) == 12.0 and tape(f, 3.0) == 27.0
+    value, gradients = reverse(tape)(f, 2.0)
+    by_name = dict(zip(names, gradients, strict=True))
+    assert value == 12.0 and by_name.pop("x") == 12.0
+    assert sorted(by_name.values()) == sorted(12.0 / x for x in held)
+    file = {}
+    exec(reverse(tape).source("slopes"), file)
+    assert file["slopes"](f, 2.0) == (value, gradients)
+
+
+@pytest.mark.parametrize(("f", "held"), HOLDERS.values(), ids=HOLDERS)
+def test_a_tape_with_the_callables_own_variables(f, held):
+    tape = trace(f, 2.0, wrt_self=True)
+    names = [op.name for op in tape.inputs if op.role == "argument"]
+    values = [op.value for op in own(tape)]
+    assert sorted(values) == sorted(held)
+    assert tape(2.0, *values) == f(2.0)
+    assert tape(2.0, *[2 * x for x in values]) == f(2.0) * 2 ** len(held)
+    by_name = dict(zip(names, reverse(tape)(2.0, *values)[1], strict=True))
+    assert by_name.pop("x") == 12.0
+    assert sorted(by_name.values()) == sorted(12.0 / x for x in held)
+    assert not own(trace(f, 2.0))

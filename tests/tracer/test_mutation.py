@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, assert_close, assert_same, check, numeric_grad
-from wengert import grad, pullback, value_and_grad
+from wengert import grad, jvp, linearize, pullback, value_and_grad
 
 case = Cases()
 
@@ -847,3 +847,63 @@ def test_what_numpy_says_of_an_array_that_is_not_to_be_written_to():
         lambda a: np.copyto(a, 1.0),
     ):
         assert value_and_grad(f)(2.0, write)[0] == f(2.0, write)
+
+
+def eigen(a):
+    w, v = np.linalg.eigh(a)
+    w[0] = 0.5
+    v[0] *= 2.0
+    return w * np.abs(v)
+
+
+def orthogonal(a):
+    q, r = np.linalg.qr(a)
+    q *= 2.0
+    return q @ r + np.abs(q)
+
+
+def singular(a):
+    u, s, vh = np.linalg.svd(a)
+    s[0] *= 3.0
+    vh[1] = 0.1
+    return np.abs(u * s) @ np.abs(vh)
+
+
+def in_a_loop(a):
+    total = 0.0
+    for i in range(3):
+        w, v = np.linalg.eigh(a * (i + 1.0))
+        np.multiply(v, 0.5, out=v)
+        total = total + (w * np.abs(v)).sum()
+    return total
+
+
+SQUARE = np.array([[4.0, 0.5, -1.0], [0.5, 3.0, 0.3], [-1.0, 0.3, 6.0]])
+
+
+@pytest.mark.parametrize("f", [eigen, orthogonal, singular, in_a_loop])
+def test_writing_to_one_of_several_arrays_that_an_operation_gave(f):
+    """The rule asks for them as they were."""
+    symmetric = lambda a: f(a + a.T)
+    expected = numeric_grad(lambda a: symmetric(a).sum(), SQUARE)
+    for _ in range(4):
+        assert_close(grad(lambda a: symmetric(a).sum())(SQUARE), expected, tol=1e-6)
+    slope = grad(lambda a: symmetric(a).sum())
+    for _ in range(4):
+        assert_close(slope(SQUARE), expected, tol=1e-6)
+    dv = np.ones((3, 3))
+    along = jvp(lambda a: symmetric(a).sum(), (SQUARE,), (dv,))[1]
+    assert float(along) == pytest.approx(float((expected * dv).sum()), rel=1e-6)
+
+
+def test_the_caller_may_write_to_several_arrays_that_came_back():
+    dy = (np.ones(3), np.ones((3, 3)))
+    for _ in range(4):
+        value, back = pullback(np.linalg.eigh, SQUARE)
+        (before,) = back(dy)
+        at, along = linearize(np.linalg.eigh, SQUARE)
+        first = along(np.ones((3, 3)))
+        for array in (*value, *at):
+            array[...] = 7.0
+        assert_close(back(dy), (before,))
+        assert_close([*along(np.ones((3, 3)))], [*first])

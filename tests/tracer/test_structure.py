@@ -13,7 +13,7 @@ import pytest
 
 import wengert
 from helpers import Cases, assert_close, assert_plain, assert_same, check
-from wengert import grad, pullback
+from wengert import checkpoint, grad, jit, pullback
 
 case = Cases()
 
@@ -478,6 +478,22 @@ def test_partial_of_closure():
 
     g = functools.partial(f, 2.0, c=5.0)
     assert_close(pullback(g, 7.0)[1](1.0), (30.0,))
+
+
+@pytest.mark.parametrize(
+    "around", [jit, grad, functools.lru_cache, checkpoint, lambda f: jit(functools.lru_cache(f))]
+)
+def test_what_stands_around_a_closure_is_seen_through_by_wrt_self(around):
+    k = 3.0
+
+    def f(x):
+        return k * x * x
+
+    value, back = pullback(around(f), 2.0, wrt_self=True)
+    itself, dx = back(1.0)
+    itself = itself.get("f", itself)  # what `checkpoint` returns is a function with a variable f
+    assert itself == {"k": 4.0}  # d(k x²)/dk and d(2kx)/dk at 2
+    assert dx == (6.0 if around is grad else 12.0)
 
 
 def test_plain_function_with_wrt_self():

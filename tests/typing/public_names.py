@@ -189,6 +189,12 @@ def doubled(v: Floats) -> Floats:
 
 
 recorded: Tape = trace(f, 1.0, 2.0)
+with_own: Tape = trace(f, 1.0, 2.0, wrt_self=True)
+assert_type(recorded[0], Op)
+assert_type(recorded["a"], Op)
+assert_type(recorded[1:], list[Op])
+assert_type(reverse(recorded).source(), str)
+assert_type(settings.programs, int)
 swept: Tape = reverse(recorded)
 pushed: Tape = forward(recorded, wrt="a")
 ops: list[Op] = list(recorded)

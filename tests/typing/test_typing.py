@@ -1,6 +1,8 @@
 """What type checkers see of the public names."""
 
 import ast
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,24 @@ def test_a_checker_knows_the_types_of_all_that_is_public(installed, tmp_path):
         env={"MYPYPATH": str(installed), "PATH": ""},
         timeout=300,
     )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_another_checker_agrees(installed, tmp_path):
+    """pyright in its strict mode, where it is installed: it is a program for Node that pip's package fetches."""
+    if shutil.which("pyright") is None:
+        pytest.skip("pyright is not installed")
+    shutil.copy(PROGRAM, tmp_path / "program.py")
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(installed)], "include": ["."]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        ["pyright", "--pythonpath", sys.executable, "--project", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    if "npm" in done.stderr + done.stdout:
+        pytest.skip("pyright could not be fetched")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

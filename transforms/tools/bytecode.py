@@ -16,6 +16,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from ...tracer import hooks
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.rewrite import Rewriter, original
@@ -135,6 +136,7 @@ def hook_name(hook: Any) -> str:
     return f"<hook: {' '.join([name, *[x for x in words if type(x) is str and len(x) < 20]])}>"
 
 
+@entrance
 def bytecode(f: Any) -> Bytecode:
     """The bytecode of a Python function beside its instrumented copy, which the tracer runs in its place.
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tracer.active import active, untraced
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
 from ...tracer.intrinsic import intrinsic
 from ...tracer.run import run
 from ...tracer.tape import Site
-from ...tracer.tracebacks import entrance
 
 
 @intrinsic
@@ -57,7 +57,8 @@ def interpret(
     """
     if not callable(call):
         raise TraceError(
-            f"interpret takes call=, a function of (fn, args, kwargs, site), not a {type(call).__name__}"
+            f"interpret takes call=, a function of (fn, args, kwargs, site), not a {type(call).__name__}\n"
+            "one that changes nothing is: lambda fn, args, kwargs, site: fn(*args, **kwargs)"
         )
     if active.tracer is not None:
         raise TraceError("interpret cannot be used inside a function that is being traced")

@@ -221,6 +221,7 @@ class Page(Looped):
         function = "\n".join([*head, *body, answer]) + "\n"
         used = function + "\n".join([*self.helpers, *self.constants])
         imports = list(self.imports)
+        imports += ["import inspect"] if re.search(r"\binspect\.", used) else []
         imports += ["import math"] if re.search(r"\bmath\.", used) else []
         imports += ["import numpy as np"] if re.search(r"\bnp\.", used) else []
         imports.sort(

@@ -67,7 +67,7 @@ def must_hold(guard: Op, value: Any) -> None:
     if not holds(guard, value):
         now = show(value.item() if isinstance(value, np.generic) else value, {})
         raise GuardError(
-            f"{decision(guard)}, and is {now} for these arguments; trace the function for them"
+            f"{decision(guard)}, and is {now} for these arguments\ntrace the function for them"
         )
 
 

@@ -23,12 +23,12 @@ import numpy as np
 from ...rules.registry import RRULE, lookup
 from ...tracer.active import active
 from ...tracer.arrays import owner_of
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.run import describe, run
 from ...tracer.structure import leaves
 from ...tracer.tape import Op, Site, cell_of
-from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..gradients import Gradient
 from .callers import Callers

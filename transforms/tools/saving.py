@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...rules.broadcasting import broadcast_like
+from ...tracer.entrances import entrance
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.reads import Reads
 from ...tracer.run import Run, run
@@ -25,6 +26,7 @@ from .pages import source_of
 from .signature import parameters_of
 
 
+@entrance
 def save(f: Callable[..., Any], path: str | os.PathLike[str], /, *args: Any, **kwargs: Any) -> None:
     """Write what ``f(*args, **kwargs)`` computes to the file ``path``, as a function that needs NumPy alone.
 

@@ -9,7 +9,9 @@ rest       inputs that no parameter holds, such as the cotangent ``dy`` of a rev
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +57,8 @@ def parameters_of(
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
     found = []
     for i, (name, tree, x) in enumerate(given):
+        if type(x) is MethodType and isinstance(tree, Branch) and tree.kind is not MethodType:
+            tree = Branch(MethodType, {"__self__": tree})  # it has the tree of its object
         others = tuple(inputs_without(done.tape, name, tree))
         known = [path for path, _ in others]
         texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
@@ -122,14 +126,26 @@ def is_attribute(kind: type, key: Any) -> bool:
 def at(value: Any, path: Path) -> Any:
     """What lies at the end of a path."""
     for kind, key in path:
-        value = getattr(value, str(key).lstrip(".")) if is_attribute(kind, key) else value[key]
+        if kind is functools.partial and key != "func":
+            value = value.args[key] if type(key) is int else value.keywords[key]
+        elif kind is FunctionType and key in value.__code__.co_freevars:
+            value = value.__closure__[value.__code__.co_freevars.index(key)].cell_contents
+        elif is_attribute(kind, key):
+            value = getattr(value, str(key).lstrip("."))
+        else:
+            value = value[key]
     return value
 
 
 def text_of(name: str, path: Path) -> str:
-    """A path in Python."""
+    """A path in Python. What is read of a function is taken for a variable of its closure."""
     for kind, key in path:
-        name += f".{str(key).lstrip('.')}" if is_attribute(kind, key) else f"[{key!r}]"
+        if kind is functools.partial and key != "func":
+            name += f".args[{key}]" if type(key) is int else f".keywords[{key!r}]"
+        elif kind is FunctionType:
+            name = f"inspect.getclosurevars({name}).nonlocals[{key!r}]"
+        else:
+            name += f".{str(key).lstrip('.')}" if is_attribute(kind, key) else f"[{key!r}]"
     return name
 
 
@@ -173,7 +189,10 @@ def bound(
         or len(pairs) != len(by_name)
     ):
         keywords = [f"{p.name}=" for p in parameters if p.keyword]
-        raise TypeError(f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})")
+        raise TypeError(
+            f"this tape of {tape.name} takes ({', '.join([*names, *keywords])})\n"
+            "a tape is called as the traced function was; trace the function for other arguments"
+        )
     for place, x in pairs:
         if isinstance(place, Input):
             given[place] = checked(place, place.name, x, strict)
@@ -188,17 +207,20 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
     for path, part in walk(parameter.tree):
         text = text_of(name, path)
         if isinstance(part, Sealed) and (part.ops or part.leaf):
-            raise TraceError(f"{text} is {part.name}, which a tape cannot take; {part.advice}")
+            raise TraceError(f"{text} is {part.name}, which a tape cannot take\n{part.advice}")
         try:
             value = at(x, path)
         except (LookupError, AttributeError, TypeError):
-            raise TraceError(f"{text} is missing: this tape of {tape.name} needs it") from None
+            raise TraceError(
+                f"{text} is missing\nthis tape of {tape.name} needs it: pass what the traced function was given"
+            ) from None
         if isinstance(part, Branch):
             kind = frames.native(part.kind)
             items = [key for key in part.parts if not is_attribute(part.kind, key)]
             if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
                 raise TraceError(
-                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run"
+                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
+                    "trace the function for structures of another length"
                 )
     for path, op in parameter.inputs():
         yield op, checked(op, text_of(name, path), at(x, path), strict)
@@ -207,7 +229,7 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
         if type(value) is not type(was) or (value != was and was == was):
             raise GuardError(
                 f"{text_of(name, path)} is {value!r}, but was {was!r} in the run that this tape of {tape.name} "
-                "is of; trace the function again"
+                "is of\ntrace the function again"
             )
 
 
@@ -225,7 +247,8 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
             or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
         ):
             raise TraceError(
-                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run"
+                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run\n"
+                "a tape holds for the types and shapes that it was traced with; trace the function for these"
             )
     return value
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracer.entrances import entrance
 from ...tracer.tape import Tape
 from ..api import reverse, trace
 from ..explain import explain
@@ -19,7 +20,7 @@ CALLS = 3  # after which a program is kept
 
 
 class Stages:
-    """The stages of one call, each made when it is asked for.
+    """The stages of one call, each but the tape made when it is asked for.
 
     ``tape`` is what the call computed; ``pairs``, ``naive`` and ``final`` are the forms of its reverse sweep (see
     `reverse`); ``program`` is the source of what the JIT keeps and runs, with its guards, loops and branches. For that
@@ -30,10 +31,7 @@ class Stages:
         self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
-
-    @functools.cached_property
-    def tape(self) -> Tape:
-        return trace(self.f, *self.args, **self.kwargs)
+        self.tape: Tape = trace(f, *args, **kwargs)
 
     @functools.cached_property
     def pairs(self) -> Tape:
@@ -58,6 +56,7 @@ class Stages:
         told = explain(self.f)
         return told.source or str(told)
 
+    @entrance
     def __str__(self) -> str:
         parts = []
         for title in ("tape", "pairs", "naive", "final", "program"):
@@ -67,6 +66,7 @@ class Stages:
     __repr__ = __str__
 
 
+@entrance
 def stages(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Stages:
     """The way from ``f(*args, **kwargs)`` to its gradient, stage by stage; see `Stages`.
 

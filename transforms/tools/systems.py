@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import broadcasting, mutation, numpy_linalg, zeros
+from ...tracer.entrances import entrance
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import Pair, severed
@@ -92,11 +93,12 @@ def compiled(tape: Tape, module: Any = None) -> Callable[..., Any]:
     True
     """
     if module is None:
-        return lambda *args, **kwargs: play(tape, args, kwargs)
+        return entrance(lambda *args, **kwargs: play(tape, args, kwargs))
     system = Bulk(module) if module is np else System(module)
     if any(op.kind == "call" and not system.knows(op.fn) for op in tape.ops):
         tape = with_primitives(tape, system.stays, ours=True)
 
+    @entrance
     def run(*args: Any, **kwargs: Any) -> Any:
         given = bound(tape, args, kwargs, strict=False)
         found: dict[Op, Any] = {}
@@ -319,7 +321,7 @@ class Bulk(System):
             place = f"{op.site}: " if op.site.filename else ""
             raise TraceError(
                 f"{place}{fn_name(op.fn)} is of arrays already, and a bulk of these would be taken for more of their "
-                "axes; call the function in a loop"
+                "axes\ncall the function in a loop"
             )
         return super().call(op, found)
 

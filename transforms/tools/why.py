@@ -22,6 +22,7 @@ import numpy as np
 
 from ...tracer import frames
 from ...tracer.active import active
+from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError, WengertError
 from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
@@ -30,7 +31,6 @@ from ...tracer.places import in_words
 from ...tracer.run import Run, argument_names, describe, run
 from ...tracer.structure import Branch, Tree, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
-from ...tracer.tracebacks import entrance
 from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
@@ -279,7 +279,7 @@ class Diagnosis:
         self.results = [x for x in leaves(tree) if x.op is not None]
         if not self.results and not any(True for _ in leaves(tree)):
             raise TraceError(
-                f"{describe_result(done.value)} has no derivative; return a number or an array of floats"
+                f"{describe_result(done.value)} has no derivative\nreturn a number or an array of floats"
             )
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
