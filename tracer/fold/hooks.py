@@ -16,7 +16,7 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import arrays, attributes, calls, memories, operators
+from . import arrays, attributes, calls, cells, memories, operators
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Collected, Items, source_of
 from .recorder import Box
@@ -285,7 +285,22 @@ def given(out: list[Any]) -> Any:
 
 
 def shared(site: Site) -> Hook:
-    return lambda _: refuse("a variable of an enclosing function is written")
+    return lambda _: refuse("a variable that functions share is deleted")
+
+
+def cell(site: Site) -> Hook:
+    key = object()
+    return lambda value: cells.made(key, value)
+
+
+def load_cell(site: Site, name: str) -> Hook:
+    key = object()
+    return lambda held: cells.value(key, name, held)
+
+
+def store_cell(site: Site) -> Hook:
+    key = object()
+    return lambda held, x: cells.store(key, held, x)
 
 
 def unsure(site: Site) -> Hook:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import rewrite
 from ..hooks import global_place, note_missing
+from ..joins import UNBOUND
 from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
@@ -174,7 +175,7 @@ class Outside:
         try:
             value = cell.cell_contents
         except ValueError:
-            held.check = "empty"
+            held.check, own.cell_contents = "empty", UNBOUND
             return own
         own.cell_contents = self.note(held, "cell", name, value)
         return own
