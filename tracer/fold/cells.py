@@ -19,7 +19,7 @@ class Cell:
 def made(key: Any, x: Any) -> Cell:
     """The object of a variable, when its function begins."""
     recorder, cell = now(), Cell()
-    given = (Cell,)
+    given: tuple[Any, ...] = (Cell,)
     if x is not UNBOUND:
         given += VALUE, recorder.packed(key, x)
         setattr(cell, VALUE, x)

@@ -24,6 +24,8 @@ PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeErro
 
 
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    if cls is enumerate and {*kwargs} == {"start"}:
+        args, kwargs = (*args, kwargs["start"]), {}
     if kwargs and not flags_of(cls) & HEAP_TYPE:
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:
@@ -53,8 +55,8 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
         return args[0]
     if cls is list and len(args) == 1:
         return listed(recorder, key, args[0])
-    if cls is enumerate and len(args) == 1:
-        return enumerated(recorder, key, args[0])
+    if cls is enumerate and 1 <= len(args) <= 2:
+        return enumerated(recorder, key, *args)
     if cls is reversed and len(args) == 1:
         return from_the_end(recorder, key, args[0])
     if cls is zip and len(args) == 2:

@@ -65,7 +65,8 @@ class Outside:
         if place.value is not value:
             raise Changed(f"{place} has changed")
         if value is MISSING or issubclass(kind, THEMSELVES):
-            if kind is types.FunctionType and place.code is not value.__code__:
+            first = place.origin or place  # where the same function was read before
+            if kind is types.FunctionType and first.code is not value.__code__:
                 raise Changed(f"{place} has changed")
             if kind is types.BuiltinFunctionType and not isinstance(
                 value.__self__, (types.ModuleType, type(None))
