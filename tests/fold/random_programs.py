@@ -508,7 +508,15 @@ class Writer:
             "ArithmeticError",
         ]
         for kind in self.rng.sample(kinds, self.rng.randint(1, 3)):
-            self.put(pad, f"except {kind}:")
+            if kind == "Stop" and self.chance(0.6):
+                e = self.name("e")
+                self.put(pad, f"except Stop as {e}:")
+                held = f"{e}.args[{self.pick(['0', '-1', 'n % 2 - 1'])}]"
+                forms = [f"{a} = 0.1 * {e}.args[-1]", f"{a} += len({e}.args)"]
+                forms += [f"if {held} == n: {a} = {a} * 0.5", f"raise Stop({a}, {held})"]
+                self.put(pad + 1, self.pick(forms))
+            else:
+                self.put(pad, f"except {kind}:")
             self.block(s.inner(), pad + 1, 2)
         if self.chance(0.15):
             self.put(pad, "else:")

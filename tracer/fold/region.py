@@ -8,7 +8,7 @@ region     a tree of blocks with parameters: the body of a loop, the ways of a s
 scope      an op with a region of its own whose ways meet again behind it: a call, or a decision and where it joins.
 results    what goes on from a loop, a scope or an invocation: one list of ops for each state that it was left in.
 state      what survives a pass apart from the numbers: types, structure, bools, None and strings by value.
-memory     a list, dict or object that the run itself has made: loads and stores are ops.
+memory     a list, dict, object or exception that the run itself has made: loads and stores are ops.
 reference  an operand that means a memory: the ops that have named it, of which each pass leaves those that still can
            be meant.
 end        of a block: its kind, the state, and the operands that survive (see `End`).
@@ -44,7 +44,7 @@ APPEND, POP, LENGTH = (
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
 BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
-MEMORIES = (list, dict, set)  # and classes of the user's
+MEMORIES = (list, dict, set)  # and classes of the user's, and exceptions
 EXHAUSTED = (
     "exhausted"  # what a loop over integers decides at each head: whether there is another one
 )
@@ -333,7 +333,7 @@ def results_of(op: Op) -> list[Op]:
 
 def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
-    return kind in MEMORIES or bool(kind.__flags__ & 1 << 9)  # a class of the user's
+    return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
 
 
 def shown(folded: Folded) -> str:
