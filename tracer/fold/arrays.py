@@ -6,7 +6,8 @@ NumPy raises, and a floating-point event that it would warn of, has this very ca
 Words
 -----
 followed   a function that does nothing but compute: one with a pure rule of ours, or without a derivative.
-opened     a list as an argument: the items in it, where it has this length in every run.
+opened     a list as an argument: itself where it holds numbers of Python's, else the items in it, where it has this
+           length in every run.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 
 from ...rules import registry
 from ...rules.numpy_linalg import log_of_determinant, sign_of_determinant
-from .basics import apart_by_length, decided, refuse
-from .nested import frame_of, plainly
+from .basics import NUMBERS, apart_by_length, decided, plain, refuse
+from .nested import Whole, frame_of, plainly
 from .recorder import Box, Passing, Recorder
 from .region import Call, is_of_numpy, kind_of
 
@@ -35,6 +36,7 @@ UNKNOWN = frozenset(
 )  # what they give depends on more than types and values
 PARTS = {np.linalg.slogdet: (sign_of_determinant, log_of_determinant)}  # what a tuple is made of
 RESULTS = frozenset((float, int, bool))
+PACKAGES = frozenset(("numpy", "scipy", "statistics"))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
 
 RAISED: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
@@ -51,7 +53,7 @@ def is_of_floats(x: Any) -> bool:
 
 
 def is_of_arrays(fn: Any) -> bool:
-    """Whether a callable is one of those of NumPy and SciPy that may be followed."""
+    """Whether a callable is one of those of NumPy, SciPy and `statistics` that may be followed."""
     kind = type(fn)
     if kind is np.ufunc or kind is DISPATCHED:
         return True
@@ -59,7 +61,7 @@ def is_of_arrays(fn: Any) -> bool:
         return fn.__objclass__ is np.ndarray or fn.__objclass__ is np.generic
     if kind is types.FunctionType or kind is types.BuiltinFunctionType:
         module = fn.__module__
-        return type(module) is str and module.partition(".")[0] in ("numpy", "scipy")
+        return type(module) is str and module.partition(".")[0] in PACKAGES
     return isinstance(fn, type) and issubclass(fn, np.generic)
 
 
@@ -119,6 +121,8 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
         return x
     if type(x) is not list:
         return refuse(f"a {type(x).__name__} is given to a function of arrays")
+    if x and all(type(plain(y)) in NUMBERS for y in x):
+        return Whole(x)
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
 

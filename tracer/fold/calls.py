@@ -39,7 +39,7 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)
-        if fn in registry.rules and arrays.is_of_arrays(fn):
+        if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:

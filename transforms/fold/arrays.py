@@ -35,7 +35,7 @@ LEAST = {  # how many elements an array must have, or NumPy warns in Python's wa
     **dict.fromkeys((np.mean, np.ndarray.mean), 1),
     **dict.fromkeys((np.var, np.std, np.ndarray.var, np.ndarray.std), 2),
 }
-ONE = "x"  # the frame of an operand
+ONE, ITEMS = "x", "items"  # the frames of an operand, and of a list that is one
 Path = tuple[int, ...]
 
 
@@ -116,6 +116,8 @@ def argument(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -
     """The source text of an argument."""
     if frame == ONE:
         return next(names)
+    if frame == ITEMS:  # which may change before the pullback is called
+        return f"[*{next(names)}]"
     word, *parts = frame
     if word == "is":
         return constant(parts[0])
@@ -172,7 +174,7 @@ def paths(op: Op, rule: Rule) -> list[Path | None]:
 
 def inside(frame: Any, path: Path | None) -> Iterator[Path | None]:
     """The paths of the operands in an argument."""
-    if frame == ONE:
+    if frame in (ONE, ITEMS):
         yield path
     elif frame[0] in ("tuple", "list"):
         for i, x in enumerate(frame[1:]):

@@ -300,7 +300,10 @@ class Forward:
         name, call = writer.name(op), writer.call(op)
         least = LEAST.get(op.fn)
         if least is not None and op.args:
-            self.code.add(f"if {writer.name(op.args[0])}.size < {least}: {writer.miss}", depth)
+            size = f"{writer.name(op.args[0])}.size"
+            if isinstance(op.args[0], Reference):
+                size = f"len({writer.name(op.args[0])})"
+            self.code.add(f"if {size} < {least}: {writer.miss}", depth)
         if rule is not None and not is_elementwise(op, rule):
             value = "_" if op.fn in RELAID else name
             pair = writer.call(op, rule.function)

@@ -85,7 +85,7 @@ class Reverse:
                 self.memories.back(frame, op)
             elif self.cotangents.floats(op):
                 whole = any(isinstance(x, Reference) for x in op.args)
-                write = self.memories.total if whole else self.call if is_call(op) else self.pull
+                write = self.call if is_call(op) else self.memories.total if whole else self.pull
                 self.cotangents.guarded(frame, op, partial(write, op))
 
     def pull(self, op: Op, frame: Frame) -> None:
@@ -109,7 +109,10 @@ class Reverse:
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
             if here and path is not None:
                 found.append((x, path))
-            elif here and self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type):
+            elif here and (
+                isinstance(x, Reference)
+                or (self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type))
+            ):
                 raise Unemittable(f"a derivative by an option of {op.fn.__name__}")
         given = self.writer.fresh("q")
         back, dz = self.value(self.writer.back(op)), self.cotangents.name(frame, op)
@@ -135,6 +138,10 @@ class Reverse:
                 self.given(frame, op, rule, x, (i,), name)
 
     def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
+        """An operand gets the cotangent that lies in the variable ``name``."""
+        if isinstance(x, Reference):
+            self.memories.each(x, name, frame)
+            return
         sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
         self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True)
 
