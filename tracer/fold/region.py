@@ -89,6 +89,18 @@ class Call(Op):
         self.frame = frame
 
 
+class Several(Call):
+    """A call that gives a tuple: ``results`` has ops for what is in it, under the state None."""
+
+    __slots__ = ("results",)
+
+    def __init__(
+        self, key: Any, fn: Any, args: tuple[Any, ...], kind: Any, home: Any, frame: Any
+    ) -> None:
+        super().__init__(key, fn, args, kind, home, frame)
+        self.results: dict[Any, list[Op]] = {}
+
+
 class Kind:
     """The type of arrays with this dtype and number of axes; there is one object for each."""
 
@@ -326,8 +338,8 @@ def inner(op: Op) -> list[Region]:
 
 
 def results_of(op: Op) -> list[Op]:
-    """The ops that go on from a loop, a scope or an invocation."""
-    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take)) else {}
+    """The ops that go on from a loop, a scope or an invocation, or that are parts of what a call gives."""
+    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take, Several)) else {}
     return [x for row in found.values() for x in row]
 
 

@@ -52,7 +52,7 @@ def is_of_floats(kind: Any) -> bool:
 
 
 def is_call(op: Op) -> bool:
-    if type(op) is Call:
+    if isinstance(op, Call):
         return True
     types = (op.type, *(x.type for x in op.args if isinstance(x, Op)))
     return callable(op.fn) and any(map(is_numpy_type, types))
@@ -65,7 +65,7 @@ def is_constant(op: Op) -> bool:
 
 
 def frame_of(op: Op) -> Any:
-    return op.frame if type(op) is Call else ("call", (ONE,) * len(op.args), ())
+    return op.frame if isinstance(op, Call) else ("call", (ONE,) * len(op.args), ())
 
 
 def tests(kind: Any, text: str, name: Callable[[Any], str]) -> Iterator[str]:
