@@ -159,6 +159,7 @@ class Recorder:
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
+        self.importing = False  # whether something is imported right now
         self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -592,6 +593,8 @@ class Recorder:
         handler: int = -1,
     ) -> list[Any]:
         """Leave the passes that an exception has left: those of other frames, and that are not around the handler."""
+        if self.importing:
+            raise Unfolded("an import fails")
         out = [error, *values]
         while len(self.open) > depth:
             here = self.open[-1]
