@@ -200,25 +200,6 @@ def slogdet(a):
     return z, pullback
 
 
-def sign_of_determinant(a: Any) -> Any:
-    """One part of ``slogdet``, of real matrices, where parts are followed one by one."""
-    return np.linalg.slogdet(a)[0]
-
-
-def log_of_determinant(a: Any) -> Any:
-    """The other part."""
-    return np.linalg.slogdet(a)[1]
-
-
-nondiff(sign_of_determinant)
-
-
-@rrule(log_of_determinant)
-def log_of_determinant_rule(a):
-    (_, z), back = slogdet(a)
-    return z, lambda dz: back((None, dz))
-
-
 # --------------------------------------------------------------------------------------- factorisations
 
 

@@ -105,6 +105,34 @@ def names_of(code: CodeType) -> tuple[str, ...]:
     return (*code.co_varnames, *cells, *code.co_freevars)
 
 
+def written_inside(code: CodeType) -> frozenset[int]:
+    """The variables of a function, by number, that functions inside it store or delete: they are *shared* there."""
+    if code.co_flags & CO_GENERATOR or not code.co_cellvars:
+        return frozenset()
+    found = {
+        name
+        for inner in code.co_consts
+        if isinstance(inner, CodeType)
+        for name in written_outside(inner)
+    }
+    names = names_of(code)
+    # A comprehension may have a cell of its own with the name of one of the function's.
+    put_away = {x.arg for x in dis.get_instructions(code) if x.opname == "LOAD_FAST_AND_CLEAR"}
+    return frozenset(
+        i for i, x in enumerate(names) if x in found & {*code.co_cellvars} and i not in put_away
+    )
+
+
+def written_outside(code: CodeType) -> set[str]:
+    """The variables of enclosing functions that a function, or one inside it, stores or deletes."""
+    stores = ("STORE_DEREF", "DELETE_DEREF")
+    found = {x.argval for x in dis.get_instructions(code) if x.opname in stores}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= written_outside(inner)
+    return found & {*code.co_freevars}
+
+
 class RenamedFlow(Flow):
     """The flow of a code object in which every inlined comprehension has variables of its own.
 
@@ -113,7 +141,8 @@ class RenamedFlow(Flow):
     and the latter are further variables, numbered on from all others. What ``del`` leaves has no value.
 
     The function's own variables that inner functions share, its *cells*, are variables like others. Once an inner
-    function has captured one, whatever may run Python code loads it; but for one that is run where it is made.
+    function has captured one, whatever may run Python code loads it; but for one that is run where it is made. Those
+    that inner functions write are no variables: each is an object that never changes, with a value that does.
 
     ``first`` are the variables that may be read before they are stored: they are to be ``UNBOUND`` at first, so that
     every place can hand them over, and the instructions ``checked`` must not get that.
@@ -123,10 +152,14 @@ class RenamedFlow(Flow):
         super().__init__(code, source, regions)
         self.cleared = 0
         mine = [x for x in names_of(code) if x not in code.co_freevars]
+        self.objects = written_inside(code)
         self.plain = (1 << len(mine)) - 1
         self.cells = 0
         for i, name in enumerate(mine):
             self.cells |= (name in code.co_cellvars) << i
+        for i in self.objects:
+            self.plain &= ~(1 << i)
+            self.cells &= ~(1 << i)
         for i, instr in enumerate(source):
             if instr.name in SHARED and self.plain >> instr.arg & 1:
                 (self.loads if instr.name in LOADS_SHARED else self.stores)[i] = 1 << instr.arg

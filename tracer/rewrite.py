@@ -94,6 +94,10 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     collected(site)                h(list) -> what stands for that generator expression in the call
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
+    cell(site)                     h(value) -> the object that a cell holds from now on: functions inside write the
+                                   variable, whose value is ``joins.UNBOUND`` as long as it has none
+    load_cell(site, name)          h(held) -> value, of a variable of such a cell or of an enclosing function
+    store_cell(site)               h(held, value); the value of such a variable is stored
 
 Where there is nothing to hand over, ``join`` and ``leave`` get None and what they return is dropped. A variable that
 has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; reading it raises UnboundLocalError.
@@ -128,7 +132,6 @@ from .joins import (
     Joins,
     RenamedFlow,
     assigned,
-    assigned_outside,
     consumed_at_once,
     find_joins,
     names_of,
@@ -304,6 +307,7 @@ class Rewriter:
         self.shared: list[
             int
         ] = []  # the variables that are in cells before each instruction, as bits
+        self.objects: frozenset[int] = frozenset()  # those whose cells hold an object (see `joins`)
 
     def rewrite(self) -> CodeType:
         if self.code.co_flags & CO_ASYNCHRONOUS:
@@ -317,7 +321,7 @@ class Rewriter:
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
         at_once: frozenset[int] = frozenset()
         if flow is not None:
-            self.shared = flow.shared
+            self.shared, self.objects = flow.shared, flow.objects
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
@@ -358,6 +362,8 @@ class Rewriter:
                 handler(self, instr)
             if flow is not None:
                 self.unbound(flow, instr)
+                if instr.op == RESUME:
+                    self.fill_cells()
             self.index += 1
         # Hooks take the place of NULLs, so the stack depths in the exception table stay right.
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
@@ -947,15 +953,40 @@ class Rewriter:
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
 
+    def fill_cells(self) -> None:
+        """The function begins: cells that functions inside write get their objects."""
+        code = self.code
+        given = code.co_argcount + code.co_kwonlyargcount
+        given += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        for variable in sorted(self.objects):
+            if variable < given:
+                self.emit(LOAD_DEREF, variable)
+            else:
+                self.load(UNBOUND)
+            self.apply(self.hooks.cell(self.site()), 1)
+            self.emit(STORE_DEREF, variable)
+
+    def holds_object(self, variable: int) -> bool:
+        """Whether the cell of a variable may hold an object, with the value."""
+        return self.is_free(variable) or variable in self.objects
+
     def load_deref(self, instr: Instr) -> None:
         self.keep(instr)
-        if self.is_free(instr.arg):
-            self.apply(assigned_outside(names_of(self.code)[instr.arg]), 1)
+        if self.holds_object(instr.arg):
+            self.apply(self.hooks.load_cell(self.site(), names_of(self.code)[instr.arg]), 1)
 
     def store_deref(self, instr: Instr) -> None:
-        self.keep(instr)
-        if self.is_free(instr.arg):
+        if not self.holds_object(instr.arg):
+            self.keep(instr)
+            return
+        self.emit(LOAD_DEREF, instr.arg)
+        self.apply(self.hooks.store_cell(self.site()), 2)
+        self.emit(POP_TOP)
+
+    def delete_deref(self, instr: Instr) -> None:
+        if self.holds_object(instr.arg):
             self.notify(self.hooks.shared(self.site()))
+        self.keep(instr)
 
     # Generator expressions that run at once: the list lies where the iterator was
 
@@ -1022,7 +1053,7 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "LIST_APPEND": Rewriter.list_append,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
-        "DELETE_DEREF": Rewriter.store_deref,
+        "DELETE_DEREF": Rewriter.delete_deref,
     }.items()
     if name in opmap
 }

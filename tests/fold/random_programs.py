@@ -2,6 +2,7 @@
 
     python -m tests.fold.random_programs --seed 0 --count 200           # print what differs, with the source
     python -m tests.fold.random_programs --seed 17 --count 1 --show     # print the program too
+    python -m tests.fold.random_programs --count 200 --at-once          # fold from the first call on
 
 Each program is a module of its own with a function ``f(x, y, n)`` of two floats and an int, called several times
 with new arguments. Values (to the bit), exceptions (type, message, lines of the traceback) and what the function
@@ -31,6 +32,7 @@ from typing import Any
 import wengert
 from wengert import value_and_grad
 from wengert.tracer.errors import WengertError
+from wengert.transforms import cache
 from wengert.transforms.budget import Budget
 
 CALLS = 8
@@ -214,6 +216,8 @@ class Writer:
             f"min({k}, 2)",
         ]
         forms += [f"len({self.pick(s.lists)})"] if s.lists else []
+        forms += [f"{self.pick(s.lists)}.count({self.pick(s.floats)})"] if s.lists else []
+        forms += [f"{k} + ({m} > 1)"]
         forms += [f"({k} ^ 1) % 8", f"int({k} > 2)", f"({k} + 12345678901234567890 * {m}) % 5"]
         return self.pick(forms)
 
@@ -245,9 +249,20 @@ class Writer:
                 f"{g} == 1",
                 f"{g} is not None and {g} != 'b'",
             ]
-            forms += [f"isinstance({g}, str)", f"{g} is True"]
+            forms += [
+                f"isinstance({g}, str)",
+                f"{g} is True",
+                f"{g} in ('a', {self.integer(s)}, None)",
+            ]
         if len(s.lists) > 1:
             forms += [f"{s.lists[0]} is {self.pick(s.lists[1:])}", f"len({s.lists[0]}) > 2"]
+            u, k = self.pick(s.lists), self.integer(s)
+            forms += [
+                self.pick([f"{u} == {self.pick(s.lists)}", f"{u}[:1] != [{b}]", f"{b} in {u}"]),
+                self.pick(
+                    [f"{k} in ({k}, {self.integer(s)})", f"{u} == {self.pick([*s.flags, 'None'])}"]
+                ),
+            ]
         if s.things:
             forms += [f"{self.pick(s.things)}.kind > 1", f"{self.pick(s.things)}.other is None"]
         if s.dicts:
@@ -436,6 +451,7 @@ class Writer:
                     "{q} in {u}",
                     "{q} in {u}[:3]",
                     "{i}, {q} in enumerate({u})",
+                    f"{{i}}, {{q}} in enumerate({{u}}, {self.integer(s)})",
                     "{q} in reversed({u})",
                 ]
             )
@@ -492,7 +508,15 @@ class Writer:
             "ArithmeticError",
         ]
         for kind in self.rng.sample(kinds, self.rng.randint(1, 3)):
-            self.put(pad, f"except {kind}:")
+            if kind == "Stop" and self.chance(0.6):
+                e = self.name("e")
+                self.put(pad, f"except Stop as {e}:")
+                held = f"{e}.args[{self.pick(['0', '-1', 'n % 2 - 1'])}]"
+                forms = [f"{a} = 0.1 * {e}.args[-1]", f"{a} += len({e}.args)"]
+                forms += [f"if {held} == n: {a} = {a} * 0.5", f"raise Stop({a}, {held})"]
+                self.put(pad + 1, self.pick(forms))
+            else:
+                self.put(pad, f"except {kind}:")
             self.block(s.inner(), pad + 1, 2)
         if self.chance(0.15):
             self.put(pad, "else:")
@@ -817,8 +841,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="how many programs")
     parser.add_argument("--calls", type=int, default=CALLS, help="calls of each")
     parser.add_argument("--show", action="store_true", help="print every program")
+    parser.add_argument("--at-once", action="store_true", help="fold from the first call on")
     options = parser.parse_args()
     wengert.settings.strict = True
+    if options.at_once:
+        cache.VARIED = 0
     Budget.limited = False  # keep programs whether or not they pay
     words: collections.Counter[str] = collections.Counter()
     gradients, start = 0, time.perf_counter()

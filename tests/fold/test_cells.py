@@ -9,19 +9,15 @@ be answered by a program in the end; what could hide a state from pass to pass m
 from __future__ import annotations
 
 import math
-import random
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from helpers import assert_same
-from wengert import jit, value_and_grad
-from wengert.transforms import cache
+from fold.comparing import CALLS, FEW, compare, outcome
+from wengert import value_and_grad
 
-CALLS = 25
-FEW = 12  # of CALLS, that no program may answer: those that are recorded, or have a tie
 EAGER = sys.version_info < (
     3,
     14,
@@ -29,34 +25,6 @@ EAGER = sys.version_info < (
 
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
-
-
-def outcome(f: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return f(*args)
-    except Exception as error:
-        return type(error), str(error)
-
-
-def compare(f: Callable[..., float], seed: int = 0, least: int = 1) -> cache.Entry:
-    """Call a function of a float and an integer with ever other ones; gives what is kept of it."""
-    rng = random.Random(f"{f.__name__} {seed}")
-    both = value_and_grad(f)
-    for _ in range(CALLS):
-        x, n = rng.uniform(0.1, 2.0), rng.randrange(least, 7)
-        expected = outcome(f, x, n)
-        if isinstance(expected, tuple):
-            assert outcome(both, x, n) == expected
-            continue
-        value, slope = both(x, n)
-        assert_same(value, expected)
-        with jit(False):
-            _, traced = both(x, n)
-        assert slope == pytest.approx(traced, rel=1e-9, abs=1e-12)
-        h = 1e-6
-        assert slope == pytest.approx((f(x + h, n) - f(x - h, n)) / (2 * h), rel=1e-5, abs=1e-5)
-    (entry,) = cache.entries.values()
-    return entry
 
 
 # Cells
@@ -197,6 +165,169 @@ def test_cells_are_followed(f: Callable[..., float]) -> None:
     assert entry.hits >= CALLS - FEW
 
 
+# Variables that functions inside write
+
+
+def counter_of_an_inner_function(x: float, n: int) -> float:
+    k = 0
+
+    def count() -> int:
+        nonlocal k
+        k += 1
+        return k
+
+    total = 0.0
+    for _ in range(n):
+        total += count() * x
+    return total
+
+
+def argument_written_inside(x: float, n: int) -> float:
+    def scaled(k: int) -> None:
+        nonlocal x
+        x = x * 0.9 if k % 2 else x + 0.1 * k
+
+    for k in range(n):
+        scaled(k)
+    return x * x
+
+
+def written_in_both(x: float, n: int) -> float:
+    total, turns = 0.0, 0
+
+    def add(t: float) -> float:
+        nonlocal total, turns
+        turns += 1
+        if t > 1.0:
+            total += t * x
+            return total
+        total = total * 0.5 - t
+        return t
+
+    for k in range(n):
+        total += add(x * k) * 0.1
+        while turns > 3:
+            turns -= 2
+            total *= 0.9
+    return total + turns * x
+
+
+def written_two_functions_away(x: float, n: int) -> float:
+    best, count = None, 0
+
+    def walk(t: float, depth: int) -> float:
+        def note(u: float) -> None:
+            nonlocal best, count
+            count += 1
+            if best is None or u > best:
+                best = u
+
+        note(math.sin(3.0 * t))
+        return t if depth == 0 else walk(t * 0.8, depth - 1) + walk(t - 0.3, depth - 1)
+
+    return walk(x, n % 4) + best * count
+
+
+def recursion_that_counts(x: float, n: int) -> float:
+    calls, last = 0, x
+
+    def f(k: int) -> float:
+        nonlocal calls, last
+        calls += 1
+        last = last * 0.9 + k
+        return x if k < 2 else f(k - 1) + 0.5 * f(k - 2)
+
+    return f(n) * calls + last
+
+
+def one_for_each_turn(x: float, n: int) -> float:
+    def counter(start: float) -> Callable[[], float]:
+        def step() -> float:
+            nonlocal start
+            start = start * 1.5
+            return start
+
+        return step
+
+    total = 0.0
+    for k in range(n):
+        step = counter(x + k)
+        for _ in range(k % 3 + 1):
+            total += step()
+    return total
+
+
+def kinds_that_change(x: float, n: int) -> float:
+    state: Any = None
+
+    def feed(k: int) -> None:
+        nonlocal state
+        if k % 3 == 0:
+            state = x * k
+        elif k % 3 == 1:
+            state = (x, k)
+        else:
+            state = [x, 2.0 * x]
+
+    total = 0.0
+    for k in range(n):
+        feed(k)
+        total += state if k % 3 == 0 else state[0]
+    return total + x
+
+
+def list_bound_anew(x: float, n: int) -> float:
+    rows = [x]
+
+    def push(y: float) -> None:
+        nonlocal rows
+        if len(rows) > 2:
+            rows = [y]
+        else:
+            rows.append(y)
+
+    other = rows
+    for k in range(n):
+        push(x * k)
+    return sum(rows) * len(other) + other[-1]
+
+
+def in_a_handler(x: float, n: int) -> float:
+    errors = 0
+
+    def checked(t: float) -> float:
+        nonlocal errors
+        try:
+            return math.log(t)
+        except ValueError:
+            errors += 1
+            return 0.1 * t * errors
+
+    return sum([checked(x - 0.3 * k) for k in range(n)]) + errors * x
+
+
+def bound_in_a_comprehension(x: float, n: int) -> float:
+    y = 0.0
+    found = [(y := y * 0.5 + x * k) for k in range(n)]
+    last = sum((y := y + z) for z in found)
+    return last + y
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        argument_written_inside, written_in_both, written_two_functions_away, recursion_that_counts,
+        kinds_that_change, list_bound_anew, in_a_handler, bound_in_a_comprehension,
+        counter_of_an_inner_function,
+    ],
+)  # fmt: skip
+def test_what_functions_inside_write_is_followed(f: Callable[..., float]) -> None:
+    entry = compare(f)
+    assert entry.folding.why is None
+    assert entry.folding.failures == 0
+    assert entry.hits >= CALLS - FEW
+
+
 def test_a_cell_without_a_value() -> None:
     entry = compare(without_a_value, least=0)
     assert entry.folding.why is None
@@ -305,7 +436,56 @@ def list_of_defaults(x: float, n: int) -> float:
     return sum([f() for f in [lambda i=i: i * x for i in range(n)]])
 
 
-def counter_of_an_inner_function(x: float, n: int) -> float:
+def counter_without_a_value(x: float, n: int) -> float:
+    def count() -> float:
+        nonlocal k
+        k = k * 2.0
+        return k
+
+    if n > 2:
+        k = x
+    try:
+        return count()
+    except NameError:
+        return x
+
+
+def shared_by_turns(x: float, n: int) -> float:
+    """Two functions of one turn share a variable, and those of another turn another one."""
+
+    def made(y: float) -> tuple[Callable[[float], None], Callable[[], float]]:
+        def put(z: float) -> None:
+            nonlocal y
+            y = z * x
+
+        return put, lambda: y
+
+    put, get = made(x)
+    total = 0.0
+    for k in range(n):
+        before = get
+        if k % 2:
+            put, get = made(x + k)
+        put(total + k)
+        total += get() + before()
+    return total
+
+
+def deleted_inside(x: float, n: int) -> float:
+    k = x
+
+    def drop() -> None:
+        nonlocal k
+        del k
+
+    for _ in range(n):
+        k = x * 2
+        drop()
+        k = x
+    return k
+
+
+def outer() -> Callable[[], int]:
     k = 0
 
     def count() -> int:
@@ -313,10 +493,15 @@ def counter_of_an_inner_function(x: float, n: int) -> float:
         k += 1
         return k
 
-    total = 0.0
-    for _ in range(n):
-        total += count() * x
-    return total
+    return count
+
+
+count_outside = outer()
+
+
+def counter_of_a_function_outside(x: float, n: int) -> float:
+    """It is called by hand as well: what a call adds is no part of the value."""
+    return x * n + 0.0 * count_outside()
 
 
 def constant_of_a_recursion(x: float, n: int) -> float:
@@ -395,8 +580,8 @@ def factory(x: float, n: int) -> float:
 
 
 DANGERS = [
-    lambda_of_an_earlier_turn, last_lambda, list_of_lambdas, list_of_defaults, counter_of_an_inner_function,
-    constant_of_a_recursion, cells_of_a_recursion,
+    lambda_of_an_earlier_turn, last_lambda, list_of_lambdas, list_of_defaults, counter_without_a_value,
+    shared_by_turns, one_for_each_turn, constant_of_a_recursion, cells_of_a_recursion,
     consumed_later, handed_on, never_run_to_the_end, extended_while_it_is_read, factory,
 ]  # fmt: skip
 
@@ -409,7 +594,9 @@ def test_nothing_is_hidden(f: Callable[..., float]) -> None:
 @pytest.mark.parametrize(
     "f, why",
     [
-        (counter_of_an_inner_function, "a variable of an enclosing function is written"),
+        (counter_without_a_value, "k has no value"),
+        (counter_of_a_function_outside, "a variable of a function outside is written"),
+        (deleted_inside, "a variable that functions share is deleted"),
         (list_of_lambdas, "a function is put into a container"),
         (consumed_later, "sum is called"),
         (handed_on, "given to something else"),

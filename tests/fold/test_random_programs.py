@@ -38,13 +38,51 @@ def test_random_programs(first: int) -> None:
     assert compared > TOGETHER  # most programs run to their end
 
 
-@pytest.mark.parametrize("seed", [50313, *range(30)])
+@pytest.mark.parametrize("seed", range(30))
 def test_random_programs_on_flat_tapes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one leaves a loop by way of another loop."""
     monkeypatch.setenv("WENGERT_FOLD", "0")
     source = Writer(seed).source()
     verdict = judge(source, seed)
     assert verdict.word in ("right", "refused", "too long"), verdict.difference
+
+
+ON_THE_WAY_OUT = (
+    PRELUDE
+    + """
+def h0(p, q, n):
+    z = p - 0.5 * q
+    for i in range(min(n // 2, 3)):
+        q = p
+        p = p + z ** 2
+    return p + z
+
+def h1(p, q, n, depth=2):
+    z, m = p * q, depth
+    if depth <= 0:
+        return p
+    i = -1
+    while True:
+        i += 1
+        if i > 3 or (h0(q, p, n) <= 0.5 or (depth // 2) % 2):
+            break
+        m = (n ^ 1) % 8
+        if max(p, z) > 0.1:
+            continue
+    return h1(0.7 * z, p, n, depth - 1) + m
+
+def f(x, y, n):
+    for k in range(4):
+        y = max(x, h1(y, x, n), 0.1)
+    return y
+"""
+)
+
+
+def test_a_loop_on_the_way_out_of_another_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WENGERT_FOLD", "0")
+    for seed in range(5):
+        verdict = judge(ON_THE_WAY_OUT, seed)
+        assert verdict.word == "right", verdict.difference
 
 
 SOURCE = PRELUDE + "def f(x, y, n):\n    log.append(x)\n    return x / (n - 1) * y\n"

@@ -10,6 +10,7 @@ import sys
 import types
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_rewrite import Transparent, twin
 
 from wengert.tracer.cycles import Loop
-from wengert.tracer.joins import UNBOUND, Fork, names_of
+from wengert.tracer.joins import UNBOUND, Fork, assigned_outside, names_of
 from wengert.tracer.rewrite import instrument
 
 
@@ -115,6 +116,20 @@ class Folding(Transparent):
     @staticmethod
     def begin(scope):
         return scope.head if isinstance(scope, Loop) else scope.index
+
+    def cell(self, site):
+        return lambda value: SimpleNamespace(value=value)
+
+    def load_cell(self, site, name):
+        check = assigned_outside(name)
+        return lambda held: check(held.value if type(held) is SimpleNamespace else held)
+
+    def store_cell(self, site):
+        def hook(held, x):
+            held.value = x
+            self.seen["stored"] += 1
+
+        return hook
 
     def born(self, site):
         def hook(container):

@@ -6,7 +6,8 @@ NumPy raises, and a floating-point event that it would warn of, has this very ca
 Words
 -----
 followed   a function that does nothing but compute: one with a pure rule of ours, or without a derivative.
-opened     a list as an argument: the items in it, where it has this length in every run.
+opened     a list as an argument: itself where it holds numbers of Python's, else the items in it, where it has this
+           length in every run.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from ...rules.numpy_linalg import log_of_determinant, sign_of_determinant
-from .basics import apart_by_length, decided, refuse
-from .nested import frame_of, plainly
+from .basics import NUMBERS, apart_by_length, decided, plain, refuse
+from .nested import Whole, frame_of, plainly
 from .recorder import Box, Passing, Recorder
-from .region import Call, is_of_numpy, kind_of
+from .region import RESULT, Call, Several, is_of_numpy, kind_of
 
 DISPATCHED = type(np.dot)
 LAYOUTS = (
@@ -33,8 +33,8 @@ LAYOUTS = (
 UNKNOWN = frozenset(
     (np.empty, np.empty_like, *LAYOUTS)
 )  # what they give depends on more than types and values
-PARTS = {np.linalg.slogdet: (sign_of_determinant, log_of_determinant)}  # what a tuple is made of
 RESULTS = frozenset((float, int, bool))
+PACKAGES = frozenset(("numpy", "scipy", "statistics"))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
 
 RAISED: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
@@ -51,7 +51,7 @@ def is_of_floats(x: Any) -> bool:
 
 
 def is_of_arrays(fn: Any) -> bool:
-    """Whether a callable is one of those of NumPy and SciPy that may be followed."""
+    """Whether a callable is one of those of NumPy, SciPy and `statistics` that may be followed."""
     kind = type(fn)
     if kind is np.ufunc or kind is DISPATCHED:
         return True
@@ -59,7 +59,7 @@ def is_of_arrays(fn: Any) -> bool:
         return fn.__objclass__ is np.ndarray or fn.__objclass__ is np.generic
     if kind is types.FunctionType or kind is types.BuiltinFunctionType:
         module = fn.__module__
-        return type(module) is str and module.partition(".")[0] in ("numpy", "scipy")
+        return type(module) is str and module.partition(".")[0] in PACKAGES
     return isinstance(fn, type) and issubclass(fn, np.generic)
 
 
@@ -82,8 +82,6 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return refuse(f"{name} writes to an array")
     if fn is np.shape and len(args) == 1 and is_boxed(args[0]):
         return shape(recorder, key, args[0])
-    if fn in PARTS:
-        return tuple([called(recorder, (key, part), part, args, kwargs) for part in PARTS[fn]])
     args = [opened(recorder, (key, i), x) for i, x in enumerate(args)]
     kwargs = {k: opened(recorder, (key, k), x) for k, x in kwargs.items()}
     found: list[Any] = []
@@ -96,7 +94,9 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
 
 
 def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, value: Any) -> Any:
-    """What a call has given: an op, or a decision."""
+    """What a call has given: an op, a decision, or a tuple of ops."""
+    if isinstance(value, tuple):
+        return parts(recorder, (key, frame), fn, found, frame, value)
     kind: Any = kind_of(value)
     if kind not in RESULTS and not is_of_numpy(value):
         return refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}")
@@ -111,6 +111,26 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     return box
 
 
+def parts(
+    recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, value: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """What is in a tuple that a call has given: numbers and arrays."""
+    kinds = [*map(kind_of, value)]
+    for kind, x in zip(kinds, value, strict=True):
+        if kind not in NUMBERS and not is_of_numpy(x):
+            return tuple(refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}"))
+    op = recorder.add(
+        key, fn, found, tuple, lambda args: Several(key, fn, args, tuple, recorder.region, frame)
+    )
+    if not op.results:
+        op.results[None] = recorder.fresh(RESULT, value, recorder.region)
+    if [x.type for x in op.results[None]] != kinds:
+        return tuple(refuse(f"{getattr(fn, '__name__', fn)} gives other things than before"))
+    for x, part in zip(value, op.results[None], strict=True):
+        part.now = recorder.read_only(x, part)
+    return tuple([part.now for part in op.results[None]])
+
+
 def opened(recorder: Recorder, key: Any, x: Any) -> Any:
     """An argument, with lists of the run's own taken apart."""
     if type(x) is tuple:
@@ -119,6 +139,8 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
         return x
     if type(x) is not list:
         return refuse(f"a {type(x).__name__} is given to a function of arrays")
+    if x and all(type(plain(y)) in NUMBERS for y in x):
+        return Whole(x)
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
 

@@ -53,6 +53,8 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
         if type(found.fget) is not types.FunctionType:
             return refuse(f"{name} is a property in C")
         return call_function(recorder, (key, "call"), found.fget, (obj,), {})
+    if name == "args" and found is static(BaseException, name):
+        return loaded(recorder, key, obj, name, obj.args)
     own = obj.__dict__
     there = name in own
     if is_constant(found):  # of the class, which stands for an attribute that an object may have
@@ -80,7 +82,8 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
 
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
-    if recorder.outside.of_class(kind, name) is not static(object, name):
+    base = BaseException if issubclass(kind, BaseException) else object
+    if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
     if static(kind, "__dict__") is MISSING or static(kind, "__slots__") is not MISSING:
         refuse(f"a {kind.__name__} has slots")

@@ -19,7 +19,7 @@ from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .recorder import Box, Recorder
 from .region import LENGTH
 
-IN_C = frozenset((abs, round, pow))  # primitives among the builtins
+IN_C = frozenset((abs, round, pow, divmod))  # primitives among the builtins
 
 
 def call_builtin(
@@ -73,6 +73,8 @@ def call_builtin(
         value = computed(recorder, key, fn, args)
         if type(value) is bool:
             return decided(recorder, key, fn, args, value)
+        if type(value) is tuple:
+            return arrays.given(recorder, key, fn, [*args], ("call", ("x",) * len(args), ()), value)
         if type(value) not in NUMBERS:
             return refuse(f"{fn.__name__} gives a {type(value).__name__}")
         return recorder.value(key, fn, args, value)

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from ...rules import registry
-from . import arrays, equivalents
+from . import arrays, equivalents, operators
 from .basics import NUMBERS, apart_by_length, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct
@@ -37,7 +37,9 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
     if kind is types.FunctionType:
-        if fn in registry.rules and arrays.is_of_arrays(fn):
+        if fn is equivalents.alike:
+            return operators.alike(recorder, key, *args)
+        if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:

@@ -15,15 +15,22 @@ from .basics import CONTAINERS, NUMBERS, computed, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed
-from .recorder import Box, Recorder
+from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
+
+FOLLOWED = PLAIN | NUMBERS | {Box}
 
 SEQUENCES = frozenset((list, tuple, dict, set, enumerate, zip, reversed))
 
-PLAIN_ERRORS = (ArithmeticError, ValueError, LookupError, TypeError, RuntimeError, AssertionError)
+PLAIN_ERRORS = frozenset((  # which keep what they are given, and do nothing else
+    Exception, ArithmeticError, ZeroDivisionError, OverflowError, FloatingPointError, ValueError, LookupError,
+    IndexError, KeyError, TypeError, RuntimeError, NotImplementedError, AssertionError,
+))  # fmt: skip
 
 
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    if cls is enumerate and {*kwargs} == {"start"}:
+        args, kwargs = (*args, kwargs["start"]), {}
     if kwargs and not flags_of(cls) & HEAP_TYPE:
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:
@@ -37,7 +44,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if cls in SEQUENCES and not kwargs:
         return sequence(recorder, key, cls, args)
     if issubclass(cls, Exception):
-        return exception(cls, args)
+        return exception(recorder, key, cls, args, kwargs)
     if flags_of(cls) & HEAP_TYPE:
         return instance(recorder, key, cls, args, kwargs)
     return refuse(f"{cls.__name__} is called")
@@ -53,8 +60,8 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
         return args[0]
     if cls is list and len(args) == 1:
         return listed(recorder, key, args[0])
-    if cls is enumerate and len(args) == 1:
-        return enumerated(recorder, key, args[0])
+    if cls is enumerate and 1 <= len(args) <= 2:
+        return enumerated(recorder, key, *args)
     if cls is reversed and len(args) == 1:
         return from_the_end(recorder, key, args[0])
     if cls is zip and len(args) == 2:
@@ -62,13 +69,35 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     return refuse(f"{cls.__name__} is called")
 
 
-def exception(cls: Any, args: Any) -> Any:
-    """An exception, of a class that does nothing of its own when it is made. What it holds cannot be read."""
-    known = next((base for base in cls.__mro__ if base.__module__ == "builtins"), None)
-    own = [static(cls, name) is not static(known, name) for name in ("__init__", "__new__")]  # type: ignore[arg-type]
-    if any(own) or not (known is Exception or issubclass(cls, PLAIN_ERRORS)):
+def exception(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    """An exception: an object of which ``args`` is an attribute, if what it is given can be followed."""
+    own_bases = [x for x in cls.__mro__ if flags_of(x) & HEAP_TYPE]
+    base, *others = [x for x in cls.__mro__ if x not in own_bases]
+    method = recorder.outside.of_class(cls, "__init__")
+    own = method is not static(base, "__init__")
+    if (
+        not PLAIN_ERRORS >= {base, *others} - {BaseException, object}
+        or recorder.outside.of_class(cls, "__new__") is not static(base, "__new__")
+        or recorder.outside.of_class(cls, "__del__") is not MISSING
+        or (own and type(method) is not types.FunctionType)
+        or (kwargs and not own)
+    ):
         return refuse(f"a {cls.__name__} is made")
-    return cls(*args)
+    error = cls.__new__(cls, *args)
+    if is_followed(recorder, args):
+        recorder.born((key, "new"), OBJECT, (cls, "args", recorder.packed(key, args)), error)
+    elif own:
+        return refuse(f"a {cls.__name__} is given something that is not followed")
+    if own and call_function(recorder, key, method, (error, *args), kwargs) is not None:
+        return refuse("__init__ gives something")
+    return error
+
+
+def is_followed(recorder: Recorder, x: Any) -> bool:
+    """Whether a memory can hold something."""
+    if type(x) is tuple:
+        return all(is_followed(recorder, y) for y in x)
+    return type(x) in FOLLOWED or id(x) in recorder.memories
 
 
 def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:

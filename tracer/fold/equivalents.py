@@ -26,7 +26,7 @@ def greatest(items):  # type: ignore[no-untyped-def]
         elif x == best:
             equal = True
     if empty:
-        raise ValueError("max() iterable argument is empty")
+        raise ValueError  # whose text is not to be read: it differs between versions
     if equal and isinstance(best, float):
         shared()
     return best
@@ -43,7 +43,7 @@ def least(items):  # type: ignore[no-untyped-def]
         elif x == best:
             equal = True
     if empty:
-        raise ValueError("min() iterable argument is empty")
+        raise ValueError
     if equal and isinstance(best, float):
         shared()
     return best
@@ -72,6 +72,47 @@ def shared() -> None:
 def alike(x: Any, y: Any) -> bool:
     """Whether two items of containers are the same to Python, for which an object always equals itself."""
     return x is y or bool(x == y)
+
+
+def same_items(a, b):  # type: ignore[no-untyped-def]
+    """``a == b`` of lists."""
+    n = len(a)
+    if n != len(b):
+        return False
+    for i in range(n):
+        if not alike(a[i], b[i]):
+            return False
+    return True
+
+
+def holds(items, item):  # type: ignore[no-untyped-def]
+    """``item in items``, of a list."""
+    for x in items:
+        if alike(x, item):
+            return True
+    return False
+
+
+def index_of(items, item):  # type: ignore[no-untyped-def]
+    """``items.index(item)``."""
+    for i in range(len(items)):
+        if alike(items[i], item):
+            return i
+    raise ValueError
+
+
+def count_of(items, item):  # type: ignore[no-untyped-def]
+    """``items.count(item)``."""
+    count = 0
+    for x in items:
+        if alike(x, item):
+            count += 1
+    return count
+
+
+def remove(items, item):  # type: ignore[no-untyped-def]
+    """``items.remove(item)``."""
+    pop(items, index_of(items, item))
 
 
 def items_of(source):  # type: ignore[no-untyped-def]

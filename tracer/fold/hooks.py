@@ -16,7 +16,7 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import arrays, attributes, calls, memories, operators
+from . import arrays, attributes, calls, cells, imports, memories, operators
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Collected, Items, source_of
 from .recorder import Box
@@ -148,6 +148,21 @@ def getattr(site: Site, name: str) -> Hook:
 def setattr(site: Site, name: str) -> Hook:
     key = object()
     return lambda obj, x: attributes.put(now(), key, obj, name, x)
+
+
+# Imports
+
+
+def importing(site: Site) -> Hook:
+    return lambda _: imports.begin()
+
+
+def import_name(site: Site, name: str, last: list[Any]) -> Hook:
+    return lambda found: imports.module(name, found, last, sys._getframe(1).f_globals)
+
+
+def import_from(site: Site, name: str, last: list[Any]) -> Hook:
+    return lambda found: imports.name(name, found, last)
 
 
 # Lists, dicts and tuples
@@ -285,7 +300,22 @@ def given(out: list[Any]) -> Any:
 
 
 def shared(site: Site) -> Hook:
-    return lambda _: refuse("a variable of an enclosing function is written")
+    return lambda _: refuse("a variable that functions share is deleted")
+
+
+def cell(site: Site) -> Hook:
+    key = object()
+    return lambda value: cells.made(key, value)
+
+
+def load_cell(site: Site, name: str) -> Hook:
+    key = object()
+    return lambda held: cells.value(key, name, held)
+
+
+def store_cell(site: Site) -> Hook:
+    key = object()
+    return lambda held, x: cells.store(key, held, x)
 
 
 def unsure(site: Site) -> Hook:

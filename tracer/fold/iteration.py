@@ -161,12 +161,18 @@ def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str
     return Source(source.range, give, check)
 
 
-def enumerated(recorder: Recorder, key: Any, x: Any) -> Source:
-    """``enumerate(x)``."""
+def enumerated(recorder: Recorder, key: Any, x: Any, start: Any = 0) -> Source:
+    """``enumerate(x, start)``."""
     source = source_of(recorder, (key, 0), x)
-    if not source.counts:
+    if not source.counts or type(plain(start)) is not int:
         refuse("it counts something else than a list")
-    return Source(source.range, lambda i: (i, source.give(i)), source.check, recorder.turn)
+
+    def number(i: Box) -> Any:
+        if type(start) is int and start == 0:
+            return i
+        return now().value((key, "number"), operator.add, (start, i), plain(start) + i.value)
+
+    return Source(source.range, lambda i: (number(i), source.give(i)), source.check, recorder.turn)
 
 
 def from_the_end(recorder: Recorder, key: Any, x: Any) -> Source:

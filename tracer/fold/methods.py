@@ -24,8 +24,9 @@ DRAWS = frozenset(
 
 OF_LISTS = {
     ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.pop,
-    ("reverse", 0): equivalents.reverse,
-}  # fmt: skip  # fmt: skip
+    ("reverse", 0): equivalents.reverse, ("index", 1): equivalents.index_of, ("count", 1): equivalents.count_of,
+    ("remove", 1): equivalents.remove,
+}  # fmt: skip
 
 
 def method_of_list(

@@ -1,6 +1,7 @@
 """How the operands of a call nest in its arguments: a frame, which is a hashable tree.
 
 "x"                                             an operand: a number, an array, a dtype or a class
+"items"                                         an operand: a list of numbers of any length
 ("is", value)                                   None, a bool, a text or Ellipsis
 ("tuple", frame...), ("list", frame...)         of the items
 ("slice", frame, frame, frame)
@@ -16,7 +17,16 @@ import numpy as np
 
 from .recorder import NUMBERS, PLAIN, Box, Unfolded
 
-OPERAND = "x"
+OPERAND, ITEMS = "x", "items"
+
+
+class Whole:
+    """A list of numbers of the run's own that is one operand, whatever its length."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
 
 
 def frame_of(args: Any, kwargs: dict[str, Any], found: list[Any]) -> Any:
@@ -31,6 +41,9 @@ def frame(x: Any, found: list[Any]) -> Any:
     if kind is Box or kind in NUMBERS or is_of_types(x):
         found.append(x)
         return OPERAND
+    if kind is Whole:
+        found.append(x.items)
+        return ITEMS
     if kind in PLAIN:
         return "is", x
     if kind is tuple or kind is list:
@@ -54,6 +67,8 @@ def plainly(x: Any) -> Any:
     kind = type(x)
     if kind is Box:
         return x.value
+    if kind is Whole:
+        return plainly(x.items)
     if kind is tuple or kind is list:
         return kind([plainly(y) for y in x])
     if kind is slice:

@@ -12,6 +12,7 @@ from .basics import (
     ATOMS,
     CONTAINERS,
     NUMBERS,
+    computed,
     decided,
     is_constant,
     is_object,
@@ -20,9 +21,9 @@ from .basics import (
     refuse,
 )
 from .functions import call_function
-from .memories import apart, indexed
+from .memories import apart, elements, indexed
 from .recorder import Box, Recorder
-from .region import LENGTH, REPEAT
+from .region import LENGTH, OBJECT, REPEAT
 
 SPECIAL = {
     fn: (f"__{name}__", f"__r{name}__")
@@ -45,7 +46,11 @@ UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}
 
 EQUALS = frozenset((operator.eq, operator.ne))
 
-UNEQUAL = frozenset((int, float, str, type(None)))
+SIMPLE = frozenset((int, str, type(None)))
+
+FAMILIES = {
+    int: int, bool: int, float: int, str: str, type(None): type(None), tuple: tuple, list: list, dict: dict, set: set,
+}  # fmt: skip
 
 
 def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
@@ -63,6 +68,8 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
         return refuse("lists are joined")
     if other is list and fn is operator.mul and type(plain(left)) is int:
         return recorder.born(key, REPEAT, (right, left), right * plain(left))
+    if (pair := counted(left, right)) is not None:
+        return recorder.value(key, fn, pair, computed(recorder, key, fn, pair))
     if kind in ATOMS and other in ATOMS:
         if fn not in (operator.add, operator.mul) and not (
             is_constant(left) and is_constant(right)
@@ -80,6 +87,15 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
                 if method is not MISSING:
                     break
     return refuse(f"{fn.__name__} of {kind.__name__} and {other.__name__} is not followed")
+
+
+def counted(left: Any, right: Any) -> tuple[Any, Any] | None:
+    """A number of the run's and a bool, which is taken for the integer that it is."""
+    if Box not in (type(left), type(right)) or bool not in (type(left), type(right)):
+        return None
+    if type(plain(left)) not in NUMBERS and type(plain(right)) not in NUMBERS:
+        return None
+    return (int(left), right) if type(left) is bool else (left, int(right))
 
 
 def first_refusal(recorder: Recorder, left: Any, right: Any, name: str) -> None:
@@ -120,14 +136,16 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
         a, b = plain(left), plain(right)
         if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):
             return decided(now(), key, op, (left, right), op(a, b))
+        if (pair := counted(left, right)) is not None:
+            return decided(now(), key, op, pair, op(a, b))
         if arrays.is_boxed(left) or arrays.is_boxed(right):
             result = arrays.called(now(), key, op, (left, right), {})
             return truth((key, "truth"), result) if decides else result
-        if op in EQUALS and type(a) in UNEQUAL and type(b) in UNEQUAL:
-            return op(a, b)  # by their types
     elif kind in ATOMS and other in ATOMS and not kind is tuple is other:
         return op(left, right)
     recorder = now()
+    if op in EQUALS and (same := by_content(recorder, key, left, right)) is not None:
+        return same is (op is operator.eq)
     if kind is tuple and other is tuple:
         recorder.scope(key, op)
         return recorder.closed([compared(recorder, key, op, left, right)])[0]
@@ -150,30 +168,70 @@ def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bo
     """How tuples compare: by the first two items that are not equal."""
     for i, (x, y) in enumerate(zip(left, right, strict=False)):
         part = (key, i)
-        kinds = type(plain(x)), type(plain(y))
-        if kinds == (tuple, tuple):
-            if not compared(recorder, part, operator.eq, x, y):
-                return op is operator.ne or compared(recorder, (part, "order"), op, x, y)
-            continue
-        if not all(kind in UNEQUAL or kind is bool for kind in kinds):
-            return bool(refuse("tuples of something else than numbers and texts are compared"))
-        one_kind = kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
-        # Only NaN, which no constant here but a NaN can be, makes a difference between the two.
-        fixed = any(type(item) is not Box and item == item for item in (x, y))
-        same = operator.eq if fixed else equivalents.alike
-        if not answer(recorder, part, same, x, y, one_kind):
+        if not is_alike(recorder, part, x, y):
             if op in EQUALS:
                 return op is operator.ne
-            if not one_kind:
+            kinds = type(plain(x)), type(plain(y))
+            if kinds == (tuple, tuple):
+                return compared(recorder, (part, "order"), op, x, y)
+            if not is_of_one_kind(kinds):
                 refuse("items of different types are compared")
-            return answer(recorder, (part, "order"), op, x, y, True)
+            return answer(recorder, (part, "order"), op, x, y)
     return bool(op(len(left), len(right)))
 
 
-def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any, depends: bool) -> bool:
-    """What a comparison of two items gives; ``depends`` says that it is not settled by their types."""
+def alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
+    """Whether two items of containers are the same to Python."""
+    recorder.scope(key, equivalents.alike)
+    return recorder.closed([is_alike(recorder, (key, "same"), x, y)])[0]  # type: ignore[no-any-return]
+
+
+def is_alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
+    kinds = type(plain(x)), type(plain(y))
+    if kinds == (tuple, tuple):
+        return compared(recorder, key, operator.eq, x, y)
+    if (same := by_content(recorder, key, x, y)) is not None:
+        return same
+    if not all(FAMILIES.get(kind) in SIMPLE for kind in kinds):
+        return bool(refuse("items are compared that are neither numbers nor texts"))
+    if (pair := counted(x, y)) is not None:
+        return answer(recorder, key, operator.eq, *pair)
+    if not is_of_one_kind(kinds):
+        return bool(x == y)
+    # Only NaN, which no constant here but a NaN can be, makes a difference between the two.
+    fixed = any(type(item) is not Box and item == item for item in (x, y))
+    return answer(recorder, key, operator.eq if fixed else equivalents.alike, x, y)
+
+
+def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
+    """Whether values that are not both simple are equal: by their types, as lists, or as one object; else None."""
+    a, b = family(recorder, x), family(recorder, y)
+    if a is list is b:
+        return call_function(recorder, key, equivalents.same_items, (x, y), {})  # type: ignore[no-any-return]
+    if a is OBJECT is b:
+        return same_object(key, x, y)
+    return False if a is not b and None not in (a, b) else None
+
+
+def family(recorder: Recorder, x: Any) -> Any:
+    """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
+    found = FAMILIES.get(type(plain(x)))
+    if found is None and is_object(recorder, x):
+        names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
+        own = [of_class(type(x), name) is not static(object, name) for name in names]
+        return None if any(own) else OBJECT
+    return None if found in CONTAINERS and id(x) not in recorder.memories else found
+
+
+def is_of_one_kind(kinds: tuple[Any, Any]) -> bool:
+    """Whether two numbers or two texts have these types."""
+    return kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+
+
+def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
+    """What a comparison of two numbers or texts gives."""
     value = bool(fn(plain(x), plain(y)))
-    if depends and (type(x) is Box or type(y) is Box):
+    if type(x) is Box or type(y) is Box:
         return decided(recorder, key, fn, (x, y), value)
     return value
 
@@ -201,12 +259,16 @@ def contains(key: Any, container: Any, item: Any) -> bool:
     """``item in container``."""
     recorder = now()
     kind = type(container)
+    if kind is tuple and not (is_constant(container) and (type(item) is Box or is_constant(item))):
+        container, kind = elements(recorder, (key, "items"), container), list
+    if kind is list and id(container) in recorder.memories:
+        return call_function(recorder, key, equivalents.holds, (container, item), {})  # type: ignore[no-any-return]
     if type(item) is not Box and type(item) not in ATOMS:
         refuse("it is asked whether a container holds a container")
     if id(container) in recorder.memories and kind in (dict, set):
         given, where = indexed(recorder, key, item)
         return decided(recorder, key, operator.contains, (container, given), where in container)
-    if (kind is tuple and all(map(is_constant, container))) or kind is str:
+    if kind is tuple or kind is str:
         if type(item) is not Box:
             return item in container
         found = item.value in container

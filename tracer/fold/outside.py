@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import rewrite
 from ..hooks import global_place, note_missing
+from ..joins import UNBOUND
 from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
@@ -64,7 +65,8 @@ class Outside:
         if place.value is not value:
             raise Changed(f"{place} has changed")
         if value is MISSING or issubclass(kind, THEMSELVES):
-            if kind is types.FunctionType and place.code is not value.__code__:
+            first = place.origin or place  # where the same function was read before
+            if kind is types.FunctionType and first.code is not value.__code__:
                 raise Changed(f"{place} has changed")
             if kind is types.BuiltinFunctionType and not isinstance(
                 value.__self__, (types.ModuleType, type(None))
@@ -174,7 +176,7 @@ class Outside:
         try:
             value = cell.cell_contents
         except ValueError:
-            held.check = "empty"
+            held.check, own.cell_contents = "empty", UNBOUND
             return own
         own.cell_contents = self.note(held, "cell", name, value)
         return own

@@ -159,6 +159,7 @@ class Recorder:
         self.began = folded.size
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
+        self.importing = False  # whether something is imported right now
         self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -421,7 +422,7 @@ class Recorder:
             return ("value", x)
         if kind is MethodType:
             return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
-        if isinstance(x, BaseException):  # of which nothing is followed but its class
+        if isinstance(x, BaseException):  # of which nothing is known but its class
             return ("error", kind)
         if isinstance(x, FIXED) or x is UNBOUND:
             return ("object", id(self.constant(x).value))
@@ -592,7 +593,9 @@ class Recorder:
         handler: int = -1,
     ) -> list[Any]:
         """Leave the passes that an exception has left: those of other frames, and that are not around the handler."""
-        out = list(values)
+        if self.importing:
+            raise Unfolded("an import fails")
+        out = [error, *values]
         while len(self.open) > depth:
             here = self.open[-1]
             if here.owner is frame is not None and handler in around(here.of):
@@ -601,7 +604,7 @@ class Recorder:
             state = (type(error), *[self.flat(x, found) for x in out])
             node = self.end("leave" if type(here.node) is Loop else "raise", state, found)
             out = self.results(node, state, out, found)
-        return out
+        return out[1:]
 
     # Calls
 
@@ -638,7 +641,7 @@ class Recorder:
                 raise Unfolded(f"a {type(error).__name__} is raised") from None
             self.unwind(depth, error)
             self.error, self.floor = error, floor
-            return "raise", type(error), []
+            return "raise", type(error), [error]
         if len(self.open) != depth:
             raise Unfolded("a function is left within a loop")
         self.floor = floor

@@ -8,7 +8,7 @@ region     a tree of blocks with parameters: the body of a loop, the ways of a s
 scope      an op with a region of its own whose ways meet again behind it: a call, or a decision and where it joins.
 results    what goes on from a loop, a scope or an invocation: one list of ops for each state that it was left in.
 state      what survives a pass apart from the numbers: types, structure, bools, None and strings by value.
-memory     a list, dict or object that the run itself has made: loads and stores are ops.
+memory     a list, dict, object or exception that the run itself has made: loads and stores are ops.
 reference  an operand that means a memory: the ops that have named it, of which each pass leaves those that still can
            be meant.
 end        of a block: its kind, the state, and the operands that survive (see `End`).
@@ -46,7 +46,7 @@ APPEND, POP, LENGTH = (
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
 BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
-MEMORIES = (list, dict, set)  # and classes of the user's
+MEMORIES = (list, dict, set)  # and classes of the user's, and exceptions
 EXHAUSTED = (
     "exhausted"  # what a loop over integers decides at each head: whether there is another one
 )
@@ -98,6 +98,18 @@ class Call(Op):
     ) -> None:
         super().__init__(key, fn, args, kind, home)
         self.frame = frame
+
+
+class Several(Call):
+    """A call that gives a tuple: ``results`` has ops for what is in it, under the state None."""
+
+    __slots__ = ("results",)
+
+    def __init__(
+        self, key: Any, fn: Any, args: tuple[Any, ...], kind: Any, home: Any, frame: Any
+    ) -> None:
+        super().__init__(key, fn, args, kind, home, frame)
+        self.results: dict[Any, list[Op]] = {}
 
 
 class Kind:
@@ -350,14 +362,14 @@ def inner(op: Op) -> list[Region]:
 
 
 def results_of(op: Op) -> list[Op]:
-    """The ops that go on from a loop, a scope or an invocation."""
-    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take)) else {}
+    """The ops that go on from a loop, a scope or an invocation, or that are parts of what a call gives."""
+    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take, Several)) else {}
     return [x for row in found.values() for x in row]
 
 
 def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
-    return kind in MEMORIES or bool(kind.__flags__ & 1 << 9)  # a class of the user's
+    return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
 
 
 def shown(folded: Folded) -> str:

@@ -36,6 +36,7 @@ from ...tracer.fold.region import (
     Op,
     Reference,
     Scope,
+    Several,
     Take,
     inner,
     is_memory,
@@ -277,7 +278,7 @@ class Activity:
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
         if op.fn == LENGTH or op.fn is builtins.list or (is_call(op) and is_constant(op)):
             return []
-        return [(x, op) for x in op.args]
+        return [(x, y) for x in op.args for y in (results_of(op) if type(op) is Several else (op,))]
 
 
 def lists_keys(blocks: Iterable[Block]) -> bool:

@@ -35,7 +35,7 @@ LEAST = {  # how many elements an array must have, or NumPy warns in Python's wa
     **dict.fromkeys((np.mean, np.ndarray.mean), 1),
     **dict.fromkeys((np.var, np.std, np.ndarray.var, np.ndarray.std), 2),
 }
-ONE = "x"  # the frame of an operand
+ONE, ITEMS = "x", "items"  # the frames of an operand, and of a list that is one
 Path = tuple[int, ...]
 
 
@@ -52,8 +52,8 @@ def is_of_floats(kind: Any) -> bool:
 
 
 def is_call(op: Op) -> bool:
-    if type(op) is Call or not callable(op.fn):
-        return type(op) is Call
+    if isinstance(op, Call) or not callable(op.fn):
+        return isinstance(op, Call)
     if is_numpy_type(op.type):
         return True
     return any(isinstance(x, Op) and is_numpy_type(x.type) for x in op.args)
@@ -66,7 +66,7 @@ def is_constant(op: Op) -> bool:
 
 
 def frame_of(op: Op) -> Any:
-    return op.frame if type(op) is Call else ("call", (ONE,) * len(op.args), ())
+    return op.frame if isinstance(op, Call) else ("call", (ONE,) * len(op.args), ())
 
 
 def tests(kind: Any, text: str, name: Callable[[Any], str]) -> Iterator[str]:
@@ -117,6 +117,8 @@ def argument(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -
     """The source text of an argument."""
     if frame == ONE:
         return next(names)
+    if frame == ITEMS:  # which may change before the pullback is called
+        return f"[*{next(names)}]"
     word, *parts = frame
     if word == "is":
         return constant(parts[0])
@@ -173,7 +175,7 @@ def paths(op: Op, rule: Rule) -> list[Path | None]:
 
 def inside(frame: Any, path: Path | None) -> Iterator[Path | None]:
     """The paths of the operands in an argument."""
-    if frame == ONE:
+    if frame in (ONE, ITEMS):
         yield path
     elif frame[0] in ("tuple", "list"):
         for i, x in enumerate(frame[1:]):

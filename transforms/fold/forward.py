@@ -30,8 +30,10 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Several,
     Take,
     inner,
+    results_of,
 )
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
@@ -296,20 +298,38 @@ class Forward:
         """A call of a function of arrays: a pair where it has a derivative."""
         writer = self.writer
         active = [*map(writer.active, op.args)]
-        rule = rule_of(op, active) if writer.active(op) and any(active) else None
+        given = results_of(op) if type(op) is Several else [op]
+        rule = rule_of(op, active) if any(map(writer.active, given)) and any(active) else None
         name, call = writer.name(op), writer.call(op)
         least = LEAST.get(op.fn)
         if least is not None and op.args:
-            self.code.add(f"if {writer.name(op.args[0])}.size < {least}: {writer.miss}", depth)
+            size = f"{writer.name(op.args[0])}.size"
+            if isinstance(op.args[0], Reference):
+                size = f"len({writer.name(op.args[0])})"
+            self.code.add(f"if {size} < {least}: {writer.miss}", depth)
         if rule is not None and not is_elementwise(op, rule):
             value = "_" if op.fn in RELAID else name
             pair = writer.call(op, rule.function)
             self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
         if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
             self.code.add(f"{name} = {call}", depth)
-        if not is_sure(op):
+        if type(op) is Several:
+            self.parts(op, depth)
+        elif not is_sure(op):
             text = " and ".join(self.of_states.tests(op.type, name))
             self.code.add(f"if not ({text}): {writer.miss}", depth)
+
+    def parts(self, op: Several, depth: int) -> None:
+        """What is in the tuple that a call has given."""
+        whole, names = self.writer.name(op), [*map(self.writer.name, results_of(op))]
+        self.code.add(f"if len({whole}) != {len(names)}: {self.writer.miss}", depth)
+        self.code.add(f"{joined(names)} = {whole}", depth)
+        tests = [
+            test
+            for name, part in zip(names, results_of(op), strict=True)
+            for test in self.of_states.tests(part.type, name)
+        ]
+        self.code.add(f"if not ({' and '.join(tests)}): {self.writer.miss}", depth)
 
     def assign(self, pairs: list[tuple[Any, Any]], depth: int) -> None:
         """Give parameters or results their values, all at once."""

@@ -182,6 +182,17 @@ class Memories:
         frame.add(f"for {i}, {d} in enumerate({to}):")
         frame.code.add(f"{to}[{i}] = {new} if {d} is None else {d} + {new}", 1)
 
+    def each(self, memory: Any, name: str, frame: Frame) -> None:
+        """The numbers in a list get the cotangents that lie in the variable ``name``, if there are any."""
+        to, i, d, have = (self.writer.fresh(x) for x in "sidq")
+        frame.add(f"{to} = {self.of(frame, memory)}")
+        frame.add(f"if {name} is not None:")
+        frame.code.add(f"for {i}, {d} in enumerate({name}):", 1)
+        frame.code.add(f"{have} = {to}[{i}]", 2)
+        frame.code.add(
+            f"if {d} is not None: {to}[{i}] = {d} if {have} is None else {have} + {d}", 2
+        )
+
     def birth(self, frame: Frame, op: Op) -> None:
         """What a memory was made of gets the cotangents that are left in its shadow."""
         items: list[tuple[str, Any]] = []

@@ -20,6 +20,7 @@ from ...tracer.fold.region import (
     Op,
     Reference,
     Scope,
+    Several,
     is_memory,
     results_of,
 )
@@ -38,7 +39,7 @@ from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .memories import Memories
 from .pulls import Pulls
 from .ways import Node, Unemittable
-from .writer import Code, Late, Rows, Writer
+from .writer import Code, Late, Rows, Writer, joined
 
 AtEnd = Callable[["Frame", Node], None]  # writes what stands at an end
 
@@ -81,9 +82,11 @@ class Reverse:
                 self.invoke(frame, op)
             elif not callable(op.fn):
                 self.memories.back(frame, op)
+            elif type(op) is Several:
+                self.several(frame, op)
             elif self.cotangents.floats(op):
                 whole = any(isinstance(x, Reference) for x in op.args)
-                write = self.memories.total if whole else self.call if is_call(op) else self.pull
+                write = self.call if is_call(op) else self.memories.total if whole else self.pull
                 self.cotangents.guarded(frame, op, partial(write, op))
 
     def pull(self, op: Op, frame: Frame) -> None:
@@ -93,6 +96,23 @@ class Reverse:
         for x, text in sorted(found, key=lambda pair: pair[1] == dz):  # what hands it on comes last
             self.cotangents.add(frame, x, text, spare=spare and text == dz)
             spare &= text != dz
+
+    def several(self, frame: Frame, op: Several) -> None:
+        """A call that has given a tuple, whose cotangent is one of those of its parts."""
+        states = [frame.get(x) if self.cotangents.floats(x) else None for x in results_of(op)]
+        names = [
+            "None" if state is None else self.cotangents.name(frame, x)
+            for x, state in zip(results_of(op), states, strict=True)
+        ]
+        if not any(states):
+            return
+        text = f"({joined(names)})"
+        if SURE not in states:
+            asked = " or ".join(f"{x} is not None" for x in names if x != "None")
+            text = f"{text} if {asked} else None"
+        frame.add(f"{self.cotangents.name(frame, op)} = {text}")
+        frame.set(op, SURE if SURE in states else MAYBE)
+        self.cotangents.guarded(frame, op, partial(self.call, op))
 
     def call(self, op: Op, frame: Frame) -> None:
         """The pullback that the forward part has kept."""
@@ -107,7 +127,10 @@ class Reverse:
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
             if here and path is not None:
                 found.append((x, path))
-            elif here and self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type):
+            elif here and (
+                isinstance(x, Reference)
+                or (self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type))
+            ):
                 raise Unemittable(f"a derivative by an option of {op.fn.__name__}")
         given = self.writer.fresh("q")
         back, dz = self.value(self.writer.back(op)), self.cotangents.name(frame, op)
@@ -133,6 +156,10 @@ class Reverse:
                 self.given(frame, op, rule, x, (i,), name)
 
     def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
+        """An operand gets the cotangent that lies in the variable ``name``."""
+        if isinstance(x, Reference):
+            self.memories.each(x, name, frame)
+            return
         sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
         self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True)
 

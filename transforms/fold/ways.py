@@ -22,7 +22,9 @@ from ...tracer.fold.region import (
     Reference,
     Region,
     Scope,
+    Several,
     Take,
+    results_of,
 )
 
 DEEP = 80  # decisions inside one another: Python takes a hundred levels of indentation
@@ -188,6 +190,8 @@ class Ways:
     def step(self, node: Node, op: Op) -> None:
         """Add one op, or all those of a scope with one way."""
         self.settle([op], node)
+        if type(op) is Several:
+            self.settle(results_of(op), node)
         if type(op) is not Scope or not has_one_way(op):
             node.steps.append(op)
             return

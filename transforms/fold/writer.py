@@ -207,6 +207,10 @@ class Writer:
     def call(self, op: Op, fn: Any = None) -> str:
         """A call with the operands of an op: of its function, or of one in its place."""
         names = [self.name(x) for x in op.args]
+        if op.fn is alike and any(
+            not isinstance(x, Op) and x == x for x in map(self.resolve, op.args)
+        ):
+            fn = operator.eq  # which is the same beside what is no NaN
         if not is_call(op):
             return self.expression(fn or op.fn, names)
         return text_of(op, fn or op.fn, names, self.expression, self.constant)

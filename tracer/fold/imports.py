@@ -1,0 +1,53 @@
+"""Imports inside of functions: of modules that are there, each is a read under the guards of any other.
+
+What an import does otherwise, it does once in a process: a recording that is refused after it leaves nothing behind
+that the traced run would not.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from ..hooks import space_of
+from .basics import now, refuse
+
+
+def begin() -> None:
+    """A module, or a name of one, is about to be imported: if that raises, the recording ends."""
+    now().importing = True
+
+
+def module(name: str, found: Any, last: list[Any], scope: dict[str, Any]) -> Any:
+    """A module has been imported: it must be found again under its names."""
+    recorder = now()
+    recorder.importing = False
+    outside, space = recorder.outside, space_of(scope)
+    reads = outside.reads
+    outside.note(reads.constant(space), "global", "__import__", space["__import__"])
+    known = dict.fromkeys((name, name.partition(".")[0]))
+    if type(found) is not types.ModuleType or not all(
+        type(sys.modules.get(key)) is types.ModuleType for key in known
+    ):
+        refuse(f"the module {name} is imported in a way of its own")
+    if type(space["__import__"]) is not types.BuiltinFunctionType:
+        refuse(f"the module {name} is imported by a function of the user's")
+    if not any(sys.modules[key] is found for key in known):
+        refuse(f"the module {name} is imported in a way of its own")
+    for key in known:
+        outside.note(reads.constant(sys.modules), "global", key, sys.modules[key])
+    last[:] = [found]
+    return found
+
+
+def name(wanted: str, found: Any, last: list[Any]) -> Any:
+    """A name has been imported from the module imported last or, of ``import a.b.c as d``, from what that has given."""
+    recorder = now()
+    recorder.importing = False
+    for owner in reversed(last):
+        if vars(owner).get(wanted) is found:
+            if type(found) is types.ModuleType:
+                last[1:] = [found]
+            return recorder.outside.of_module(owner, wanted)
+    return refuse(f"{wanted} is imported, which a module makes when it is asked")
