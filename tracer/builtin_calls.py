@@ -139,7 +139,9 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
 
 @handles(operator.call)
 def call_of(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    return call(tracer, site, args[0], args[1:], kwargs) if args else operator.call(**kwargs)
+    if not args:
+        operator.call(*args, **kwargs)  # raises what plain Python raises
+    return call(tracer, site, args[0], args[1:], kwargs)
 
 
 @handles(callable, takes=(1, 1))

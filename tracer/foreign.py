@@ -657,7 +657,7 @@ def instead(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
 
 
 # Iterators that are pickled with the very container that they go over.
-OVER_CONTAINERS = frozenset(
+OVER_CONTAINERS: frozenset[type] = frozenset(
     (
         type(iter([])),
         type(reversed([])),
