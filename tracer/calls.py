@@ -951,12 +951,12 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
     if slots.is_subtype(kind, cls):
-        init: Any = attribute(kind, "__init__")
-        if type(init) is FunctionType:
-            result = call(tracer, site, init, (instance, *args), kwargs)
+        begin: Any = attribute(kind, "__init__")
+        if type(begin) is FunctionType:
+            result = call(tracer, site, begin, (instance, *args), kwargs)
             if result is not None:
                 given = slots.kind_of(result).__name__
                 raise TypeError(f"__init__() should return None, not '{given}'")
-        elif init is not object.__init__:
-            plain_call(init, (instance, *args), kwargs)
+        elif begin is not object.__init__:
+            plain_call(begin, (instance, *args), kwargs)
     return instance
