@@ -44,6 +44,7 @@ class Outside:
         self.arrays: dict[Place, Op] = {}
         # The function that runs: its cells may be others than before, with what they held.
         self.root: Any = None
+        self.classes: dict[tuple[type, str], Any] = {}  # what a run has found in classes
 
     def note(self, parent: Place, step: str, key: Any, value: Any) -> Any:
         """A value was read at a step from somewhere: gives it, or refuses."""
@@ -117,7 +118,13 @@ class Outside:
         return self.note(place, "attribute", name, vars(module)[name])
 
     def of_class(self, cls: type, name: str) -> Any:
-        """What a class holds under a name, or MISSING."""
+        """What a class holds under a name, or MISSING; a run that is followed changes none."""
+        key = cls, name
+        if key not in self.classes:
+            self.classes[key] = self.found_in(cls, name)
+        return self.classes[key]
+
+    def found_in(self, cls: type, name: str) -> Any:
         if type(cls) is not type:
             raise Unfolded(f"{cls.__name__} has a metaclass")
         found = static(cls, name)

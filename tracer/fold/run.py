@@ -63,6 +63,7 @@ class Known:
     def let_go(self) -> None:
         """A call has ended, perhaps in the middle of a function."""
         self.outside.root = None
+        self.outside.classes.clear()
         for function in self.folded.functions.values():
             function.running = 0
 
