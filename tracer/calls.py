@@ -917,6 +917,8 @@ def construct(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) -> A
 
 def made_in_c(cls: type) -> bool:
     """Whether a metaclass in C makes the objects of a class in a way of its own."""
+    if type(cls) is type:
+        return False
     meta_call = static(type(cls), "__call__")
     return type(meta_call) is types.WrapperDescriptorType and meta_call is not TYPE_CALL
 
@@ -951,7 +953,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
     if slots.is_subtype(kind, cls):
-        begin: Any = attribute(kind, "__init__")
+        begin = init if kind is cls else attribute(kind, "__init__")
         if type(begin) is FunctionType:
             result = call(tracer, site, begin, (instance, *args), kwargs)
             if result is not None:

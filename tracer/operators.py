@@ -77,7 +77,6 @@ def apply(
     tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """An operator on operands of which at least one is a box, an object, or sealed."""
-    args = tuple([meaning.sights.behind_proxy(tracer, site, x) for x in args])
     if tracer.readable and (found := seals.seals_of(tracer, filter(seals.is_one_number, args))):
         return seals.through(tracer, site, found, apply, site, op, args, kwargs)
     if is_object(args[0]) or (len(args) > 1 and is_object(args[1])):
@@ -93,7 +92,7 @@ def apply(
 
 def operate(tracer: Tracer, site: Site, op: Any, left: Any, right: Any) -> Any:
     """An operator on any two values."""
-    left = meaning.sights.behind_proxy(tracer, site, left)
+    left, right = [meaning.sights.behind_proxy(tracer, site, x) for x in (left, right)]
     in_place = op in INPLACE and is_one_of(type(left), MUTABLE) and not is_object(right)
     if in_place and not is_for_array(op, left, right):
         right = count(right) if is_integer(right) else right

@@ -90,9 +90,13 @@ def referent(tracer: Tracer, site: Site, proxy: Any) -> Any:
     return meaning.boxing.enter(tracer, found, type(found).__name__)
 
 
+PROXY, CALLABLE = weakref.ProxyType, weakref.CallableProxyType
+
+
 def behind_proxy(tracer: Tracer, site: Site, value: Any) -> Any:
     """A value, or what it stands for if it is a weak proxy: C code asks that in its place."""
-    return referent(tracer, site, value) if is_one_of(type(value), PROXIES) else value
+    kind = type(value)
+    return referent(tracer, site, value) if kind is PROXY or kind is CALLABLE else value
 
 
 def meant(proxy: Any) -> Any:
