@@ -77,6 +77,8 @@ def apply(
     tracer: Tracer, site: Site, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """An operator on operands of which at least one is a box, an object, or sealed."""
+    if len(args) == 1:
+        args = (meaning.sights.behind_proxy(tracer, site, args[0]),)
     if tracer.readable and (found := seals.seals_of(tracer, filter(seals.is_one_number, args))):
         return seals.through(tracer, site, found, apply, site, op, args, kwargs)
     if is_object(args[0]) or (len(args) > 1 and is_object(args[1])):

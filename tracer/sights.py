@@ -99,6 +99,36 @@ def behind_proxy(tracer: Tracer, site: Site, value: Any) -> Any:
     return referent(tracer, site, value) if kind is PROXY or kind is CALLABLE else value
 
 
+def asked(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a function with a rule or a handler: in the place of weak proxies what these stand for."""
+    for x in args:
+        kind = type(x)
+        if (kind is PROXY or kind is CALLABLE) and fn not in LEAVING:
+            return tuple([behind_proxy(tracer, site, y) for y in args])
+    return args
+
+
+# These ask about a proxy itself, or look for themselves at what it stands for.
+LEAVING = frozenset(
+    (
+        type,
+        id,
+        repr,
+        isinstance,
+        issubclass,
+        callable,
+        hash,
+        getattr,
+        setattr,
+        delattr,
+        hasattr,
+        vars,
+        dir,
+    )
+    + (print, map, filter, weakref.proxy, weakref.ref, weakref.getweakrefs, weakref.getweakrefcount)
+)
+
+
 def meant(proxy: Any) -> Any:
     """The same, as it lies outside."""
     found = attribute(proxy.__sizeof__, "__self__")  # any object has the method
