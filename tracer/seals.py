@@ -79,9 +79,7 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     if isinstance(value, border.COLLECTIONS):
         stay_outside(tracer, value)
     seen = value
-    if kind is types.GeneratorType or is_iterator(value):
-        seen = drawn(tracer, value, name, seal)
-    elif is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
+    if is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
         inside, tree = meaning.boxing.admit(tracer, underlying(value), name, "argument")
         seal.ops += sources(tree)
         seen = getattr(inside, VIEWS[kind])()
@@ -134,7 +132,6 @@ finalizers: Any = vars(weakref.finalize)["_registry"]
 NOT_READ = frozenset(
     (
         types.FunctionType,
-        types.GeneratorType,
         functools.partial,
         staticmethod,
         classmethod,
