@@ -88,6 +88,8 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     elif kind is slice:
         ends = (value.start, value.stop, value.step)
         seen = slice(*[behind(tracer, x, name, seal) for x in ends])
+    if seen is not value:
+        tracer.viewed[id(seen)] = (seen, value)
     tracer.sealed[id(value)] = (value, seal, seen)
     return seen, seal
 
