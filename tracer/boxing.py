@@ -333,7 +333,9 @@ def admit(
         return admit_collection(tracer, value, name, role, place)
     if kind is types.MappingProxyType and isinstance(held := seals.underlying(value), dict):
         inside, tree = admit(tracer, held, name, role, place)
-        return types.MappingProxyType(inside), tree
+        proxy = types.MappingProxyType(inside)
+        tracer.viewed[id(proxy)] = (proxy, value)
+        return proxy, tree
     if role == "captured":
         tree = held_by(tracer, value)
         stay_outside(tracer, value)

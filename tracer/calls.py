@@ -145,7 +145,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
             if rule is None and handler is None and registry.package_of(fn) in registry.awaited:
                 rule = registry.lookup(fn)
             if rule is not None or handler is not None:
-                args = sights.asked(tracer, site, fn, args)
+                args = meaning.sights.asked(tracer, site, fn, args)
         except (TypeError, ValueError):  # not hashable, so neither has it
             pass
     if tracer.loops is not None:
@@ -182,7 +182,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return opaque(tracer, site, fn, args, kwargs)
     if kind is typing.NewType:
         return args[0] if len(args) == 1 and not kwargs else fn(*args, **kwargs)
-    if (meant := sights.behind_proxy(tracer, site, fn)) is not fn:
+    if (meant := meaning.sights.behind_proxy(tracer, site, fn)) is not fn:
         return call(tracer, site, meant, args, kwargs)
     if is_object(fn):
         found = special(fn, "__call__")

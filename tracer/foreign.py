@@ -370,7 +370,11 @@ CONSUMERS = frozenset(
         map,
         filter,
     )
-    + (functools.reduce, *[x for x in vars(itertools).values() if isinstance(x, type)])
+    + (
+        functools.reduce,
+        itertools.tee,
+        *[x for x in vars(itertools).values() if isinstance(x, type)],
+    )
 )
 
 

@@ -536,6 +536,8 @@ def is_asked(value: Any) -> bool:
 def iterable(tracer: Tracer, site: Site, value: Any) -> Any:
     """The same for C code that asks how many items there will be, as ``list`` does."""
     value = meaning.sights.behind_proxy(tracer, site, value)
+    if is_iterator(value) and is_read(tracer, value):
+        return iterate_object(tracer, site, value)
     if is_read(tracer, value) or (is_array_of_objects(value) and tracer.shadows):
         return [*iterate_object(tracer, site, value)]
     if is_asked(value) or is_counted(value):

@@ -18,7 +18,7 @@ from ..rules import registry
 from . import meaning
 from .border import is_iterator
 from .box import BOXES
-from .foreign import is_structural
+from .foreign import CONSUMERS, is_structural
 from .handlers import handlers
 from .held import Held
 from .kinds import attribute, is_one_of, isinstance
@@ -53,8 +53,11 @@ def read_by(tracer: Tracer, fn: Any, args: Any, kwargs: Any) -> list[Sealed]:
             if found := [x for x in seals_of(tracer, (owner, *args)) if of_window(x)]:
                 return found
             own = args if isinstance(fn, type) else (owner,)
-            own = args[:1] if hasattr(fn, "__objclass__") or fn in FUNCTIONS else own
-            return [] if is_iterator(owner) else seals_of(tracer, own)
+            if fn in CONSUMERS:  # which are given the elements as they are drawn
+                own = [x for x in own if not is_iterator(x)]
+            unbound = owner is None and hasattr(fn, "__objclass__")
+            own = args[:1] if unbound or fn in FUNCTIONS else own
+            return seals_of(tracer, own)
         elif isinstance(fn, type):
             if type(static(fn, "__init__")) is types.FunctionType:
                 return []

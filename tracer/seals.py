@@ -79,9 +79,7 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     if isinstance(value, border.COLLECTIONS):
         stay_outside(tracer, value)
     seen = value
-    if kind is types.GeneratorType or is_iterator(value):
-        seen = drawn(tracer, value, name, seal)
-    elif is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
+    if is_one_of(kind, VIEWS) and VIEWS[kind] != "keys":
         inside, tree = meaning.boxing.admit(tracer, underlying(value), name, "argument")
         seal.ops += sources(tree)
         seen = getattr(inside, VIEWS[kind])()
@@ -90,6 +88,8 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     elif kind is slice:
         ends = (value.start, value.stop, value.step)
         seen = slice(*[behind(tracer, x, name, seal) for x in ends])
+    if seen is not value:
+        tracer.viewed[id(seen)] = (seen, value)
     tracer.sealed[id(value)] = (value, seal, seen)
     return seen, seal
 
@@ -134,7 +134,6 @@ finalizers: Any = vars(weakref.finalize)["_registry"]
 NOT_READ = frozenset(
     (
         types.FunctionType,
-        types.GeneratorType,
         functools.partial,
         staticmethod,
         classmethod,

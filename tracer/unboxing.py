@@ -94,8 +94,11 @@ def lower(
             )
             return getattr(owner, value.__name__) if moved else value
     elif kind is slice:
-        parts = [lower(tracer, x, memo, final) for x in (value.start, value.stop, value.step)]
-        return slice(*parts)
+        if id(value) in tracer.viewed:
+            return tracer.viewed[id(value)][1]
+        ends = (value.start, value.stop, value.step)
+        plain_ends = [lower(tracer, x, memo, final) for x in ends]
+        return value if all(map(operator.is_, ends, plain_ends)) else slice(*plain_ends)
     elif is_one_of(kind, sights.SIGHTS) and id(value) in tracer.viewed:
         return tracer.viewed[id(value)][1]
     elif is_one_of(kind, VIEWS) or kind is types.MappingProxyType:

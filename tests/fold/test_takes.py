@@ -5,9 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 import random
+import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from wengert import jit, value_and_grad
@@ -516,3 +518,22 @@ def test_keys_that_have_a_derivative_are_told_from_others() -> None:
         assert repr(value) == repr(by_item(items, 1))
         with jit(False):
             assert close(gradient, both(items, 1)[1])
+
+
+@pytest.mark.parametrize("held", [np.exp, math.sin, abs, iter([1.0]), types.SimpleNamespace(), {}])
+def test_a_list_that_holds_something_without_a_gradient(held):
+    """The program may leave at its very end, when NumPy's error state is as it was."""
+
+    def f(items, n):
+        total = 0.0
+        for i in range(n):
+            total = total + np.exp(items[1]) * i
+        return total * items[1]
+
+    for x, n in [(1.5, 3), (0.5, 2), (1.5, 4), (2.5, 3), (0.25, 1)]:
+        before = np.geterr()
+        value, (_, slope) = value_and_grad(f)([held, x], n)
+        assert value == f([held, x], n)
+        assert np.geterr() == before
+        h = 1e-6
+        assert abs(slope - (f([held, x + h], n) - f([held, x - h], n)) / (2 * h)) < 1e-4

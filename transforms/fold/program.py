@@ -119,9 +119,10 @@ class RegionBuilder(Builder):
                 gradient=gradients[0],
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
-            if self.calls:
-                first.append(f"if errors is not None: {self.restored}")
-            return [*first, f"result = {result}", "self.hits += 1.0", "return result"]
+            last = ["self.hits += 1.0", "return result"]
+            if self.calls:  # the result may be a miss: the error state is restored once
+                last.insert(0, f"if errors is not None: {self.restored}")
+            return [*first, f"result = {result}", *last]
 
         try:
             lines = Emission(known.folded, wrt, self.assembly, names, self.miss).lines(ending, PAD)
