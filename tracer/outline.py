@@ -75,6 +75,19 @@ class Outline:
             if op in known:
                 known[new] = known[op]  # type: ignore[index, assignment]
 
+    def copied(self, tape: Tape, copies: dict[Op, Op]) -> Outline:
+        """The outline of another tape, whose lines stand where those stood of which they are copies."""
+        new = Outline(tape)
+        for known, wanted in (
+            (self.regions, new.regions),
+            (self.names, new.names),
+            (self.roles, new.roles),
+        ):
+            for op, x in known.items():
+                if op in copies:
+                    wanted[copies[op]] = x  # type: ignore[index]
+        return new
+
     @functools.cached_property
     def regions(self) -> dict[Op, Region]:
         """The region of each line that is in any."""
