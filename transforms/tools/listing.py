@@ -603,6 +603,8 @@ def summary(value: Any) -> str:
         return f"{low:.6g} to {high:.6g}, mean {mean:.6g}"
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, separator=", ").replace("\n", "")
+    if isinstance(value, np.bool_):
+        return str(bool(value))
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     text = show(value, {})
