@@ -291,7 +291,7 @@ class Listing:
     def known(self, op: Op, line: Line) -> str:
         """The other ways that kept programs know of a decision, beside those that are listed."""
         listed = {repr(x.value) for x in line.ops}
-        if isinstance(line.block.inside, Branch):
+        if isinstance(line.block.inside, Branch) and line.block.items[0] is line:
             heads = [way.items[0] for way in line.block.inside.ways if way.items]
             listed |= {repr(x.value) for head in heads if isinstance(head, Line) for x in head.ops}
         others = {*self.tape.ways.get(decision_at(op.site), ())} - listed
