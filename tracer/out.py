@@ -36,6 +36,8 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             tracer, site, np.asarray, (meaning.calls.call(tracer, site, fn, args, kwargs),), {}
         )
     targets = out if isinstance(out, tuple) else (out,)
+    if all(x is None for x in targets):
+        return meaning.calls.call(tracer, site, fn, args, kwargs)
     mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
         return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
@@ -56,9 +58,8 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if not objects:
             plainly(fn, *refusable(args, kwargs, targets, mask))  # raises what plain Python raises
         raise failed
-    for target, result in zip(
-        targets, results if isinstance(results, tuple) else (results,), strict=True
-    ):
+    found = results if isinstance(results, tuple) else (results,)
+    for target, result in zip(targets, found, strict=True):
         if target is not None:
             arrays: list[ArrayBox] = []
             value = operand(result, arrays)
@@ -82,7 +83,8 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 copy = np.positive if plus else np.copy
                 made = append(tracer.tape, copy, (value,), {}, copy(value.value), site)
                 write_all(target, made, site)
-    return out if len(targets) > 1 else targets[0]
+    given = tuple([x if y is None else y for x, y in zip(found, targets, strict=True)])
+    return given if len(targets) > 1 else given[0]
 
 
 def is_read_only(target: Any) -> bool:

@@ -71,9 +71,24 @@ class Outline:
 
     def replace(self, op: Op, new: Op) -> None:
         """An op stands for another one from now on."""
-        for known in (self.regions, self.names, self.roles):
+        self.replace_by(self, op, new)
+
+    def replace_by(self, other: Outline, op: Op, new: Op) -> None:
+        """An op stands for one of another outline."""
+        for known, wanted in (
+            (other.regions, self.regions),
+            (other.names, self.names),
+            (other.roles, self.roles),
+        ):
             if op in known:
-                known[new] = known[op]  # type: ignore[index, assignment]
+                wanted[new] = known[op]  # type: ignore[index, assignment]
+
+    def copied(self, tape: Tape, copies: dict[Op, Op]) -> Outline:
+        """The outline of another tape, whose lines stand where those stood of which they are copies."""
+        new = Outline(tape)
+        for op, copy in copies.items():
+            new.replace_by(self, op, copy)
+        return new
 
     @functools.cached_property
     def regions(self) -> dict[Op, Region]:

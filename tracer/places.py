@@ -73,9 +73,14 @@ LIBRARY = tuple(
 )
 
 
+TYPED = ("<ipython-input-", "<python-input-", "<stdin>", "<console>")  # what is typed at a prompt
+
+
 def is_library(filename: str) -> bool:
-    """Whether a file belongs to the standard library or to an installed package."""
-    return filename.startswith((*LIBRARY, "<")) or filename == ""
+    """Whether a file belongs to the standard library or to an installed package, or code lies in no file."""
+    if filename.startswith("<"):
+        return not filename.startswith(TYPED)
+    return filename.startswith(LIBRARY) or filename == ""
 
 
 def module_of(fn: Any) -> str:

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 import wengert
-from wengert import TraceError, bytecode
+from wengert import TraceError, bytecode, grad, value_and_grad
 from wengert.tracer import hooks
 from wengert.tracer.rewrite import instrument
 
@@ -146,3 +146,10 @@ def test_what_is_no_python_function_is_refused_by_its_own_name():
         bytecode(len)
     with pytest.raises(TraceError, match="and 3 is none"):
         bytecode(3)
+
+
+def test_of_a_gradient_it_is_that_of_the_function():
+    def f(x):
+        return x * x
+
+    assert str(bytecode(grad(f))) == str(bytecode(value_and_grad(grad(f)))) == str(bytecode(f))

@@ -138,3 +138,17 @@ def test_a_derivative_in_a_library_is_told_with_the_line_that_called_it():
     ):
         with pytest.raises(NonFiniteError, match=rf"in norm \(called from .*:{line}, in f\)"):
             run(np.array([10**-3.2, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "cure"),
+    [
+        (lambda x: np.exp(x * 500.0), 2.0, "work with logarithms"),
+        (lambda x: np.log(x - 1.0), 1.0, "bound its operand (np.log(np.maximum(x, tiny)))"),
+        (lambda x: np.float64(1.0) / np.float64(x), 0.0, "bound the divisor"),
+    ],
+)
+def test_what_to_do_is_told_by_the_cause(f, x, cure):
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteError) as caught:
+        grad(f, debug=True)(x)
+    assert str(caught.value).splitlines()[2].startswith(f"  what to do: {cure}")

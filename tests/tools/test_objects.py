@@ -596,3 +596,33 @@ def test_a_tape_with_the_callables_own_variables(f, held):
     assert by_name.pop("x") == 12.0
     assert sorted(by_name.values()) == sorted(12.0 / x for x in held)
     assert not own(trace(f, 2.0))
+
+
+def test_an_edited_tape_keeps_its_loops():
+    def f(r, x):
+        for _ in range(100):
+            x = r * x * (1 - x)
+        return x
+
+    tape = trace(f, 3.7, 0.4)
+    for new in (
+        tape.insert(2, math.exp, tape[0]),
+        tape.replace(tape["%4[50]"], operator.mul, 2.0, tape["x.6[49]"]),
+        tape.substitute(tape[0], 3.0),
+        tape.with_primitives([]),
+    ):
+        assert "loop 100 times, carrying x." in str(new) and len(str(new).splitlines()) < 16
+
+
+def test_what_has_no_derivative_in_an_argument_of_a_call_that_is_looked_into():
+    def chosen(pair):
+        x, which = pair
+        return np.where(which, x * 2.0, x)
+
+    def f(x):
+        return chosen((x * x, x > 1.0)).sum()
+
+    x, y = np.array([0.5, 1.5]), np.array([3.0, 0.9])
+    tape = trace(f, x, primitives=[chosen])
+    assert [op.fn for op in tape if op.kind == "call"].count(chosen) == 1
+    assert tape.with_primitives([])(y) == f(y) == 18.0 + 0.81

@@ -160,3 +160,20 @@ def test_a_second_derivative_that_is_wrong():
     check_grads(square, (1.5,), order=1, exact=True)
     with pytest.raises(GradientError, match="order 2"):
         check_grads(square, (1.5,), order=2, modes=["reverse"], exact=True)
+
+
+def test_a_decision_beside_the_point():
+    def f(x):
+        return x * x if x * x <= 2.25 else x * 3.0
+
+    check_grads(f, (1.4,), order=1, exact=True)
+    with pytest.raises(TraceError) as caught:
+        check_grads(f, (1.5,), order=1, exact=True)
+    assert "the function decides otherwise (test_systems.py:" in str(caught.value)
+    assert "check it without exact=True, or elsewhere" in str(caught.value)
+
+
+def test_the_same_name_for_another_function():
+    """SciPy's psi of one argument is the digamma function, of which mpmath's psi is the general form."""
+    special = pytest.importorskip("scipy.special")
+    check_grads(lambda x: special.gammaln(x) * special.psi(x), (2.5,), order=1, exact=True)

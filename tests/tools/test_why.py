@@ -2,12 +2,22 @@
 
 import colorsys
 import inspect
+import linecache
 import math
 
 import numpy as np
 import pytest
 
-from wengert import TraceError, checkpoint, custom_rule, grad, stop_gradient, value_and_grad, why
+from wengert import (
+    TraceError,
+    checkpoint,
+    custom_rule,
+    grad,
+    profile,
+    stop_gradient,
+    value_and_grad,
+    why,
+)
 
 A = np.array
 STORIES = []
@@ -494,3 +504,19 @@ def test_powers_at_zero_and_far_below():
     assert cause(lambda x: x**0.5, 0.0) == ("zero", "kink")
     assert cause(lambda x: x**3, 0.0) == ("zero", "stationary")
     assert cause(lambda x: 2.0**x, -2000.0) == ("zero", "underflow")
+
+
+@pytest.mark.parametrize("name", ["<python-input-3>", "<stdin>", "<ipython-input-2-0a1b>"])
+def test_what_is_typed_at_a_prompt_is_the_users(name):
+    """Its lines are told as those of a file are, not those of whoever has called it."""
+    text = "def typed(x):\n    y = round(x)\n    return y * 2.0\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    scope = {}
+    try:
+        exec(compile(text, name, "exec"), scope)
+        told = why(scope["typed"], 2.7)
+        assert f"{name}:2, in typed: y = round(x)" in str(told)
+        assert "test_why.py" not in str(told)
+        assert [x.operations for x in profile(scope["typed"], 2.7).lines] == [1, 1]
+    finally:
+        del linecache.cache[name]

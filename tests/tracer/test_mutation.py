@@ -907,3 +907,18 @@ def test_the_caller_may_write_to_several_arrays_that_came_back():
             array[...] = 7.0
         assert_close(back(dy), (before,))
         assert_close([*along(np.ones((3, 3)))], [*first])
+
+
+def test_no_array_to_write_to():
+    """None in the place of ``out``, which NumPy's own functions give by position."""
+    x = np.array([0.5, 1.5])
+    for f, slope in [
+        (lambda x: np.multiply(x, x, None).sum(), 2 * x),
+        (lambda x: np.sin(x, None).sum(), np.cos(x)),
+        (lambda x: np.divmod(x, 0.4, None, np.zeros(2))[1].sum(), np.ones(2)),
+        (lambda x: np.modf(x * x, None, np.zeros(2))[0].sum(), 2 * x),
+        (lambda x: np.modf(x * x, np.zeros(2), None)[0].sum(), 2 * x),
+    ]:
+        value, d = value_and_grad(f)(x)
+        assert value == f(x)
+        np.testing.assert_allclose(d, slope, rtol=1e-15)

@@ -227,11 +227,16 @@ EDGED = frozenset("asin acos arcsin arccos atanh arctanh acosh arccosh cbrt".spl
 
 def where_it_is_born(op: Op, forward: bool) -> Cause:
     """Why an operation gives a NaN or an infinity, in the run (``forward``) or as its derivative."""
-    name, values = named(op.fn), list(primal(op.args))
     if op.kind == "input":
         return Cause(
             "given", "it comes from outside like that", "clean the data: np.isfinite tells where"
         )
+    return where_a_call_bears_it(op.fn, list(primal(op.args)), forward)
+
+
+def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
+    """The same of a call with these arguments."""
+    name = named(fn)
     if name in LOGARITHMS and some(lambda x: x <= 0, values):
         return Cause(
             "logarithm",

@@ -17,7 +17,6 @@ from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.places import OURS
 from ...tracer.run import run
-from ...tracer.structure import Branch, Leaf, Tree
 from ...tracer.tape import (
     NOWHERE,
     Effect,
@@ -38,7 +37,7 @@ from ...tracer.tape import (
 from .listing import listed_names, named_ops
 from .playing import computed, must_hold
 from .primitives import Predicate, chosen
-from .signature import moved
+from .signature import at, moved, parameters_of
 
 
 class Edit:
@@ -101,6 +100,9 @@ class Edit:
         old, new = self.old, self.new
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
+        new.options, new.ways = old.options, old.ways
+        if old.outline is not None:
+            new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:
             new.forward = frozenset([self.copies[op] for op in old.forward if op in self.copies])
         return new
@@ -220,9 +222,10 @@ def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
     """Put on the new tape what a call does, instead of the call; where it is ``ours``, it is at the call's line."""
     done = run(op.fn, primal(op.args), primal(op.kwargs), primitives=is_primitive)
     now: dict[Op, Any] = {}
-    trees = [*done.args, *done.kwargs.values()]
-    for tree, arg in zip(trees, [*op.args, *op.kwargs.values()], strict=True):
-        pair_up(tree, substitute(arg, edit.now), now)
+    parameters = parameters_of(op.fn, done, primal(op.args), primal(op.kwargs))
+    for parameter, arg in zip(parameters, [*op.args, *op.kwargs.values()], strict=True):
+        given = substitute(arg, edit.now)
+        now.update((x, at(given, path)) for path, x in parameter.inputs())
     for x in done.tape.ops:
         if x in now:
             continue
@@ -233,15 +236,6 @@ def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
         if not isinstance(x, Guard) or isinstance(args[0], Op):
             edit.new.ops.append(new)
     edit.meant[op] = substitute(done.tape.result, now.__getitem__)
-
-
-def pair_up(tree: Tree, arg: Any, now: dict[Op, Any]) -> None:
-    """The operands of a call that stand for the inputs of its own tape."""
-    if isinstance(tree, Leaf) and tree.op is not None:
-        now[tree.op] = arg
-    elif isinstance(tree, Branch):
-        for key, part in tree.parts.items():
-            pair_up(part, arg[key], now)
 
 
 # ------------------------------------------------------------------------------------------------- lines

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.errors import TraceError
+from ...tracer.errors import GuardError, TraceError
 from ...tracer.tape import Tape
 from ..api import trace
 from ..differences import Slope
@@ -48,6 +48,11 @@ class Program:
                 left, here, right = (projected(self.run(*moved(t))) for t in (-h, mp.mpf(0), h))
                 before, after = (here - left) / h, (right - here) / h
                 value, doubt = float((before + after) / 2), float(abs(after - before))
+            except GuardError as error:
+                raise TraceError(
+                    f"exact=True cannot take differences here, for between {x:.17g} and what is {float(h):.1e} beside "
+                    f"it the function decides otherwise ({error}); check it without exact=True, or elsewhere"
+                ) from error
             except (ArithmeticError, ValueError):
                 return Slope(math.nan, math.inf)
         size = max(1.0, abs(value))

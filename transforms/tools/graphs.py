@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
-
-import graphviz
 
 from ...tracer.errors import TraceError
 
@@ -14,19 +13,31 @@ MISSING = (
 )
 
 
-class Graph(graphviz.Digraph):  # type: ignore[misc,unused-ignore]
-    """A directed graph."""
+@functools.cache
+def graph_class() -> Any:
+    """The class of such graphs, which the package is imported for."""
+    try:
+        import graphviz
+    except ModuleNotFoundError as error:
+        raise TraceError(
+            "draw() needs the package graphviz: pip install 'wengert[draw]'"
+        ) from error
 
-    def pipe(self, *args: Any, **kwargs: Any) -> Any:
-        """The picture; see ``graphviz.Digraph.pipe``."""
-        try:
-            return super().pipe(*args, **kwargs)
-        except graphviz.ExecutableNotFound as error:
-            raise TraceError(MISSING) from error
+    class Graph(graphviz.Digraph):  # type: ignore[misc,unused-ignore]
+        """A directed graph."""
 
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        """Write the picture to a file; see ``graphviz.Digraph.render``."""
-        try:
-            return super().render(*args, **kwargs)
-        except graphviz.ExecutableNotFound as error:
-            raise TraceError(MISSING) from error
+        def pipe(self, *args: Any, **kwargs: Any) -> Any:
+            """The picture; see ``graphviz.Digraph.pipe``."""
+            try:
+                return super().pipe(*args, **kwargs)
+            except graphviz.ExecutableNotFound as error:
+                raise TraceError(MISSING) from error
+
+        def render(self, *args: Any, **kwargs: Any) -> Any:
+            """Write the picture to a file; see ``graphviz.Digraph.render``."""
+            try:
+                return super().render(*args, **kwargs)
+            except graphviz.ExecutableNotFound as error:
+                raise TraceError(MISSING) from error
+
+    return Graph

@@ -291,7 +291,7 @@ class Listing:
     def known(self, op: Op, line: Line) -> str:
         """The other ways that kept programs know of a decision, beside those that are listed."""
         listed = {repr(x.value) for x in line.ops}
-        if isinstance(line.block.inside, Branch):
+        if isinstance(line.block.inside, Branch) and line.block.items[0] is line:
             heads = [way.items[0] for way in line.block.inside.ways if way.items]
             listed |= {repr(x.value) for head in heads if isinstance(head, Line) for x in head.ops}
         others = {*self.tape.ways.get(decision_at(op.site), ())} - listed
@@ -603,6 +603,8 @@ def summary(value: Any) -> str:
         return f"{low:.6g} to {high:.6g}, mean {mean:.6g}"
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, separator=", ").replace("\n", "")
+    if isinstance(value, np.bool_):
+        return str(bool(value))
     if isinstance(value, float):
         return f"{value:.6g}" if math.isfinite(value) else str(value)
     text = show(value, {})

@@ -16,6 +16,7 @@ from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
 from .callers import Callers
+from .causes import where_a_call_bears_it, where_it_is_born
 from .values import is_finite, summary
 from .walk import Walk
 
@@ -29,7 +30,7 @@ def message(
 ) -> str:
     """What and where, the operands, and what to do: each on a line of its own."""
     values = ", ".join(f"{label} {summary(value)}".strip() for label, value in given)
-    return f"{place}: {what}, in {name}\n  {operation} of {values}\n  {cure}"
+    return f"{place}: {what}, in {name}\n  {operation} of {values}\n  what to do: {cure}; wengert.why says more"
 
 
 def checked_run(
@@ -51,8 +52,7 @@ def checked_run(
                     f"{fn_name(fn)} gives {summary(value)}",
                     fn_name(fn),
                     [("", x) for x in given],
-                    "keep its operands away from where it has no finite value (np.maximum(x, tiny), np.where "
-                    "around the operand); wengert.why says more",
+                    where_a_call_bears_it(fn, [*given], forward=True).cure,
                 )
             )
         return value
@@ -89,7 +89,6 @@ class CheckedPullback(Pullback):
                 f"the derivative of {fn_name(op.fn)} gives {summary(d)}",
                 fn_name(op.fn),
                 [*[("", x) for x in operands], ("with the cotangent", dz)],
-                "keep its operands away from where it has no finite derivative (np.where around the operand, not "
-                "around the result); wengert.why says more",
+                where_it_is_born(op, forward=False).cure,
             )
         )

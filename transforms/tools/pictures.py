@@ -11,6 +11,7 @@ from ...tracer.tape import Input, Op, Tape, fn_name, show
 from ..loops import LoopFunction
 from .colours import DIM, FORWARD, REVERSE, is_reverse
 from .folding import Block, Branch, Call, Item, Line, Loop, folded
+from .graphs import graph_class
 from .listing import (
     MOST_SHOWN,
     Listing,
@@ -183,13 +184,8 @@ def graph_of(tape: Tape) -> Any:
     them; a way of a branch is a dashed frame. A loop that the tape has as one op is a box with sides. Without the
     package ``graphviz`` it is an error that says how to get it, and so it is to render it without the program ``dot``.
     """
-    try:
-        from .graphs import Graph
-    except ModuleNotFoundError as error:
-        raise TraceError(
-            "draw() needs the package graphviz: pip install 'wengert[draw]'"
-        ) from error
-    graph = Graph(tape.name, node_attr={"fontname": "sans-serif", "fontsize": "10"})
+    attributes = {"fontname": "sans-serif", "fontsize": "10"}
+    graph = graph_class()(tape.name, node_attr=attributes)
     Picture(tape, graph)
     return graph
 

@@ -201,7 +201,7 @@ class System:
         if attribute(fn, "__objclass__") in (np.ndarray, np.generic):
             return self.method(fn)
         name = attribute(fn, "__name__", "")
-        for known in (name, SYNONYMS.get(name, name)):
+        for known in (SYNONYMS.get(name, name), name):  # mpmath's psi is another function
             found = getattr(self.module, known, None)
             if callable(found):
                 return self.spread(found)
