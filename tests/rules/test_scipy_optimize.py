@@ -106,7 +106,7 @@ def test_what_is_captured_out_of_sight_is_refused():
 
     model = Model()
     model.k = 2.0
-    with pytest.raises(TraceError, match="test_scipy_optimize.py.*args="):
+    with pytest.raises(TraceError, match="test_scipy_optimize.py.*\npass it in args="):
         pullback(f, model)
 
 

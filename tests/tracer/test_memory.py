@@ -73,7 +73,6 @@ REFUSED = {
     "diags_csr",
     "dok_set",
     "dtype",
-    "dunder_array",
     "einsum_view_write",
     "from_address",
     "from_buffer",

@@ -512,5 +512,5 @@ def test_a_number_of_a_class_of_its_own_is_initialised(on):
             Logged.log.clear()
             assert wengert.value_and_grad(f)(x) == (expected, expected / x)
             assert Logged.log == [0.5]
-    with pytest.raises(wengert.TraceError, match=r"test_numbers.py:\d+.*'unit'.*beside the number"):
+    with pytest.raises(wengert.NoRuleError, match=r"test_numbers.py:\d+.* returns a Noted"):
         wengert.jit(lambda x: Noted(x * 2.0).unit)(3.0)

@@ -336,7 +336,7 @@ def test_arrays_in_tuples_and_in_what_cannot_be_put_right():
     a = np.array([1.0, 3.0])
     for _ in TIMES:
         assert grad(through(in_tuple))(a).tolist() == [2.0, 6.0]
-        with pytest.raises(TraceError, match=r"in_list .*let the rule keep a copy"):
+        with pytest.raises(TraceError, match=r"in_list .*\nlet the rule keep a copy"):
             grad(through(in_list))(a)
 
 
@@ -795,7 +795,7 @@ def test_traced_values_that_a_rule_is_not_given():
         held.w = x * 1.0
         return hidden(x)
 
-    with pytest.raises(TraceError, match=r"its derivative would be lost"):
+    with pytest.raises(TraceError, match=r"whose derivative would be lost"):
         grad(writes)(3.0)
     held.w = 2.0
     assert grad(hidden)(3.0) == 2.0
