@@ -235,11 +235,12 @@ class Entry:
     def has_region(self, args: tuple[Any, ...]) -> bool:
         """Whether calls with such arguments have a region, which will grow in the place of programs of one way."""
         folding = self.folding
-        if folding.why is not None or not folding.known:
+        if folding.why is not None or not (folding.known or folding.programs):
             return False
         from ..tracer.fold.run import kinds_of
 
-        return kinds_of(args) in folding.known
+        kinds = kinds_of(args)
+        return kinds in folding.known or kinds in folding.programs
 
     def may_build(self) -> bool:
         """Whether this call, which is traced, may be made a program."""
