@@ -20,6 +20,7 @@ import inspect
 import logging
 import math
 import operator
+import statistics
 import sys
 import types
 import typing
@@ -234,11 +235,22 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     return opaque(tracer, site, fn, args, kwargs)
 
 
+OF_ITERATORS = frozenset(
+    (statistics.mean, statistics.variance, statistics.stdev, statistics.pvariance)
+    + (statistics.pstdev, statistics.harmonic_mean, statistics.fmean)
+)
+
+
 def primitive(
     tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, kwargs: Any
 ) -> Any:
     """Record a callable that the registry knows."""
     is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
+    if args and fn in OF_ITERATORS and not is_one_of(type(args[0]), (list, tuple)):
+        args = (
+            call(tracer, site, list, args[:1], {}),
+            *args[1:],
+        )  # these go through the data anyway
     looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
     if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
