@@ -179,14 +179,14 @@ def text_of_it(x: float, n: int) -> float:
             raise Told(x)
         return math.log(x - n)
     except ValueError as why:
-        return x * len(str(why))
+        return x * (len(str(why)) > 9)  # the number stands in it from 3.14 on
 
 
 def text_of_math(x: float, n: int) -> float:
     try:
         return math.log(x - n)
     except ValueError as why:
-        return x * len(why.args[0])
+        return x * (len(why.args[0]) > 9)
 
 
 def text_of_max(x: float, n: int) -> float:

@@ -62,11 +62,6 @@ REFUSED = {
     "datetime arr",
     "datetime float",
     "datetime np",
-    "harmonic_mean gen",
-    "mean gen",
-    "pstdev gen",
-    "pvariance gen",
-    "stdev gen",
     "struct 0d",
     "struct arr",
     "struct float",
@@ -75,7 +70,6 @@ REFUSED = {
     "timedelta* arr",
     "timedelta* float",
     "timedelta* np",
-    "variance gen",
 }
 
 
