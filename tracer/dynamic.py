@@ -125,8 +125,16 @@ def keys_of(tracer: Tracer, site: Site, variables: Any) -> Any:
     method = attributes.load(tracer, site, variables, "keys")
     keys = meaning.calls.call(tracer, site, method, (), {})
     if not has(type(keys), "__iter__"):
-        of, given = type(variables).__name__, type(keys).__name__
-        raise TypeError(f"{of}.keys() returned a non-iterable (type {given})")
+        kind = type(variables)
+        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+        methods = {"keys": lambda _: keys, "__getitem__": lambda _, name: {}[name]}
+        stand_in = type(kind.__name__, (), {**names, **methods})()
+        words = ""
+        try:
+            eval("dir()", {}, stand_in)
+        except TypeError as error:
+            words = str(error)
+        raise TypeError(words)  # as this version says it
     return protocols.iterate_object(tracer, site, keys)
 
 
