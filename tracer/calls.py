@@ -20,7 +20,6 @@ import inspect
 import logging
 import math
 import operator
-import statistics
 import sys
 import types
 import typing
@@ -48,7 +47,7 @@ from .active import untraced
 from .arrays import phantom, write_all
 from .arrays import write_item as write_array_item
 from .attributes import slot
-from .border import remember
+from .border import is_iterator, remember
 from .box import ArrayBox, Box
 from .boxing import enter, enter_from, note_captured
 from .closed import must_be_closed
@@ -235,10 +234,9 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     return opaque(tracer, site, fn, args, kwargs)
 
 
-OF_ITERATORS = frozenset(
-    (statistics.mean, statistics.variance, statistics.stdev, statistics.pvariance)
-    + (statistics.pstdev, statistics.harmonic_mean, statistics.fmean)
-)
+def is_drawn_from(value: Any) -> bool:
+    """Whether a value gives its items once: an iterator of Python itself, or a generator."""
+    return type(value) is types.GeneratorType or is_iterator(value)
 
 
 def primitive(
@@ -246,11 +244,14 @@ def primitive(
 ) -> Any:
     """Record a callable that the registry knows."""
     is_recorded = not (rule.pure and rule.pure_forward) and pairs.is_recorded(tracer, rule)
-    if args and fn in OF_ITERATORS and not is_one_of(type(args[0]), (list, tuple)):
-        args = (
-            call(tracer, site, list, args[:1], {}),
-            *args[1:],
-        )  # these go through the data anyway
+    if (
+        type(fn) is FunctionType
+        and args
+        and is_drawn_from(args[0])
+        and registry.is_ours(rule.function)
+    ):
+        # A function that takes an iterator goes through it; its rule is given what that gives.
+        args = (call(tracer, site, list, args[:1], {}), *args[1:])
     looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
     if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)

@@ -9,8 +9,10 @@ window    an iterator, a generator or a buffer: it stays as it is, and sees plai
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
+import operator
 import sys
 import types
 import weakref
@@ -109,24 +111,11 @@ def asked(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...]) -> tuple[A
 
 
 # These ask about a proxy itself, or look for themselves at what it stands for.
-LEAVING = frozenset(
-    (
-        type,
-        id,
-        repr,
-        isinstance,
-        issubclass,
-        callable,
-        hash,
-        getattr,
-        setattr,
-        delattr,
-        hasattr,
-        vars,
-        dir,
-    )
-    + (print, map, filter, weakref.proxy, weakref.ref, weakref.getweakrefs, weakref.getweakrefcount)
-)
+LEAVING: frozenset[Any] = frozenset(
+    (type, id, repr, isinstance, issubclass, callable, hash, getattr, setattr, delattr, hasattr, vars, dir)
+    + (print, map, filter, max, min, functools.partial, operator.is_, operator.is_not)
+    + (weakref.proxy, weakref.ref, weakref.getweakrefs, weakref.getweakrefcount)
+)  # fmt: skip
 
 
 def meant(proxy: Any) -> Any:

@@ -75,6 +75,10 @@ S = {1.}; P = proxy(S) -> S.clear(); S.add(x); return sum(P) * x
 s = Thing(1.); P = proxy(s) -> s.v = x * 2; return P[0] * x
 s = Thing(1.); P = proxy(s) -> s.v = x * 2; return next(iter(P)) * x
 Q = collections.deque([1.]); P = proxy(Q) -> Q.append(x * 2); return P[-1] * x
+A = np.ones(3) -> P = proxy(A); A[0] = x * 2; return np.sum(P) * x + (-P)[0] * 3 + abs(P)[0]
+s = Number(1.) -> P = proxy(s); s.v = x * 2; return math.sin(P) * x + float(P) - (-P) + operator.neg(P)
+s = Thing(1.); P = proxy(s) -> return x * (max([P], key=id) is P) * (functools.partial(id, P).args[0] is P)
+s = Thing(1.); P = proxy(s) -> return x * (2. if operator.is_(P, s) else 3.) * ([P][0] is P)
 Q = collections.deque([1.]); P = proxy(Q) -> P[0] = x * 2; P.append(x); return Q[0] * x + Q[-1]
 Q = collections.deque([1.]); P = proxy(Q) -> p = P; p += [x * 2]; return Q[-1] * x
 Q = collections.deque([1.]); P = proxy(Q) -> Q[0] = x; t = 0.; t += sum(v * 2 for v in P); return t * x * (x in P)
@@ -142,7 +146,7 @@ R = np.zeros(3, "f8,f8"); A = R["f0"]; P = R[1] -> A[1] = x * 2; return P["f0"] 
 """
 
 WORLD = """
-import array, collections, ctypes, functools, itertools, types, weakref
+import array, collections, ctypes, functools, itertools, math, operator, types, weakref
 import numpy as np
 from weakref import proxy
 class Thing:
@@ -154,6 +158,9 @@ class Thing:
         while True: yield self.v
     def __getitem__(self, key): return self.v
     def __iter__(self): return iter([self.v])
+class Number(Thing):
+    def __float__(self): return float(self.v)
+    def __neg__(self): return -self.v
 class Slotted:
     __slots__ = ("v",)
     def __init__(self, v): self.v = v
