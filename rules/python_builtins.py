@@ -15,7 +15,8 @@ from .zeros import conj
 elementwise(abs, abs_slope)
 elementwise(pow, power_by_base, power_by_exponent)
 elementwise(float, 1)
-elementwise((float.conjugate, int.conjugate), 1)
+elementwise(float.conjugate, 1)
+elementwise(int.conjugate, 1)
 
 nondiff(int, bool, round, float.is_integer, float.as_integer_ratio, int.bit_length, int.bit_count)
 
