@@ -21,6 +21,12 @@ elementwise(int.conjugate, 1)
 nondiff(int, bool, round, float.is_integer, float.as_integer_ratio, int.bit_length, int.bit_count)
 
 
+@nondiff
+def modular_power(base: int, exponent: int, modulus: int) -> int:
+    """``pow`` of three integers."""
+    return pow(base, exponent, modulus)
+
+
 @rrule(complex)
 def complex_(real: Operand = 0, imag: Operand = None):
     def pullback(dz):

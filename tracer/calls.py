@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.python_builtins import modular_power
 from . import (
     cached,
     debugger,
@@ -265,6 +266,8 @@ def primitive(
         result = overrides.of_call(tracer, site, fn, args, kwargs)
         if result is not MISSING:
             return result
+    if fn is pow and len(args) == 3:
+        return call(tracer, site, modular_power, args, kwargs)
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(

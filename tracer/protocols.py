@@ -830,10 +830,11 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     container = meaning.sights.behind_proxy(tracer, site, container)
     origin = marks.found(tracer, value) if tracer.texts.drawn else None
     if type(container) is ArrayBox:
-        if origin is not None:  # NumPy makes numbers of it
-            value = meaning.calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         arrays: list[ArrayBox] = []
         index = operand(indices(tracer, site, key), arrays)
+        if origin is not None:  # NumPy makes numbers of it, where it takes such a value at all
+            phantom(container.value)[primal(index)] = plain_of(value)
+            value = meaning.calls.call(tracer, site, np.asarray, (value, container.value.dtype), {})
         if is_object(value) or is_one_of(type(value), (list, tuple)):
             dtype, single = container.value.dtype, is_single(primal(index), container.value.ndim)
             value = meaning.overrides.as_element(tracer, site, value, dtype, single=single)

@@ -508,3 +508,14 @@ def test_a_number_of_a_class_of_its_own_is_initialised(on):
             assert Logged.log == [0.5]
     with pytest.raises(wengert.NoRuleError, match=r"test_numbers.py:\d+.* returns a Noted"):
         wengert.jit(lambda x: Noted(x * 2.0).unit)(3.0)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_else_integers_are_asked(on):
+    with wengert.jit(on):
+        for n in (3, 4, 5):
+            slopes = wengert.value_and_grad(lambda n, x: n.conjugate() * x, argnums=(0, 1))
+            assert slopes(n, 2.0) == (2.0 * n, (2.0, float(n)))
+            slopes = wengert.value_and_grad(lambda n, x: pow(n, 3, 7) * pow(n, exp=2) * x, (0, 1))
+            k = pow(n, 3, 7)
+            assert slopes(n, 2.0) == (k * n * n * 2.0, (k * 2 * n * 2.0, float(k * n * n)))

@@ -132,7 +132,8 @@ class Report:
         lines.append(
             f"{self.programs} programs, {counts['calls']} calls, {len(self.differences)} differences; "
             f"{counts['raised']} calls raise, {counts['refused']} are refused, {counts['hits']} answered by programs; "
-            f"{counts['slopes'] - counts['no slope']} of {counts['slopes']} gradients compared with differences"
+            f"{counts['slopes'] - counts['no slope']} of {counts['slopes']} gradients compared with differences, "
+            f"{counts['isolated']} at points by themselves"
         )
         for kind, count in Counter(str(d.get("kind")) for d in self.differences).most_common():
             lines.append(f"  {count:6} {kind}")
