@@ -37,6 +37,7 @@ from .region import (
     PARAMETER,
     RESULT,
     SCOPE,
+    Array,
     Block,
     Constant,
     End,
@@ -76,6 +77,10 @@ class Unfolded(BaseException):
 
 class Passing(Unfolded):
     """Why this very run is not folded; the next one may be."""
+
+
+class Rewritten(Passing):
+    """An array is written to that was followed as a value: the run has to be recorded anew."""
 
 
 class Active:
@@ -134,8 +139,10 @@ class Recorder:
     ``grown`` counts what this run has added.
     """
 
-    def __init__(self, folded: Folded, outside: Any, hooks: Any) -> None:
+    def __init__(self, folded: Folded, outside: Any, hooks: Any, written: set[Any]) -> None:
         self.folded = folded
+        self.written = written  # under which keys arrays are made that some run writes to
+        self.made: dict[int, tuple[Any, Any]] = {}  # arrays of this run with the keys, by identity
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
@@ -340,7 +347,7 @@ class Recorder:
 
     def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
         """A memory that an op has made, or that a load has given."""
-        return self.name(memory, self.add(key, fn, args, type(memory)))
+        return self.name(memory, self.add(key, fn, args, kind_of(memory)))
 
     def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
         """An op has raised: this pass goes on beside it. What NumPy raises is left to the trace."""
@@ -417,7 +424,7 @@ class Recorder:
             return ("tuple", *[self.flat(y, found) for y in x])
         if id(x) in self.memories:
             found.append(x)
-            return kind
+            return kind if kind is not Array else kind_of(x)
         if kind in PLAIN:
             return ("value", x)
         if kind is MethodType:

@@ -14,7 +14,7 @@ from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
 from .outside import Outside
-from .recorder import Box, Passing, Recorder, Unfolded, active
+from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, Folded, Op, is_of_numpy
 from .region import kind_of as type_of
 
@@ -29,10 +29,16 @@ class Known:
     ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much; ``written`` is the size
-    of the region that the latest program was written of.
+    of the region that the latest program was written of. ``arrays`` has the keys under which arrays are made that some
+    run writes to.
     """
 
     def __init__(self) -> None:
+        self.arrays: set[Any] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is known but which arrays are written to."""
         self.folded = Folded()
         self.outside = Outside()
         self.inputs = self.outside.inputs
@@ -48,7 +54,18 @@ class Known:
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
         try:
-            recorder = active.recorder = Recorder(self.folded, self.outside, hooks)
+            return self.attempt(f, names, args)
+        except Rewritten:
+            self.begin()
+            return self.run(f, names, args)
+
+    def attempt(
+        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
+    ) -> tuple[Any, int]:
+        """One pass."""
+        try:
+            recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
+            active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
                 value = self.recorded(recorder, f, names, args)
