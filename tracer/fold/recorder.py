@@ -227,7 +227,12 @@ class Recorder:
         if len(known.ops) == 1:
             (op,) = known.ops
             return any(o is op and turn in self.turns for o, turn in reversed(names[0]))
-        return known.narrowed(self.operand(x))
+        before = len(known.ops)
+        found = known.narrowed(self.operand(x))
+        self.folded.size += (
+            len(known.ops) < before
+        )  # a program that asks for more is to be written anew
+        return found
 
     def name(self, memory: Any, op: Op) -> Any:
         """From here on in this turn the memory is known by this op as well."""
@@ -294,8 +299,21 @@ class Recorder:
             x.flags.writeable = False
         return Box(x, op, self.turn if turn is None else turn)
 
+    def as_memory(self, box: Box) -> None:
+        """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
+        memory = getattr(box.value, "base", None)
+        key, made = self.made.get(id(memory), (None, None))
+        if made is not None and made() is memory:
+            self.written.add(key)
+            raise Rewritten("an array is written to")
+
     def packed(self, key: Any, x: Any) -> Any:
-        """A value as a memory holds it: of a tuple, an op that makes it."""
+        """A value as a memory holds it: of a tuple, an op that makes it.
+
+        Where some arrays are written to, all that the run makes and puts into memories are taken for such.
+        """
+        if self.written and type(x) is Box and type(x.value) is ARRAY:
+            self.as_memory(x)
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x

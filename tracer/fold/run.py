@@ -20,6 +20,7 @@ from .region import kind_of as type_of
 
 lock = threading.Lock()
 LONGEST = 10_000  # numbers in the arguments
+PLACES = 100  # where a run makes arrays that it writes to
 LARGEST = 20_000  # ops, blocks and ends of a region
 
 
@@ -53,11 +54,12 @@ class Known:
         """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`."""
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
-        try:
-            return self.attempt(f, names, args)
-        except Rewritten:
-            self.begin()
-            return self.run(f, names, args)
+        for _ in range(PLACES):
+            try:
+                return self.attempt(f, names, args)
+            except Rewritten:
+                self.begin()
+        raise Unfolded("it writes to arrays that it makes at too many places")
 
     def attempt(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]

@@ -20,17 +20,18 @@ import numpy as np
 from .basics import NUMBERS, plain, refuse
 from .nested import frame as framed
 from .nested import plainly
-from .recorder import Box, Passing, Recorder, Rewritten
+from .recorder import Box, Passing, Recorder
 from .region import ARRAY, CONTENT, DTYPES, GET, PUT, SCALARS, VIEW, Access, Array, Op, kind_of
 
 EMPTY = (np.empty, np.empty_like)  # what is made to be written to
-METHODS = "copy sum mean max min prod var std dot argmax argmin cumsum any all"
+METHODS = "copy sum mean max min prod var std dot argmax argmin cumsum any all clip repeat"
 ANEW = frozenset((
     *EMPTY, np.zeros, np.ones, np.full, np.zeros_like, np.ones_like, np.full_like, np.copy, np.array, np.arange,
     np.linspace, np.eye, np.concatenate, np.stack, np.vstack, np.hstack, np.sum, np.mean, np.max, np.min, np.amax,
     np.amin, np.prod, np.var, np.std, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.where, np.roll, np.sort,
-    np.argmax, np.argmin, np.any, np.all, np.size, np.ndim, np.shape, np.allclose, np.array_equal, np.linalg.solve,
-    np.linalg.inv, np.linalg.det, len, abs, *[getattr(np.ndarray, name) for name in METHODS.split()],
+    np.clip, np.tile, np.repeat, np.argmax, np.argmin, np.any, np.all, np.size, np.ndim, np.shape, np.allclose,
+    np.array_equal, np.linalg.solve, np.linalg.inv, np.linalg.det, len, abs,
+    *[getattr(np.ndarray, name) for name in METHODS.split()],
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
     operator.matmul, operator.neg, operator.pos, operator.abs, operator.lt, operator.le, operator.gt, operator.ge,
     operator.eq, operator.ne,
@@ -59,12 +60,10 @@ def settled(recorder: Recorder, key: Any, box: Box) -> Any:
 
 def must_be_memory(recorder: Recorder, box: Box) -> Any:
     """An array, or a view of one, is written to that is followed as a value: no more so, if the run has made it."""
-    memory = getattr(box.value, "base", None)
-    key, made = recorder.made.get(id(memory), (None, None))
-    if made is None or made() is not memory:
-        return refuse("an array is written to that the function has not made")
-    recorder.written.add(key)
-    raise Rewritten("an array is written to")
+    recorder.as_memory(box)
+    return refuse(
+        f"an array is written to: the function has not made it anew, of {np.float64.__name__}"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ reads and writes

@@ -157,10 +157,12 @@ class Held:
             if type(op) is Take:
                 every.update(op.results)
         self.tuples = any(map(is_tuple, every))
+        for group in {g.whole for g in self.groups.values()}:
+            apart(set().union(*group.states.values()))
         met = {c for state in every for c in classes(state)}
-        if any(type(c) is Written and c.kind in met for c in met):
-            raise Unemittable("containers hold arrays that are written to, and others")
         for op in ops:
+            if type(op) is Take:
+                apart(op.results)
             if op.fn in (LOAD, POP) and any(type(x.type) is Written for x in (op, *results_of(op))):
                 if any(ANYTHING in states for states in self.of(op.args[0]).states.values()):
                     raise Unemittable("an array that is written to may be from outside")
@@ -207,6 +209,13 @@ class Held:
         else:
             found = states.get(place_of(key), set()) | states.get(ANYWHERE, set())
         return found <= {op.type}
+
+
+def apart(states: Iterable[Any]) -> None:
+    """Refuse arrays that are written to beside others, which a program does not tell apart."""
+    met = {c for state in states for c in classes(state)}
+    if any(type(c) is Written and c.kind in met for c in met):
+        raise Unemittable("a container holds arrays that are written to, and others")
 
 
 def is_text(x: Any) -> bool:

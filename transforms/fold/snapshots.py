@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.broadcasting import unbroadcast
+from ...rules.mutation import of_places
 
 
 def own(x: Any) -> Any:
@@ -45,7 +45,7 @@ def shadow_in(shadows: dict[int, Any], x: Any) -> Any:
 
 def taken(d: Any, x: Any) -> Any:
     """The cotangent of an array that was written where ``d`` stands."""
-    found = unbroadcast(d, x)
+    found = of_places(d, ..., x.shape)
     return found.copy() if np.may_share_memory(found, d) else found
 
 
