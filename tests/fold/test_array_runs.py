@@ -310,19 +310,6 @@ def filled(x):
     return x.sum()
 
 
-def own_changed(x):
-    y = x + 1.0
-    y[0] = 3.0
-    return y.sum()
-
-
-def own_through_a_view(x):
-    y = x + 1.0
-    z = y[1:]
-    z *= 2.0
-    return y.sum()
-
-
 def random(x):
     return x.sum() + np.random.random()
 
@@ -335,7 +322,7 @@ def uninitialised(x):
     "f",
     [
         added_in_place, item_set, out_by_keyword, out_by_position, out_of_a_function, sorted_in_place,
-        filled, own_changed, own_through_a_view, random, uninitialised,
+        filled, random, uninitialised,
     ],
 )  # fmt: skip
 def test_refused_before_anything_is_done(f):

@@ -1,7 +1,8 @@
 """Arrays, and numbers of NumPy's: calls of functions of them, their attributes, operators and items.
 
-Nothing is written to an array: each that is boxed is read-only, so that a function that would do so raises. Whatever
-NumPy raises, and a floating-point event that it would warn of, has this very call traced.
+Nothing is written to an array that is boxed: it is read-only, so that a function that would do so raises. Those that
+are written to stand in an `Array` (see `written`). Whatever NumPy raises, and a floating-point event that it would warn
+of, has this very call traced.
 
 Words
 -----
@@ -22,7 +23,8 @@ from ...rules import registry
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
 from .nested import Whole, frame_of, plainly
 from .recorder import Box, Passing, Recorder
-from .region import RESULT, Call, Several, is_of_numpy, kind_of
+from .region import RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
+from .written import EMPTY, content, get, is_anew, must_be_memory, put, settled
 
 DISPATCHED = type(np.dot)
 LAYOUTS = (
@@ -43,6 +45,11 @@ RAISED: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
 def is_boxed(x: Any) -> bool:
     """Whether something is an array or a number of NumPy's that is followed."""
     return type(x) is Box and is_of_numpy(x.value)
+
+
+def is_array(x: Any) -> bool:
+    """Whether something is an array or a number of NumPy's, whether it is written to or not."""
+    return type(x) is Array or is_boxed(x)
 
 
 def is_of_floats(x: Any) -> bool:
@@ -76,14 +83,15 @@ def is_followed(fn: Any) -> bool:
 def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of a function that is followed."""
     name = getattr(fn, "__name__", "a function")
-    if not is_followed(fn):
+    if not is_followed(fn) and fn not in EMPTY:
         return refuse(f"{name} is called")
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return refuse(f"{name} writes to an array")
-    if fn is np.shape and len(args) == 1 and is_boxed(args[0]):
+    if fn is np.shape and len(args) == 1 and is_array(args[0]):
         return shape(recorder, key, args[0])
-    args = [opened(recorder, (key, i), x) for i, x in enumerate(args)]
-    kwargs = {k: opened(recorder, (key, k), x) for k, x in kwargs.items()}
+    anew = is_anew(fn, kwargs)
+    args = [opened(recorder, (key, i), x, anew) for i, x in enumerate(args)]
+    kwargs = {k: opened(recorder, (key, k), x, anew) for k, x in kwargs.items()}
     found: list[Any] = []
     frame = frame_of(args, kwargs, found)
     try:
@@ -98,17 +106,20 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     if isinstance(value, tuple):
         return parts(recorder, (key, frame), fn, found, frame, value)
     kind: Any = kind_of(value)
-    if kind not in RESULTS and not is_of_numpy(value):
+    unknown = fn in EMPTY and value.dtype != np.float64
+    if (kind not in RESULTS and not is_of_numpy(value)) or unknown:
         return refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}")
-    key = key, frame
+    own = key, frame
     op = recorder.add(
-        key, fn, found, kind, lambda args: Call(key, fn, args, kind, recorder.region, frame)
+        own, fn, found, kind, lambda args: Call(own, fn, args, kind, recorder.region, frame)
     )
     if kind is bool:
         return recorder.decide(op, value)
     box: Box = recorder.read_only(value, op)
     op.now = box
-    return box
+    if fn in EMPTY:  # whose content is not to be looked at before it is written
+        recorder.written.add(key)
+    return settled(recorder, key, box) if is_anew(fn) else box
 
 
 def parts(
@@ -131,10 +142,16 @@ def parts(
     return tuple([part.now for part in op.results[None]])
 
 
-def opened(recorder: Recorder, key: Any, x: Any) -> Any:
-    """An argument, with lists of the run's own taken apart."""
+def opened(recorder: Recorder, key: Any, x: Any, anew: bool) -> Any:
+    """An argument, with lists of the run's own taken apart; ``anew`` says that no view of it is given."""
     if type(x) is tuple:
-        return tuple([opened(recorder, (key, i), y) for i, y in enumerate(x)])
+        return tuple([opened(recorder, (key, i), y, anew) for i, y in enumerate(x)])
+    if type(x) is Array:
+        return (
+            content(recorder, key, x)
+            if anew
+            else refuse("a view of an array that is written to is taken")
+        )
     if id(x) not in recorder.memories:
         return x
     if type(x) is not list:
@@ -142,7 +159,7 @@ def opened(recorder: Recorder, key: Any, x: Any) -> Any:
     if x and all(type(plain(y)) in NUMBERS for y in x):
         return Whole(x)
     items = apart_by_length(recorder, key, x)
-    return [opened(recorder, (key, i), y) for i, y in enumerate(items)]
+    return [opened(recorder, (key, i), y, anew) for i, y in enumerate(items)]
 
 
 def binary(
@@ -152,10 +169,34 @@ def binary(
     if not is_boxed(left) and not is_boxed(right):
         return refuse(f"{fn.__name__} gives a {type(value).__name__}")
     if op is not fn and type(left) is Box and type(left.value) is np.ndarray:
-        return refuse("an array is written to")
+        return must_be_memory(recorder, left)
     if not is_followed(fn):
         return refuse(f"{fn.__name__} of arrays is not followed")
     return given(recorder, key, fn, [left, right], ("call", ("x", "x"), ()), value)
+
+
+def binary_of_written(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
+    """The same where one of the two is written to; ``op`` may be what writes to the left one."""
+    a, b = [
+        content(recorder, (key, i), x) if type(x) is Array else x
+        for i, x in enumerate((left, right))
+    ]
+    kinds = [kind_of(x.value if type(x) is Box else x) for x in (a, b)]
+    if not all(map(is_number, kinds)):
+        return refuse(
+            f"{fn.__name__} of {kinds[0].__name__} and {kinds[1].__name__} is not followed"
+        )
+    try:
+        value = fn(*map(plain, (a, b)))
+    except Exception as error:
+        raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
+    if op is fn or type(left) is not Array:
+        return binary(recorder, key, op, fn, a, b, value)
+    if np.shape(value) != left.value.shape or np.ndim(plain(b)) > left.value.ndim:
+        raise Passing(f"{fn.__name__} does not fit into an array")
+    made = given(recorder, (key, "new"), fn, [a, b], ("call", ("x", "x"), ()), value)
+    put(recorder, key, left, ..., made)
+    return left
 
 
 def truth(recorder: Recorder, key: Any, x: Box) -> bool:
@@ -193,6 +234,8 @@ def attribute(recorder: Recorder, key: Any, x: Any, name: str) -> Any:
 
 def item(recorder: Recorder, key: Any, x: Any, index: Any) -> Any:
     """``x[index]``."""
+    if type(x) is Array:
+        return get(recorder, key, x, index)
     return called(recorder, key, operator.getitem, (x, index), {})
 
 

@@ -23,6 +23,8 @@ def get(key: Any, obj: Any, name: str) -> Any:
     kind = type(obj)
     if kind is types.ModuleType:
         return recorder.outside.of_module(obj, name)
+    if arrays.is_array(obj):
+        return arrays.attribute(recorder, key, obj, name)
     if id(obj) in recorder.memories:
         if kind in CONTAINERS:
             return getattr(obj, name)
@@ -32,8 +34,6 @@ def get(key: Any, obj: Any, name: str) -> Any:
     if kind is type and name not in ("__dict__", "__class__"):
         if flags_of(obj) & HEAP_TYPE:
             return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
-    if arrays.is_boxed(obj):
-        return arrays.attribute(recorder, key, obj, name)
     if kind is str:
         return getattr(obj, name)
     if kind is Box and type(obj.value) is str and name in OF_TEXT:

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from .recorder import Box, Recorder, Unfolded, active, same_float
-from .region import LENGTH, LOAD
+from .region import LENGTH, LOAD, Array
 
 NUMBERS = frozenset((int, float))
 CONTAINERS = frozenset((list, dict, set))
@@ -36,7 +36,7 @@ def refuse(what: str) -> Any:
 
 def is_object(recorder: Recorder, x: Any) -> bool:
     """Whether something is an object of a class of the user's that the run has made."""
-    return id(x) in recorder.memories and type(x) not in CONTAINERS
+    return id(x) in recorder.memories and type(x) not in CONTAINERS and type(x) is not Array
 
 
 def is_constant(x: Any) -> bool:

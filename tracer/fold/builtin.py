@@ -17,7 +17,7 @@ from .iteration import OF_ITERATION
 from .memories import count_of
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .recorder import Box, Recorder
-from .region import LENGTH
+from .region import LENGTH, Array
 
 IN_C = frozenset((abs, round, pow, divmod))  # primitives among the builtins
 
@@ -40,7 +40,7 @@ def call_builtin(
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
-    if any(map(arrays.is_boxed, args)) and fn is not isinstance:
+    if any(map(arrays.is_array, args)) and fn is not isinstance:
         return arrays.called(recorder, key, fn, args, kwargs)
     if kwargs:
         return refuse(f"{fn.__name__} is given keywords")
@@ -108,7 +108,7 @@ def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
     kinds = kinds if type(kinds) is tuple else (kinds,)
     if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION:
         refuse("isinstance asks a class of its own kind")
-    return isinstance(plain(x), kinds)
+    return isinstance(x.value if type(x) is Array else plain(x), kinds)
 
 
 def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:

@@ -7,6 +7,8 @@ import types
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from ...rules import registry
 from . import arrays, equivalents, operators
 from .basics import NUMBERS, apart_by_length, now, plain, refuse
@@ -16,6 +18,7 @@ from .functions import call_function
 from .iteration import Collected, Source
 from .methods import drawn, of_text, ordered
 from .recorder import Box, Recorder
+from .region import Array
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
 
@@ -45,6 +48,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
         return of_text(recorder, key, fn, args)
     if (same := equivalents.of_arrays(fn)) is not None and len(args) == 1 and not kwargs:
+        if type(args[0]) is Array:
+            args = (arrays.called(recorder, (key, "copy"), np.copy, args, {}),)
         if arrays.is_of_floats(args[0]):
             return call_function(recorder, key, same, args, {})
     if arrays.is_of_arrays(fn):

@@ -111,7 +111,7 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         count = recorder.value((key, "count"), len, (x,), size)
         steps = recorder.value((key, "range"), range, (count,), range(size))
         return Source(steps, lambda i: loaded(now(), (key, "load"), x, i, plain(x)[i.value]))
-    elif arrays.is_boxed(x) and type(x.value) is np.ndarray and x.value.ndim:
+    elif arrays.is_array(x) and type(x.value) is np.ndarray and x.value.ndim:
         size = len(x.value)
         count = arrays.length(recorder, (key, "count"), x)
         steps = recorder.value((key, "range"), range, (count,), range(size))

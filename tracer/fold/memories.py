@@ -28,7 +28,7 @@ from .basics import (
 )
 from .functions import call_function
 from .recorder import Box, Recorder
-from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE
+from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE, Array
 
 
 def must_be_own(recorder: Recorder, memory: Any) -> None:
@@ -149,7 +149,7 @@ def item(key: Any, container: Any, index: Any) -> Any:
         return container[index]
     if kind is str and type(index) is not Box:
         return container[index]
-    if arrays.is_boxed(container):
+    if arrays.is_array(container):
         return arrays.item(recorder, key, container, index)
     if type(plain(container)) is str:
         return part_of_text(recorder, key, container, index)
@@ -183,6 +183,10 @@ def part_of_text(recorder: Recorder, key: Any, container: Any, index: Any) -> An
 def put(key: Any, container: Any, index: Any, x: Any) -> None:
     """``container[index] = x``."""
     recorder = now()
+    if type(container) is Array:
+        return arrays.put(recorder, key, container, index, x)
+    if arrays.is_boxed(container):
+        return arrays.must_be_memory(recorder, container)  # type: ignore[no-any-return]
     must_be_own(recorder, container)
     if type(container) is list or type(container) is dict:
         given, where = indexed(recorder, (key, "index"), index)
@@ -207,7 +211,7 @@ def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
     recorder = now()
     if type(x) is list and id(x) in recorder.memories:
         return apart_by_length(recorder, key, x)
-    if arrays.is_boxed(x) and np.ndim(x.value):
+    if arrays.is_array(x) and np.ndim(x.value):
         n = len(x.value)
         decided(recorder, key, operator.eq, (arrays.length(recorder, key, x), n), True)
         return tuple([arrays.item(recorder, (key, i), x, i) for i in range(n)])

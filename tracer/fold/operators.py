@@ -23,7 +23,7 @@ from .basics import (
 from .functions import call_function
 from .memories import apart, elements, indexed
 from .recorder import Box, Recorder
-from .region import LENGTH, OBJECT, REPEAT
+from .region import LENGTH, OBJECT, REPEAT, Array
 
 SPECIAL = {
     fn: (f"__{name}__", f"__r{name}__")
@@ -57,6 +57,8 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
     """``left + right`` and the like, of something else than numbers; ``op`` may change ``left``, ``fn`` does not."""
     recorder = now()
     kind, other = type(left), type(right)
+    if kind is Array or other is Array:
+        return arrays.binary_of_written(recorder, key, op, fn, left, right)
     if kind is list is other and fn is operator.add:
         if op is fn:
             return call_function(recorder, key, equivalents.concatenated, (left, right), {})
@@ -119,6 +121,8 @@ def unary(key: Any, op: Any, x: Any) -> Any:
         if type(x.value) not in NUMBERS and arrays.is_boxed(x):
             return arrays.called(now(), key, op, (x,), {})
         return now().value(key, op, (x,), op(x.value))
+    if type(x) is Array:
+        return arrays.called(now(), key, op, (x,), {})
     if type(x) in ATOMS:
         return op(x)
     recorder = now()
@@ -132,6 +136,9 @@ def unary(key: Any, op: Any, x: Any) -> Any:
 def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
     """``left < right`` and the like; ``decides`` says that only the truth of it is asked."""
     kind, other = type(left), type(right)
+    if kind is Array or other is Array:
+        result = arrays.called(now(), key, op, (left, right), {})
+        return truth((key, "truth"), result) if decides else result
     if kind is Box or other is Box:
         a, b = plain(left), plain(right)
         if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):

@@ -37,6 +37,7 @@ from .region import (
     PARAMETER,
     RESULT,
     SCOPE,
+    Array,
     Block,
     Constant,
     End,
@@ -76,6 +77,10 @@ class Unfolded(BaseException):
 
 class Passing(Unfolded):
     """Why this very run is not folded; the next one may be."""
+
+
+class Rewritten(Passing):
+    """An array is written to that was followed as a value: the run has to be recorded anew."""
 
 
 class Active:
@@ -134,8 +139,10 @@ class Recorder:
     ``grown`` counts what this run has added.
     """
 
-    def __init__(self, folded: Folded, outside: Any, hooks: Any) -> None:
+    def __init__(self, folded: Folded, outside: Any, hooks: Any, written: set[Any]) -> None:
         self.folded = folded
+        self.written = written  # under which keys arrays are made that some run writes to
+        self.made: dict[int, tuple[Any, Any]] = {}  # arrays of this run with the keys, by identity
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
@@ -220,7 +227,12 @@ class Recorder:
         if len(known.ops) == 1:
             (op,) = known.ops
             return any(o is op and turn in self.turns for o, turn in reversed(names[0]))
-        return known.narrowed(self.operand(x))
+        before = len(known.ops)
+        found = known.narrowed(self.operand(x))
+        self.folded.size += (
+            len(known.ops) < before
+        )  # a program that asks for more is to be written anew
+        return found
 
     def name(self, memory: Any, op: Op) -> Any:
         """From here on in this turn the memory is known by this op as well."""
@@ -287,8 +299,21 @@ class Recorder:
             x.flags.writeable = False
         return Box(x, op, self.turn if turn is None else turn)
 
+    def as_memory(self, box: Box) -> None:
+        """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
+        memory = getattr(box.value, "base", None)
+        key, made = self.made.get(id(memory), (None, None))
+        if made is not None and made() is memory:
+            self.written.add(key)
+            raise Rewritten("an array is written to")
+
     def packed(self, key: Any, x: Any) -> Any:
-        """A value as a memory holds it: of a tuple, an op that makes it."""
+        """A value as a memory holds it: of a tuple, an op that makes it.
+
+        Where some arrays are written to, all that the run makes and puts into memories are taken for such.
+        """
+        if self.written and type(x) is Box and type(x.value) is ARRAY:
+            self.as_memory(x)
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
@@ -340,7 +365,7 @@ class Recorder:
 
     def born(self, key: Any, fn: Any, args: Sequence[Any], memory: Any) -> Any:
         """A memory that an op has made, or that a load has given."""
-        return self.name(memory, self.add(key, fn, args, type(memory)))
+        return self.name(memory, self.add(key, fn, args, kind_of(memory)))
 
     def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
         """An op has raised: this pass goes on beside it. What NumPy raises is left to the trace."""
@@ -417,7 +442,7 @@ class Recorder:
             return ("tuple", *[self.flat(y, found) for y in x])
         if id(x) in self.memories:
             found.append(x)
-            return kind
+            return kind if kind is not Array else kind_of(x)
         if kind in PLAIN:
             return ("value", x)
         if kind is MethodType:

@@ -8,7 +8,8 @@ region     a tree of blocks with parameters: the body of a loop, the ways of a s
 scope      an op with a region of its own whose ways meet again behind it: a call, or a decision and where it joins.
 results    what goes on from a loop, a scope or an invocation: one list of ops for each state that it was left in.
 state      what survives a pass apart from the numbers: types, structure, bools, None and strings by value.
-memory     a list, dict, object or exception that the run itself has made: loads and stores are ops.
+memory     a list, dict, object or exception that the run itself has made, or an array that it has made and writes
+           to: loads and stores are ops.
 reference  an operand that means a memory: the ops that have named it, of which each pass leaves those that still can
            be meant.
 end        of a block: its kind, the state, and the operands that survive (see `End`).
@@ -16,7 +17,8 @@ end        of a block: its kind, the state, and the operands that survive (see `
 An operand is an op, a `Reference`, or a constant. A constant that is meant by identity stands in a `Constant`.
 
 A number is one of Python's or of NumPy's, or an array that nothing writes to. The type of an op with an array is a
-`Kind`: arrays of one dtype and number of axes, whatever their sizes.
+`Kind`: arrays of one dtype and number of axes, whatever their sizes. That of an op which names an array that is written
+to is the `Written` of that kind.
 """
 
 from __future__ import annotations
@@ -43,9 +45,19 @@ APPEND, POP, LENGTH = (
     "pop",
     "length",
 )  # (memory, value); (memory,), the last one; (memory,)
+ARRAY = "array"  # the birth of an array that is written to: (what is in it at first,)
+VIEW = "view"  # (array, what its index is made of...): another array in the same memory
+GET, PUT = (
+    "get",
+    "put",
+)  # (array, what its index is made of...); (array, value, what its index is made of...)
+CONTENT = (
+    "content"  # (array,): what is in it now, an operand of ops that come before anything is written
+)
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
-BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT))
+BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT, ARRAY))
+OF_ARRAYS = frozenset((VIEW, GET, PUT, CONTENT))
 MEMORIES = (list, dict, set)  # and classes of the user's, and exceptions
 EXHAUSTED = (
     "exhausted"  # what a loop over integers decides at each head: whether there is another one
@@ -100,6 +112,18 @@ class Call(Op):
         self.frame = frame
 
 
+class Access(Op):
+    """An op with an index: ``frame`` says how operands nest in it, or is None for all that is in the array."""
+
+    __slots__ = ("frame",)
+
+    def __init__(
+        self, key: Any, fn: str, args: tuple[Any, ...], kind: Any, home: Any, frame: Any
+    ) -> None:
+        super().__init__(key, fn, args, kind, home)
+        self.frame = frame
+
+
 class Several(Call):
     """A call that gives a tuple: ``results`` has ops for what is in it, under the state None."""
 
@@ -115,16 +139,44 @@ class Several(Call):
 class Kind:
     """The type of arrays with this dtype and number of axes; there is one object for each."""
 
-    __slots__ = ("__name__", "dtype", "ndim")
+    __slots__ = ("__name__", "dtype", "ndim", "written")
     __flags__ = 0  # as of a class that is not the user's
 
     def __init__(self, dtype: Any, ndim: int) -> None:
         self.dtype = dtype
         self.ndim = ndim
         self.__name__ = f"{dtype}[{', '.join(':' * ndim)}]"
+        self.written = Written(self)
 
     def __repr__(self) -> str:
         return self.__name__
+
+
+class Written:
+    """The type of arrays of a kind that the run writes to; there is one object for each."""
+
+    __slots__ = ("__name__", "kind")
+    __flags__ = 0
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.__name__ = kind.__name__
+
+    def __repr__(self) -> str:
+        return f"written {self.kind}"
+
+
+class Array:
+    """An array that the run writes to, as the program holds it: a memory.
+
+    ``blank`` says that nothing has been written yet into what NumPy has left empty.
+    """
+
+    __slots__ = ("blank", "value")
+
+    def __init__(self, value: Any, blank: bool = False) -> None:
+        self.value = value
+        self.blank = blank
 
 
 kinds: dict[tuple[Any, int], Kind] = {}
@@ -132,6 +184,8 @@ kinds: dict[tuple[Any, int], Kind] = {}
 
 def kind_of(value: Any) -> Any:
     """The type of a value as ops have it: its class, of an array its `Kind`."""
+    if type(value) is Array:
+        return kind_of(value.value).written
     if type(value) is not np.ndarray:
         return type(value)
     key = value.dtype, value.ndim
@@ -369,6 +423,8 @@ def results_of(op: Op) -> list[Op]:
 
 def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
+    if type(kind) is Written:
+        return True
     return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
 
 

@@ -14,12 +14,13 @@ from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
 from .outside import Outside
-from .recorder import Box, Passing, Recorder, Unfolded, active
+from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, Folded, Op, is_of_numpy
 from .region import kind_of as type_of
 
 lock = threading.Lock()
 LONGEST = 10_000  # numbers in the arguments
+PLACES = 100  # where a run makes arrays that it writes to
 LARGEST = 20_000  # ops, blocks and ends of a region
 
 
@@ -29,10 +30,16 @@ class Known:
     ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much; ``written`` is the size
-    of the region that the latest program was written of.
+    of the region that the latest program was written of. ``arrays`` has the keys under which arrays are made that some
+    run writes to.
     """
 
     def __init__(self) -> None:
+        self.arrays: set[Any] = set()
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is known but which arrays are written to."""
         self.folded = Folded()
         self.outside = Outside()
         self.inputs = self.outside.inputs
@@ -47,8 +54,20 @@ class Known:
         """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`."""
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
+        for _ in range(PLACES):
+            try:
+                return self.attempt(f, names, args)
+            except Rewritten:
+                self.begin()
+        raise Unfolded("it writes to arrays that it makes at too many places")
+
+    def attempt(
+        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
+    ) -> tuple[Any, int]:
+        """One pass."""
         try:
-            recorder = active.recorder = Recorder(self.folded, self.outside, hooks)
+            recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
+            active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
                 value = self.recorded(recorder, f, names, args)

@@ -21,12 +21,15 @@ from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
     DICT,
+    GET,
     LENGTH,
     LOAD,
     PACK,
     POP,
+    PUT,
     REPEAT,
     STORE,
+    VIEW,
     Block,
     End,
     Folded,
@@ -196,6 +199,7 @@ class Activity:
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
+        self.shared(passed, (op for block in blocks for op in block.ops if op.fn == VIEW))
         varied = reached([self.resolve(x) for x in wrt], forth, self.hands_on)
         for op in (op for block in blocks for op in block.ops):
             if op.fn in (DICT, STORE):
@@ -256,6 +260,12 @@ class Activity:
         elif op.fn in (STORE, APPEND):
             yield from self.memories(op.args[-1:])
 
+    def shared(self, passed: set[Op], views: Iterable[Op]) -> None:
+        """Of which a view is known by another name, that is found by identity as well."""
+        of = {op: [*self.memories(op.args[:1])] for op in views}
+        while new := {x for op in of if op in passed for x in of[op]} - passed:
+            passed.update(new)
+
     def is_free(self, target: Op) -> bool:
         return self.resolve(target) is target
 
@@ -274,6 +284,10 @@ class Activity:
             return [(source, target) for target, source in self.flows(op)]
         if op.fn in (STORE, APPEND):
             return [(op.args[-1], op.args[0])]
+        if op.fn == PUT:
+            return [(op.args[1], op.args[0])]
+        if op.fn in (GET, VIEW):
+            return [(op.args[0], op)]
         if op.fn in (LOAD, POP):
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
         if op.fn == LENGTH or op.fn is builtins.list or (is_call(op) and is_constant(op)):

@@ -113,6 +113,20 @@ def text_of(
     return expression(fn, [*args, *(f"{k}={argument(x, left, constant)}" for k, x in named)])
 
 
+def index_of(frame: Any, names: Sequence[str], constant: Callable[[Any], str]) -> str:
+    """The source text of an index, as it stands in brackets."""
+    left = iter(names)
+    inside = frame[1:] if frame[0] == "tuple" and len(frame) > 1 else [frame]
+    found = []
+    for x in inside:
+        if x[0] == "slice":
+            parts = ["" if y == ("is", None) else argument(y, left, constant) for y in x[1:]]
+            found.append(":".join(parts if parts[2] else parts[:2]))
+        else:
+            found.append(argument(x, left, constant))
+    return f"{', '.join(found)}{',' if len(found) == 1 and inside is not frame and frame[0] == 'tuple' else ''}"
+
+
 def argument(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -> str:
     """The source text of an argument."""
     if frame == ONE:
@@ -204,17 +218,19 @@ def slopes(
     i: int,
     dz: str,
     value: Callable[[Any], str],
+    like: Callable[[Any], str],
     named: Callable[[Any, str], str],
 ) -> str:
     """The text of the cotangent of operand ``i`` of an elementwise call whose value has the cotangent ``dz``.
 
-    ``value`` gives the source text of an operand, which then is a residual, and ``named`` that of a constant.
+    ``value`` gives the source text of an operand, which then is a residual, ``like`` that of something of its shape,
+    and ``named`` that of a constant.
     """
     partial, x = rule.partials[i], op.args[i]  # type: ignore[index]
     alone = type(op.type) is not Kind  # and so are the operands
     if partial == 1 or partial == -1:
         given = dz if partial == 1 else f"-{dz}"
-        return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {value(x)})"
+        return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {like(x)})"
     needed = looked_at(partial)
     *xs, z = [
         value(y) if needed is None or k in needed else "None" for k, y in enumerate((*op.args, op))
@@ -222,7 +238,7 @@ def slopes(
     given = f"{dz}, {named(partial, 'slope')}, ({', '.join(xs)},), {z}"
     if alone:
         return f"{named(times, 'times')}({given})"
-    return f"{named(pulled, 'pulled')}({given}, {value(x)})"
+    return f"{named(pulled, 'pulled')}({given}, {like(x)})"
 
 
 def looked_at(partial: Any) -> set[int] | None:

@@ -12,6 +12,8 @@ from typing import Any
 from ...tracer.fold.recorder import UNKNOWN
 from ...tracer.fold.region import (
     APPEND,
+    ARRAY,
+    CONTENT,
     DICT,
     EXHAUSTED,
     LENGTH,
@@ -21,8 +23,10 @@ from ...tracer.fold.region import (
     OBJECT,
     PACK,
     POP,
+    PUT,
     REPEAT,
     STORE,
+    Access,
     Function,
     Invoke,
     Loop,
@@ -36,13 +40,15 @@ from ...tracer.fold.region import (
     results_of,
 )
 from ..kernels import is_steady
-from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
+from .arrays import LEAST, RELAID, index_of, is_call, is_elementwise, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
 from .pulls import example
+from .snapshots import own
 from .ways import Check, Node, Same, Turn, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
 Leaf = Callable[[Node, int], None]  # writes what stands where a way ends
+NOW = "  # as it is now"  # behind what must be computed before anything is written to an array
 STEADY = frozenset((float, int, bool, str, range, abs, len, list))
 
 
@@ -73,6 +79,10 @@ class Trail:
 
 def goes_out(leaf: Node) -> bool:
     return leaf.end is not None and leaf.end.kind != "next"
+
+
+def is_content(x: Any) -> bool:
+    return isinstance(x, Op) and x.fn == CONTENT
 
 
 def is_typed(op: Op) -> bool:
@@ -256,7 +266,20 @@ class Forward:
         if is_call(op):
             self.call(op, depth)
             return
+        if op.fn == CONTENT:
+            text = f"{writer.name(op)} = {writer.name(op.args[0])}.copy()"
+            add(lambda: text if op in writer.snapshots else "", depth)
+            return
+        if isinstance(op, Access):
+            add(self.access(op), depth)
+            return
         args = [writer.name(x) for x in op.args]
+        if op.fn == ARRAY:
+            made = f"{writer.text.named(own, 'own')}({args[0]})"
+            if writer.active(op.args[0]):  # whose value the reverse part may ask for
+                made = f"{args[0]}.copy('K')"
+            add(f"{writer.name(op)} = {made}", depth)
+            return
         if op.fn == STORE:
             add(f"{args[0]}[{args[1]}] = {args[2]}", depth)
             return
@@ -272,6 +295,16 @@ class Forward:
         if callable(op.fn) and not is_typed(op):
             wrong = f"type({writer.name(op)}) is not {writer.name_of_class(op.type)}"
             add(f"if {wrong}: {writer.miss}", depth)
+
+    def access(self, op: Access) -> str:
+        """A read or a write by an index."""
+        writer = self.writer
+        start = 2 if op.fn == PUT else 1
+        index = index_of(op.frame, [*map(writer.name, op.args[start:])], writer.constant)
+        place = f"{writer.name(op.args[0])}[{index}]"
+        if op.fn == PUT:
+            return f"{place} = {writer.operand(op.args[1], False)}"
+        return f"{writer.name(op)} = {place}"
 
     def value(self, op: Op, args: list[str]) -> str:
         if op.fn == LIST:
@@ -301,6 +334,7 @@ class Forward:
         given = results_of(op) if type(op) is Several else [op]
         rule = rule_of(op, active) if any(map(writer.active, given)) and any(active) else None
         name, call = writer.name(op), writer.call(op)
+        live = NOW if any(is_content(x) for x in op.args) else ""
         least = LEAST.get(op.fn)
         if least is not None and op.args:
             size = f"{writer.name(op.args[0])}.size"
@@ -312,7 +346,7 @@ class Forward:
             pair = writer.call(op, rule.function)
             self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
         if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
-            self.code.add(f"{name} = {call}", depth)
+            self.code.add(f"{name} = {call}{live}", depth)
         if type(op) is Several:
             self.parts(op, depth)
         elif not is_sure(op):

@@ -30,11 +30,13 @@ from ...tracer.fold.region import (
     Op,
     Reference,
     Take,
+    Written,
     is_memory,
     results_of,
 )
 from .activity import Aliases
 from .arrays import is_numpy_type, tests
+from .ways import Unemittable
 
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
@@ -155,7 +157,16 @@ class Held:
             if type(op) is Take:
                 every.update(op.results)
         self.tuples = any(map(is_tuple, every))
-        named = {c for state in every for c in classes(state) if is_memory(c) and c is not list}
+        for group in {g.whole for g in self.groups.values()}:
+            apart(set().union(*group.states.values()))
+        met = {c for state in every for c in classes(state)}
+        for op in ops:
+            if type(op) is Take:
+                apart(op.results)
+            if op.fn in (LOAD, POP) and any(type(x.type) is Written for x in (op, *results_of(op))):
+                if any(ANYTHING in states for states in self.of(op.args[0]).states.values()):
+                    raise Unemittable("an array that is written to may be from outside")
+        named = {c for c in met if is_memory(c) and c is not list and type(c) is not Written}
         self.tagged = len(named) > 1
 
     def group(self, op: Op) -> Group:
@@ -198,6 +209,13 @@ class Held:
         else:
             found = states.get(place_of(key), set()) | states.get(ANYWHERE, set())
         return found <= {op.type}
+
+
+def apart(states: Iterable[Any]) -> None:
+    """Refuse arrays that are written to beside others, which a program does not tell apart."""
+    met = {c for state in states for c in classes(state)}
+    if any(type(c) is Written and c.kind in met for c in met):
+        raise Unemittable("a container holds arrays that are written to, and others")
 
 
 def is_text(x: Any) -> bool:
@@ -246,8 +264,8 @@ class States:
             yield f"{text} is {self.constant(state)}"
 
     def of_class(self, kind: type, text: str) -> Iterator[str]:
-        if is_numpy_type(kind):
-            yield from tests(kind, text, self.name)
+        if is_numpy_type(kind) or type(kind) is Written:
+            yield from tests(getattr(kind, "kind", kind), text, self.name)
             return
         if not is_memory(kind) or kind is list:
             yield f"type({text}) is {kind.__name__}"

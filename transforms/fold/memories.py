@@ -13,24 +13,32 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...tracer.fold.region import (
     APPEND,
+    ARRAY,
     BIRTHS,
     DICT,
     LENGTH,
     LIST,
     LOAD,
     OBJECT,
+    OF_ARRAYS,
     PACK,
     POP,
     STORE,
+    VIEW,
     Op,
     Take,
+    Written,
 )
 from .frames import MAYBE, Cotangents, Frame
 from .held import Held, is_tuple
+from .snapshots import shadow_in
 from .ways import Unemittable
 from .writer import Writer
+from .written import Arrays
 
 
 def shadow_of(memory: Any) -> Any:
@@ -48,18 +56,24 @@ def added(x: Any, y: Any) -> Any:
 class Memories:
     """Writes the reverse of what makes, reads and changes memories.
 
-    ``value`` gives the source text of an operand's value. ``shadows`` is the variable of the dict that has shadows by
-    identity, once it is used.
+    ``value`` gives the source text of an operand's value, ``like`` that of something of its shape. ``shadows`` is the
+    variable of the dict that has shadows by identity, once it is used.
     """
 
     def __init__(
-        self, writer: Writer, cotangents: Cotangents, value: Callable[[Any], str], held: Held
+        self,
+        writer: Writer,
+        cotangents: Cotangents,
+        value: Callable[[Any], str],
+        like: Callable[[Any], str],
+        held: Held,
     ) -> None:
         self.writer = writer
         self.cotangents = cotangents
         self.value = value
         self.held = held
         self.shadows = ""
+        self.arrays = Arrays(writer, cotangents, value, like, self)
 
     def of(self, frame: Frame, memory: Any) -> str:
         """The variable of a memory's shadow."""
@@ -68,8 +82,16 @@ class Memories:
             if memory not in self.writer.shadows:
                 self.writer.shadows[memory] = self.writer.fresh("s")
             return self.writer.shadows[memory]
-        self.by_identity()
         known = frame.shadow(memory)
+        if known is None and memory.fn == VIEW:
+            text = self.arrays.view(frame, memory)
+            known = frame.shadows[memory] = self.writer.fresh("s")
+            frame.add(f"{known} = {text}")
+        self.by_identity()
+        if known is None and type(memory.type) is Written:
+            known = frame.shadows[memory] = self.writer.fresh("s")
+            found = self.writer.text.named(shadow_in, "shadow_in")
+            frame.add(f"{known} = {found}({self.shadows}, {self.value(memory)})")
         if known is None:
             known = frame.shadows[memory] = self.writer.fresh("s")
             text = self.value(memory)
@@ -91,14 +113,19 @@ class Memories:
                 made = f"[None] * len({self.value(op)})"
                 if op.fn in (DICT, OBJECT):
                     made = f"dict.fromkeys({self.value(op)})"
+                elif op.fn == ARRAY:
+                    zeros = self.writer.text.named(np.zeros_like, "zeros_like")
+                    made = f"{zeros}({self.value(op)})"
                 frame.add(f"{self.of(frame, op)} = {made}")
 
     def back(self, frame: Frame, op: Op) -> None:
         """An op that makes, reads or changes a memory."""
         active, fn = self.writer.active, op.fn
-        if fn in BIRTHS:
+        if fn in OF_ARRAYS:
+            self.arrays.back(frame, op)
+        elif fn in BIRTHS:
             if active(op):
-                self.birth(frame, op)
+                (self.arrays if fn == ARRAY else self).birth(frame, op)
         elif fn == PACK:
             self.cotangents.guarded(frame, op, partial(self.unpacked, op))
         elif type(op) is Take:

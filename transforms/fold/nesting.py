@@ -12,7 +12,7 @@ from collections import Counter
 from ..silence import QUIET
 
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"]+)")
+MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"#]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
 BORDER = f"{QUIET} = True"  # behind which NumPy does not warn

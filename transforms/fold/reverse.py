@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...tracer.fold.region import (
+    CONTENT,
     Function,
     Invoke,
     Kind,
@@ -51,7 +52,7 @@ class Reverse:
         self.writer = writer
         self.forward = forward
         self.cotangents = Cotangents(writer)
-        self.memories = Memories(writer, self.cotangents, self.value, forward.held)
+        self.memories = Memories(writer, self.cotangents, self.value, self.like, forward.held)
         self.pulls = Pulls(writer, self.value)
         self.rows: list[Rows] = []  # those that are being read, the innermost last
         self.holding: dict[Op, bool] = {}  # whether there are memories with derivatives in an op
@@ -62,12 +63,19 @@ class Reverse:
     def value(self, x: Any) -> str:
         """The source text of an operand's value, which its row has to keep."""
         x = self.writer.resolve(x)
+        if isinstance(x, Op) and x.fn == CONTENT:
+            self.writer.snapshots.add(x)
         for node in self.writer.ways.home.get(x, ()) if isinstance(x, Op) else ():
             for rows in reversed(self.rows):
                 if node in rows.kept:
                     rows.kept[node][x] = None
                     break
         return self.writer.name(x)
+
+    def like(self, x: Any) -> str:
+        """The source text of something that has the shape of an operand."""
+        x = self.writer.resolve(x)
+        return self.value(x.args[0] if isinstance(x, Op) and x.fn == CONTENT else x)
 
     # ------------------------------------------------------------------------------------------------ nodes
 
@@ -152,7 +160,7 @@ class Reverse:
         for i, (x, slope) in enumerate(zip(op.args, rule.partials, strict=True)):
             if self.writer.active(x) and slope is not None:
                 name = self.writer.fresh("q")
-                frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, named)}")
+                frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
                 self.given(frame, op, rule, x, (i,), name)
 
     def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:

@@ -16,10 +16,11 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ...tracer.fold.equivalents import alike
-from ...tracer.fold.region import Constant, Op
+from ...tracer.fold.region import CONTENT, Constant, Op
 from ...tracer.source import INFIX, PREFIX
 from .activity import Activity, Aliases
 from .arrays import is_call, text_of
+from .snapshots import snapshot
 from .ways import Node, Ways
 
 INDENT = "    "
@@ -143,6 +144,7 @@ class Writer:
         self.shadows: dict[Op, str] = {}
         self.kinds: dict[Op, str] = {}
         self.backs: dict[Op, Op] = {}
+        self.snapshots: set[Op] = set()  # contents of arrays that the reverse part asks for
         self.count = 0
 
     def fresh(self, letter: str) -> str:
@@ -206,7 +208,7 @@ class Writer:
 
     def call(self, op: Op, fn: Any = None) -> str:
         """A call with the operands of an op: of its function, or of one in its place."""
-        names = [self.name(x) for x in op.args]
+        names = [self.operand(x, fn is not None) for x in op.args]
         if op.fn is alike and any(
             not isinstance(x, Op) and x == x for x in map(self.resolve, op.args)
         ):
@@ -214,6 +216,14 @@ class Writer:
         if not is_call(op):
             return self.expression(fn or op.fn, names)
         return text_of(op, fn or op.fn, names, self.expression, self.constant)
+
+    def operand(self, x: Any, kept: bool) -> str:
+        """An operand of a call; ``kept`` says that it may be held for the reverse part."""
+        x = self.resolve(x)
+        if not isinstance(x, Op) or x.fn != CONTENT:
+            return self.name(x)
+        text = self.name(x.args[0])
+        return f"{self.text.named(snapshot, 'snapshot')}({text})" if kept else text
 
     # ------------------------------------------------------------------------------------------------ rows
 

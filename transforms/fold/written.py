@@ -1,0 +1,87 @@
+"""The reverse of arrays that are written to (see `snapshots` for the words)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...tracer.fold.region import ARRAY, CONTENT, GET, PUT, VIEW, Access, Kind, Op
+from .arrays import index_of
+from .frames import MAYBE, SURE, Cotangents, Frame
+from .snapshots import number, taken
+from .writer import Writer
+
+if TYPE_CHECKING:
+    from .memories import Memories
+
+
+class Arrays:
+    """Writes the reverse of what reads and writes arrays."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        cotangents: Cotangents,
+        value: Callable[[Any], str],
+        like: Callable[[Any], str],
+        memories: Memories,
+    ) -> None:
+        self.writer = writer
+        self.cotangents = cotangents
+        self.value = value
+        self.like = like
+        self.memories = memories
+
+    def back(self, frame: Frame, op: Op) -> None:
+        if op.fn == PUT:
+            if self.writer.active(op.args[0]):
+                self.put(frame, op)
+        elif op.fn in (GET, CONTENT) and self.cotangents.floats(op):
+            self.cotangents.guarded(frame, op, partial(self.read, op))
+
+    def birth(self, frame: Frame, op: Op) -> None:
+        """What the array held at first gets what is left in its shadow."""
+        assert op.fn == ARRAY
+        if self.cotangents.floats(op.args[0]):
+            self.cotangents.add(frame, op.args[0], self.memories.of(frame, op), SURE)
+
+    def view(self, frame: Frame, op: Op) -> str:
+        """The text of a view's shadow."""
+        assert op.fn == VIEW
+        return f"{self.memories.of(frame, op.args[0])}[{self.index(op, 1)}]"
+
+    def index(self, op: Op, start: int) -> str:
+        assert isinstance(op, Access)
+        names = [self.value(x) for x in op.args[start:]]
+        return index_of(op.frame, names, self.writer.constant)
+
+    def read(self, op: Op, frame: Frame) -> None:
+        """The cotangent of what was read goes to where it stood."""
+        named = self.writer.text.named
+        shadow, d = self.memories.of(frame, op.args[0]), self.cotangents.name(frame, op)
+        if op.fn == CONTENT:
+            frame.add(f"{named(np.add, 'add')}({shadow}, {d}, {shadow})")
+        elif type(op.type) is Kind:
+            frame.add(f"{named(np.add.at, 'add_at')}({shadow}, {self.index(op, 1)}, {d})")
+        else:
+            frame.add(f"{shadow}[{self.index(op, 1)}] += {d}")
+
+    def put(self, frame: Frame, op: Op) -> None:
+        """What was written gets what is in the shadow there, where nothing is left."""
+        cell = f"{self.memories.of(frame, op.args[0])}[{self.index(op, 2)}]"
+        x = op.args[1]
+        if self.cotangents.floats(x):
+            kind = self.writer.resolve(x).type
+            whole = self.writer.fresh("q")
+            if type(kind) is Kind:
+                named = self.writer.text.named(taken, "taken")
+                frame.add(f"{whole} = {named}({cell}, {self.like(x)})")
+                self.cotangents.add(frame, x, whole, SURE, spare=True)
+            else:
+                frame.add(f"{whole} = {cell}")
+                frame.add(f"{whole} = {self.writer.text.named(number, 'number')}({whole})")
+                self.cotangents.add(frame, x, whole, MAYBE, spare=True)
+        frame.add(f"{cell} = 0.0")
