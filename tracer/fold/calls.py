@@ -11,7 +11,7 @@ from ...rules import registry
 from . import arrays, equivalents, operators
 from .basics import NUMBERS, apart_by_length, now, plain, refuse
 from .builtin import call_builtin
-from .construction import construct
+from .construction import construct, inherited
 from .functions import call_function
 from .iteration import Collected, Source
 from .methods import drawn, of_text, ordered
@@ -42,6 +42,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
+    if kind is types.WrapperDescriptorType and args and not kwargs:
+        return inherited(recorder, key, fn, args)
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
         return of_text(recorder, key, fn, args)
     if (same := equivalents.of_arrays(fn)) is not None and len(args) == 1 and not kwargs:

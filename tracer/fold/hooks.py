@@ -145,6 +145,18 @@ def getattr(site: Site, name: str) -> Hook:
     return lambda obj: attributes.get(key, obj, name)
 
 
+def super_attr(site: Site, name: str, given: bool) -> Hook:
+    key = object()
+
+    def hook(cls: Any, obj: Any, maker: Any) -> Any:
+        now().outside.of_globals(sys._getframe(1).f_globals, "super", maker)
+        if maker is not super:
+            return refuse("super is not what it was")
+        return attributes.get(key, super(cls, obj), name)
+
+    return hook
+
+
 def setattr(site: Site, name: str) -> Hook:
     key = object()
     return lambda obj, x: attributes.put(now(), key, obj, name, x)

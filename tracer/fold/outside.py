@@ -129,12 +129,35 @@ class Outside:
             raise Unfolded(f"{cls.__name__} has a metaclass")
         found = static(cls, name)
         if flags_of(cls) & HEAP_TYPE:
-            place = self.reads.note(self.reads.constant(cls), "static", name, found)
-            if is_one_of(type(found), ATOMS) or type(found) is tuple:
-                return self.seen(place, found)
-            if place.value is not found:
-                raise Changed(f"{place} has changed")
+            return self.held(
+                self.reads.note(self.reads.constant(cls), "static", name, found), found
+            )
         return found
+
+    def held(self, place: Place, found: Any) -> Any:
+        """What a class holds at a place."""
+        if is_one_of(type(found), ATOMS) or type(found) is tuple:
+            return self.seen(place, found)
+        if place.value is not found:
+            raise Changed(f"{place} has changed")
+        return found
+
+    def above(self, kind: type, cls: type, name: str) -> Any:
+        """What the classes of an object of the class ``kind`` hold under a name that come behind ``cls``."""
+        if type(kind) is not type:
+            raise Unfolded(f"{kind.__name__} has a metaclass")
+        note, order = self.reads.note, kind.__mro__
+        known = note(self.reads.constant(kind), "attribute", "__mro__", order)
+        known.check = "is"
+        if known.value is not order:
+            raise Changed(f"the bases of {kind.__name__} have changed")
+        for base in order[order.index(cls) + 1 :]:
+            found = vars(base).get(name, MISSING)
+            if flags_of(base) & HEAP_TYPE:
+                found = self.held(note(self.reads.constant(base), "own", name, found), found)
+            if found is not MISSING:
+                return found
+        return MISSING
 
     def function(self, fn: types.FunctionType, hooks: Any) -> types.FunctionType:
         """The instrumented copy of a function, with what it has captured."""
