@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 import types
+from functools import cached_property
 from random import Random
 from typing import Any
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from . import arrays
+from . import arrays, equivalents
 from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
 from .functions import call_function
-from .memories import stored
+from .memories import must_be_own, stored
 from .methods import DRAWS, OF_TEXT
 from .recorder import Box, Recorder
+
+# What an attribute that an object has of its own goes before.
+HIDDEN = (types.FunctionType, staticmethod, classmethod, cached_property)
 
 
 def get(key: Any, obj: Any, name: str) -> Any:
@@ -60,12 +63,15 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
     if name == "args" and found is static(BaseException, name):
         return loaded(recorder, key, obj, name, obj.args)
     own = attributes_of(obj, found, name)
-    if is_slot(kind, found, name) and name in own:
-        return loaded(recorder, key, obj, name, own[name])
     there = name in own
-    if is_constant(found):  # of the class, which stands for an attribute that an object may have
-        decided(recorder, (key, "own"), operator.contains, (obj, name), there)
-    if there and (found is MISSING or is_constant(found)):
+    if is_slot(kind, found, name) and there:
+        return loaded(recorder, key, obj, name, own[name])
+    hidden = is_constant(found)  # which stands for an attribute that an object may have
+    if id(obj) in recorder.given:
+        hidden |= isinstance(found, HIDDEN)
+    if hidden:
+        decided(recorder, (key, "own"), equivalents.has_own, (obj, name), there)
+    if there and (found is MISSING or hidden):
         return loaded(recorder, key, obj, name, own[name])
     if found is MISSING:
         return refuse(f"a {kind.__name__} has no attribute {name}")
@@ -102,6 +108,9 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
     base = BaseException if issubclass(kind, BaseException) else object
+    recorder.outside.of_class(
+        kind, "__getattr__"
+    )  # of which a program makes sure (see `Held.attribute`)
     if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
 
@@ -135,6 +144,7 @@ def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
 def assigned(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     """``object.__setattr__(obj, name, x)``."""
     kind = type(obj)
+    must_be_own(recorder, obj)
     found = recorder.outside.of_class(kind, name)
     if is_slot(kind, found, name):
         stored(recorder, key, obj, name, x)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...rules import registry
 from . import arrays, equivalents, operators
-from .basics import NUMBERS, apart_by_length, now, plain, refuse
+from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
 from .functions import call_function
@@ -55,6 +55,10 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
         return call_builtin(recorder, key, fn, args, kwargs)
+    if is_object(recorder, fn):
+        method = recorder.outside.of_class(kind, "__call__")
+        if type(method) is types.FunctionType:
+            return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
 
 

@@ -115,7 +115,6 @@ def is_(site: Site, negate: bool) -> Hook:
 
 
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
-    key = object()
     noted: tuple[Any, Any] = (None, None)
 
     def hook(value: Any) -> Any:
@@ -126,7 +125,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
         if traced is value:
             noted = (recorder.token, value)
-        return memories.copy_of(recorder, key, traced) if type(traced) is list else traced
+        return traced
 
     return hook
 

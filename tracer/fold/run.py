@@ -15,7 +15,7 @@ from .basics import plain
 from .functions import call_function
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Unfolded, active
-from .region import DICT, INPUT, Folded, Op, is_of_numpy
+from .region import DICT, INPUT, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
 lock = threading.Lock()
@@ -32,9 +32,9 @@ class Known:
     of the region that the latest program was written of.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
         self.folded = Folded()
-        self.outside = Outside()
+        self.outside = Outside(varying)
         self.inputs = self.outside.inputs
         self.trees: list[Any] = []
         self.runs = 0
@@ -112,7 +112,7 @@ class Arguments:
     def admit(self, place: Place, x: Any) -> tuple[Any, Any]:
         """An argument as the run sees it, and where its numbers stand. Of containers no place keeps hold."""
         kind = type(x)
-        if kind is tuple or kind is list or kind is dict:
+        if kind is tuple or kind is dict:
             self.known.outside.reads.places.pop(id(place.value), None)
             place.value = kind()
         if kind is float or kind is int or kind is str:
@@ -128,9 +128,11 @@ class Arguments:
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
             return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
-        if kind is list:  # whose length may be another one at the next call
-            op = self.input(place, list)
-            self.recorder.given.add(id(x))
+        if is_whole(x):
+            op = self.input(place, kind)
+            if place.value is x:
+                self.known.outside.let_go(place, x)
+            self.recorder.admit(x, kind is list)
             return self.recorder.name(x, op), op
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
@@ -138,6 +140,7 @@ class Arguments:
             packed = [self.recorder.packed((place, key), part) for key, part in made.items()]
             flat = [y for pair in zip(made, packed, strict=True) for y in pair]
             self.recorder.given.add(id(made))
+            self.recorder.copied.add(id(made))
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
         return self.known.outside.seen(place, x), None
@@ -176,6 +179,21 @@ def apart(x: Any, seen: set[int]) -> bool:
     return all(apart(y, seen) for y in x)
 
 
+def is_whole(x: Any) -> bool:
+    """Whether an argument is no tree of numbers, but an input as it is: what is in it may be another at each call."""
+    kind = type(x)
+    if kind is dict:
+        return len(x) > LONGEST or not all(type(key) is str for key in x)
+    return is_looked_into(kind)
+
+
+def is_hidden(kind: Any) -> bool:
+    """Whether there are objects or dicts in an argument of which gradients would have a structure of their own."""
+    if type(kind) is tuple:
+        return any(map(is_hidden, kind[1:]))
+    return isinstance(kind, type) and kind is not list and is_memory(kind)
+
+
 def kinds_of(args: Sequence[Any]) -> Any:
     """What arguments must have in common to be runs of one region: a hashable, or None where they are not followed."""
     found = tuple([kind_of(x, 0) for x in args])
@@ -190,11 +208,9 @@ def kind_of(x: Any, depth: int) -> Any:
         return type_of(x)
     if kind is bool or x is None:
         return ("is", x)
-    if kind is list:
+    if is_whole(x):
         return kind
     if depth > 3 or (kind is not tuple and kind is not dict) or len(x) > LONGEST:
-        return None
-    if kind is dict and not all(type(key) is str for key in x):
         return None
     inner = [kind_of(y, depth + 1) for y in (x.values() if kind is dict else x)]
     return (
