@@ -356,3 +356,28 @@ def test_a_gradient_by_a_list_that_holds_objects() -> None:
             assert slope == both([x, node], n)[1][0]
     (entry,) = cache.entries.values()
     assert "in which objects or dicts lie" in str(entry.folding.why)
+
+
+class Model:
+    def __init__(self, rng: random.Random) -> None:
+        self.weights, self.rate = [rng.random() for _ in range(rng.randint(1, 4))], rng.random()
+
+    def loss(self, x: float, n: int) -> float:
+        for i in range(n):
+            x = x * self.rate if x > 1.0 else x + self.weights[i % len(self.weights)]
+        return x * x
+
+
+def test_methods_of_ever_other_objects() -> None:
+    rng = random.Random(4)
+    for _ in range(CALLS):
+        model = Model(rng)
+        for _ in range(2):
+            x, n = rng.uniform(0.1, 1.5), rng.randint(1, 6)
+            value, slope = value_and_grad(model.loss)(x, n)
+            assert_same(value, model.loss(x, n))
+            with jit(False):
+                assert slope == pytest.approx(value_and_grad(model.loss)(x, n)[1], rel=1e-12)
+            model.rate = rng.choice([rng.random(), 1])
+    (entry,) = cache.entries.values()
+    folded(entry, hits=2 * CALLS - 12)

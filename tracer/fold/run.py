@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,17 @@ class Known:
         for function in self.folded.functions.values():
             function.running = 0
 
+    def callee(self, f: Any, args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+        """The function that is called, and with what: a method with the object that it belongs to."""
+        place = self.outside.reads.function
+        if type(f) is not MethodType or place is None:
+            return f, tuple(args)
+        fn, owner = [
+            self.outside.note(place, "attribute", name, getattr(f, name))
+            for name in ("__func__", "__self__")
+        ]
+        return fn, (owner, *args)
+
     def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
         reads = self.outside.reads
         first = reads.function is None
@@ -85,7 +97,7 @@ class Known:
         if first:
             self.trees = trees
         try:
-            result = call_function(recorder, "function", f, tuple(boxed), {})
+            result = call_function(recorder, "function", *self.callee(f, boxed), {})
         except Exception as error:
             raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
