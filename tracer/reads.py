@@ -183,6 +183,7 @@ class Reads:
         self.handed_out: list[
             tuple[Any, int]
         ] = []  # arrays handed to the outside, and the writes to them before
+        self.anew: set[Place] = set()  # whose values may be others at each run that is noted here
         self.token = object()
 
     def problem(self, why: str, site: Site | None = None) -> None:
@@ -221,9 +222,12 @@ class Reads:
         if place is None:
             place = parent.children[name] = Place(parent, step, key, value)
             self.settle(place)
-        elif (
-            place.value is not value and is_one_of(type(value), BY_VALUE) and place.value != value
-        ) or type(place.value) is not type(value):
+        elif type(place.value) is not type(value) or (
+            place.value is not value
+            and is_one_of(type(value), BY_VALUE)
+            and place.value != value
+            and place not in self.anew
+        ):
             self.problem(f"{place} changed while the function ran")
         return place
 

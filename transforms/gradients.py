@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Concatenate, Literal, Unpack, overload
 
 import numpy as np
@@ -148,7 +148,8 @@ class Gradient(Dispatcher):
         return main_tree(self.f, done.result) if self.has_aux else done.result
 
     def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if kwargs or self.has_aux or type(self.f) is not FunctionType:
+        f = self.f.__func__ if type(self.f) is MethodType else self.f
+        if kwargs or self.has_aux or type(f) is not FunctionType:
             return MISSING
         return self.by_region(entry, args, self.chosen(args, ()), self.answer_text)
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 import types
+from functools import cached_property
 from random import Random
 from typing import Any
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from . import arrays
+from . import arrays, equivalents
 from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
 from .functions import call_function
-from .memories import stored
+from .memories import must_be_own, stored
 from .methods import DRAWS, OF_TEXT
 from .recorder import Box, Recorder
+
+# What an attribute that an object has of its own goes before.
+HIDDEN = (types.FunctionType, staticmethod, classmethod, cached_property)
 
 
 def get(key: Any, obj: Any, name: str) -> Any:
@@ -29,8 +32,12 @@ def get(key: Any, obj: Any, name: str) -> Any:
         if kind in CONTAINERS:
             return getattr(obj, name)
         return attribute(recorder, key, obj, name)
+    if kind is super:
+        return above(recorder, key, obj, name)
     if obj is dict and name == "fromkeys":
         return dict.fromkeys
+    if obj is object and name == "__setattr__":
+        return object.__setattr__
     if kind is type and name not in ("__dict__", "__class__"):
         if flags_of(obj) & HEAP_TYPE:
             return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
@@ -55,15 +62,33 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
         return call_function(recorder, (key, "call"), found.fget, (obj,), {})
     if name == "args" and found is static(BaseException, name):
         return loaded(recorder, key, obj, name, obj.args)
-    own = obj.__dict__
+    own = attributes_of(obj, found, name)
     there = name in own
-    if is_constant(found):  # of the class, which stands for an attribute that an object may have
-        decided(recorder, (key, "own"), operator.contains, (obj, name), there)
-    if there and (found is MISSING or is_constant(found)):
+    if is_slot(kind, found, name) and there:
+        return loaded(recorder, key, obj, name, own[name])
+    hidden = is_constant(found)  # which stands for an attribute that an object may have
+    if id(obj) in recorder.given:
+        hidden |= isinstance(found, HIDDEN)
+    if hidden:
+        decided(recorder, (key, "own"), equivalents.has_own, (obj, name), there)
+    if there and (found is MISSING or hidden):
         return loaded(recorder, key, obj, name, own[name])
     if found is MISSING:
         return refuse(f"a {kind.__name__} has no attribute {name}")
     if type(found) is types.FunctionType:
+        return types.MethodType(found, obj)
+    return of_class(recorder, kind, found, name)
+
+
+def above(recorder: Recorder, key: Any, bound: Any, name: str) -> Any:
+    """``super().name``."""
+    obj, kind = bound.__self__, bound.__self_class__
+    if obj is kind or not is_object(recorder, obj):
+        return refuse("super is asked by a class")
+    found = recorder.outside.above(kind, bound.__thisclass__, name)
+    if type(found) is property and type(found.fget) is types.FunctionType:
+        return call_function(recorder, (key, "call"), found.fget, (obj,), {})
+    if type(found) in (types.FunctionType, types.WrapperDescriptorType):
         return types.MethodType(found, obj)
     return of_class(recorder, kind, found, name)
 
@@ -83,10 +108,29 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
     base = BaseException if issubclass(kind, BaseException) else object
+    recorder.outside.of_class(
+        kind, "__getattr__"
+    )  # of which a program makes sure (see `Held.attribute`)
     if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
-    if static(kind, "__dict__") is MISSING or static(kind, "__slots__") is not MISSING:
-        refuse(f"a {kind.__name__} has slots")
+
+
+def is_slot(kind: type, found: Any, name: str) -> bool:
+    """Whether what a class holds is the slot of this name of a class of the user's."""
+    if type(found) is not types.MemberDescriptorType:
+        return False
+    owner = found.__objclass__
+    return found.__name__ == name and issubclass(kind, owner) and bool(flags_of(owner) & HEAP_TYPE)
+
+
+def attributes_of(obj: Any, found: Any, name: str) -> dict[str, Any]:
+    """What an object has of its own: its attributes, or what lies in the slot that was found for a name."""
+    if not is_slot(type(obj), found, name):
+        return {} if static(type(obj), "__dict__") is MISSING else vars(obj)
+    try:
+        return {name: found.__get__(obj)}
+    except AttributeError:
+        return {}
 
 
 def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
@@ -94,8 +138,21 @@ def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     if not is_object(recorder, obj):
         refuse(f"an attribute of a {type(obj).__name__} is written")
     check_access(recorder, type(obj), "__setattr__")
-    found = recorder.outside.of_class(type(obj), name)
+    assigned(recorder, key, obj, name, x)
+
+
+def assigned(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
+    """``object.__setattr__(obj, name, x)``."""
+    kind = type(obj)
+    must_be_own(recorder, obj)
+    found = recorder.outside.of_class(kind, name)
+    if is_slot(kind, found, name):
+        stored(recorder, key, obj, name, x)
+        found.__set__(obj, x)
+        return
     if found is not MISSING and not is_constant(found):
-        refuse(f"{type(obj).__name__}.{name} is a method or a descriptor")
+        refuse(f"{kind.__name__}.{name} is a method or a descriptor")
+    if static(kind, "__dict__") is MISSING:
+        refuse(f"a {kind.__name__} has no slot {name}")
     stored(recorder, key, obj, name, x)
     obj.__dict__[name] = x

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...rules import registry
 from . import arrays, equivalents, operators
-from .basics import NUMBERS, apart_by_length, now, plain, refuse
+from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
-from .construction import construct
+from .construction import construct, inherited
 from .functions import call_function
 from .iteration import Collected, Source
 from .methods import drawn, of_text, ordered
@@ -45,6 +45,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
+    if kind is types.WrapperDescriptorType and args and not kwargs:
+        return inherited(recorder, key, fn, args)
     if kind is types.MethodDescriptorType and fn.__objclass__ is str and not kwargs:
         return of_text(recorder, key, fn, args)
     if (same := equivalents.of_arrays(fn)) is not None and len(args) == 1 and not kwargs:
@@ -58,6 +60,10 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
         return call_builtin(recorder, key, fn, args, kwargs)
+    if is_object(recorder, fn):
+        method = recorder.outside.of_class(kind, "__call__")
+        if type(method) is types.FunctionType:
+            return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents
-from .basics import CONTAINERS, NUMBERS, computed, plain, refuse
+from .attributes import assigned
+from .basics import CONTAINERS, NUMBERS, computed, is_object, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
-from .memories import listed
+from .memories import listed, stored
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
 
@@ -91,6 +92,23 @@ def exception(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if own and call_function(recorder, key, method, (error, *args), kwargs) is not None:
         return refuse("__init__ gives something")
     return error
+
+
+def inherited(recorder: Recorder, key: Any, fn: Any, args: Any) -> None:
+    """Methods that objects have of classes in C, called by classes of the user's."""
+    obj, *given = args
+    if is_object(recorder, obj):
+        if fn is object.__init__ and not given:
+            return
+        if fn is object.__setattr__ and len(given) == 2 and type(given[0]) is str:
+            assigned(recorder, key, obj, *given)
+            return
+        if fn.__name__ == "__init__" and fn.__objclass__ in PLAIN_ERRORS:
+            if is_followed(recorder, tuple(given)):
+                stored(recorder, key, obj, "args", tuple(given))
+                fn(*args)
+                return
+    refuse(f"{fn.__objclass__.__name__}.{fn.__name__} is called")
 
 
 def is_followed(recorder: Recorder, x: Any) -> bool:

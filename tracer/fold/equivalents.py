@@ -74,6 +74,16 @@ def alike(x: Any, y: Any) -> bool:
     return x is y or bool(x == y)
 
 
+def has_own(obj: Any, name: str) -> bool:
+    """Whether an object has an attribute itself; one that a program has made is a dict."""
+    return name in (obj if type(obj) is dict else getattr(obj, "__dict__", ()))
+
+
+def attribute_of(obj: Any, name: str) -> Any:
+    """An attribute that an object has itself, or in a slot; one that a program has made is a dict."""
+    return obj[name] if type(obj) is dict else object.__getattribute__(obj, name)
+
+
 def same_items(a, b):  # type: ignore[no-untyped-def]
     """``a == b`` of lists."""
     n = len(a)

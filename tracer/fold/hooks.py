@@ -115,7 +115,6 @@ def is_(site: Site, negate: bool) -> Hook:
 
 
 def load_global(site: Site, name: str, depth: int = 1) -> Hook:
-    key = object()
     noted: tuple[Any, Any] = (None, None)
 
     def hook(value: Any) -> Any:
@@ -126,7 +125,7 @@ def load_global(site: Site, name: str, depth: int = 1) -> Hook:
         traced = recorder.outside.of_globals(sys._getframe(depth).f_globals, name, value)
         if traced is value:
             noted = (recorder.token, value)
-        return memories.copy_of(recorder, key, traced) if type(traced) is list else traced
+        return traced
 
     return hook
 
@@ -143,6 +142,18 @@ def global_append(site: Site, name: str) -> Hook:
 def getattr(site: Site, name: str) -> Hook:
     key = object()
     return lambda obj: attributes.get(key, obj, name)
+
+
+def super_attr(site: Site, name: str, given: bool) -> Hook:
+    key = object()
+
+    def hook(cls: Any, obj: Any, maker: Any) -> Any:
+        now().outside.of_globals(sys._getframe(1).f_globals, "super", maker)
+        if maker is not super:
+            return refuse("super is not what it was")
+        return attributes.get(key, super(cls, obj), name)
+
+    return hook
 
 
 def setattr(site: Site, name: str) -> Hook:

@@ -90,14 +90,6 @@ def listed(recorder: Recorder, key: Any, x: Any) -> Any:
     return recorder.born(key, REPEAT, (x, 1), [*x])
 
 
-def copy_of(recorder: Recorder, key: Any, items: list[Any]) -> list[Any]:
-    """A list of constants from outside, which is only read."""
-    recorder.given.add(id(items))
-    made = [copy_of(recorder, (key, i), x) if type(x) is list else x for i, x in enumerate(items)]
-    items[:] = made
-    return born_list(recorder, key, items)  # type: ignore[no-any-return]
-
-
 def stored(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> None:
     recorder.add(key, STORE, (memory, index, recorder.packed(key, x)), type(None))
 

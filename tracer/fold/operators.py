@@ -288,11 +288,13 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
     recorder = now()
     if left is None or right is None:
         return left is right
-    if all(id(x) in recorder.memories for x in (left, right)):
-        if id(left) in recorder.given or id(right) in recorder.given:
-            # Each read of a global makes one.
-            refuse("it is asked whether lists from outside are one")
+    memories = [id(x) in recorder.memories for x in (left, right)]
+    if all(memories):
+        if id(left) in recorder.copied or id(right) in recorder.copied:
+            refuse("it is asked whether dicts in arguments are one")
         return decided(recorder, key, operator.is_, (left, right), left is right)
+    if any(memories):
+        return False
     for x in (left, right):
         if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):
             refuse("`is` compares what may be another object")

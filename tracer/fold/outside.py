@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from .. import rewrite
+from ..attributes import CONSTANT_MODULES
 from ..hooks import global_place, note_missing
 from ..joins import UNBOUND
 from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
-from .recorder import Box, Unfolded, active
-from .region import INPUT, Op, is_of_numpy, kind_of
+from .recorder import WHOLE, Box, Recorder, Unfolded, active
+from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy, kind_of
 
 ATOMS = frozenset((int, float, bool, str, type(None)))
-MOST_ITEMS = 64  # of a list outside, which becomes a list of the program's own wherever it is read
 THEMSELVES: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
 )  # fmt: skip
@@ -33,15 +33,28 @@ class Changed(Unfolded):
     """The world has changed since earlier runs."""
 
 
+class Varying(Changed):
+    """An integer has changed, which is an input from now on."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(f"{place} has changed")
+        self.path = place.path
+
+
+def running() -> Recorder:
+    """The recording that goes on."""
+    assert active.recorder is not None
+    return active.recorder
+
+
 class Outside:
     """The reads of all runs of a function."""
 
-    def __init__(self) -> None:
+    def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
         self.reads = Reads()
-        self.inputs: list[
-            tuple[Place, Op]
-        ] = []  # those of arguments, and then arrays that were read
-        self.arrays: dict[Place, Op] = {}
+        self.varying = varying  # paths of integers that have changed
+        self.inputs: list[tuple[Place, Op]] = []  # those of arguments, and then what was read
+        self.read: dict[Place, Op] = {}
         # The function that runs: its cells may be others than before, with what they held.
         self.root: Any = None
         self.classes: dict[tuple[type, str], Any] = {}  # what a run has found in classes
@@ -54,15 +67,13 @@ class Outside:
         """The value of a place, which must be what it was; what is followed of it is guarded."""
         kind = type(value)
         if is_of_numpy(value):
-            return self.array(place, value)
+            return self.number(place, value)
+        if is_looked_into(kind):
+            return self.memory(place, value)
+        if kind is float or (kind is int and place.path in self.varying):
+            return self.number(place, value)
         if is_one_of(kind, ATOMS):
-            if type(place.value) is not kind or place.value != value:
-                raise Changed(f"{place} has changed")
-            if kind is float:
-                place.check = "value"
-                if repr(value) != repr(place.value):
-                    raise Changed(f"{place} has changed")
-            return value
+            return self.constant(place, value)
         if place.value is not value:
             raise Changed(f"{place} has changed")
         if value is MISSING or issubclass(kind, THEMSELVES):
@@ -77,36 +88,63 @@ class Outside:
         if kind is tuple:
             place.check, place.size = "length", len(value)
             return tuple([self.note(place, "item", i, x) for i, x in enumerate(value)])
-        if kind is list and len(value) <= MOST_ITEMS:
-            place.check, place.size = "length", len(value)
-            return [self.note(place, "item", i, x) for i, x in enumerate(value)]
         raise Unfolded(f"{place}, a {kind.__name__} from outside, is read")
 
-    def array(self, place: Place, value: Any) -> Box:
-        """An array or a number of NumPy's from outside, which is read anew at each call."""
-        recorder = active.recorder
-        assert recorder is not None
-        op = self.arrays.get(place)
+    def constant(self, place: Place, value: Any) -> Any:
+        """A number or text that is guarded by its value."""
+        if type(place.value) is not type(value) or repr(place.value) != repr(value):
+            raise Varying(place) if type(value) is int else Changed(f"{place} has changed")
+        if type(value) is float:
+            place.check = "value"
+        return value
+
+    def input(self, recorder: Recorder, place: Place, value: Any) -> Op:
+        """The op of what is read anew at each call."""
+        op = self.read.get(place)
         if op is None:
-            op = self.arrays[place] = Op(None, INPUT, (), kind_of(value), recorder.folded.region)
+            op = self.read[place] = Op(None, INPUT, (), kind_of(value), recorder.folded.outside)
             recorder.folded.region.parameters.append(op)
             self.inputs.append((place, op))
+            self.reads.anew.add(place)
             recorder.folded.size += 1
             self.let_go(place, value)
         if op.type is not kind_of(value):
             raise Changed(f"{place} has changed")
+        return op
+
+    def number(self, place: Place, value: Any) -> Box:
+        """A number or an array from outside."""
+        recorder = running()
+        op = self.input(recorder, place, value)
         known = recorder.inputs.get(op)
         if known is None:
-            known = op.now = recorder.inputs[op] = recorder.read_only(value, op, 0)
+            if is_of_numpy(value):
+                known = recorder.read_only(value, op, WHOLE)
+            else:
+                known = Box(value, op, WHOLE)
+            op.now = recorder.inputs[op] = known
         return known
 
+    def memory(self, place: Place, value: Any) -> Any:
+        """A list, dict, set or object from outside."""
+        recorder = running()
+        op = self.input(recorder, place, value)
+        recorder.admit(value, False)
+        if (op, WHOLE) not in recorder.memories[id(value)][0]:
+            recorder.name(value, op, WHOLE)
+        return value
+
     def let_go(self, place: Place, value: Any) -> None:
-        """Keep an array's type for the guards, and not the array itself."""
+        """Keep the type of something for the guards, and not the thing itself."""
+        kind = type(value)
         self.reads.places.pop(id(place.value), None)
-        if type(value) is np.ndarray:
+        place.check = "type"
+        if kind is np.ndarray:
             place.value, place.check = np.empty((0,) * value.ndim, value.dtype), "kind"
+        elif is_number(kind):
+            place.value = kind(0)
         else:
-            place.value, place.check = type(value)(0), "type"
+            place.value = kind() if kind in MEMORIES else object.__new__(kind)
 
     def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         return self.seen(global_place(self.reads, scope, name, value), value)
@@ -115,7 +153,10 @@ class Outside:
         if type(module) is not types.ModuleType or name not in vars(module):
             raise Unfolded(f"{module.__name__}.{name} is made when it is asked for")
         place = self.reads.of(module) or self.reads.constant(module)
-        return self.note(place, "attribute", name, vars(module)[name])
+        value = vars(module)[name]
+        if is_one_of(type(value), ATOMS) and module.__name__.partition(".")[0] in CONSTANT_MODULES:
+            return self.constant(self.reads.note(place, "attribute", name, value), value)
+        return self.note(place, "attribute", name, value)
 
     def of_class(self, cls: type, name: str) -> Any:
         """What a class holds under a name, or MISSING; a run that is followed changes none."""
@@ -129,12 +170,37 @@ class Outside:
             raise Unfolded(f"{cls.__name__} has a metaclass")
         found = static(cls, name)
         if flags_of(cls) & HEAP_TYPE:
-            place = self.reads.note(self.reads.constant(cls), "static", name, found)
-            if is_one_of(type(found), ATOMS) or type(found) is tuple:
-                return self.seen(place, found)
-            if place.value is not found:
-                raise Changed(f"{place} has changed")
+            return self.held(
+                self.reads.note(self.reads.constant(cls), "static", name, found), found
+            )
         return found
+
+    def held(self, place: Place, found: Any) -> Any:
+        """What a class holds at a place."""
+        if is_one_of(type(found), ATOMS):
+            return self.constant(place, found)
+        if type(found) is tuple:
+            return self.seen(place, found)
+        if place.value is not found:
+            raise Changed(f"{place} has changed")
+        return found
+
+    def above(self, kind: type, cls: type, name: str) -> Any:
+        """What the classes of an object of the class ``kind`` hold under a name that come behind ``cls``."""
+        if type(kind) is not type:
+            raise Unfolded(f"{kind.__name__} has a metaclass")
+        note, order = self.reads.note, kind.__mro__
+        known = note(self.reads.constant(kind), "attribute", "__mro__", order)
+        known.check = "is"
+        if known.value is not order:
+            raise Changed(f"the bases of {kind.__name__} have changed")
+        for base in order[order.index(cls) + 1 :]:
+            found = vars(base).get(name, MISSING)
+            if flags_of(base) & HEAP_TYPE:
+                found = self.held(note(self.reads.constant(base), "own", name, found), found)
+            if found is not MISSING:
+                return found
+        return MISSING
 
     def function(self, fn: types.FunctionType, hooks: Any) -> types.FunctionType:
         """The instrumented copy of a function, with what it has captured."""

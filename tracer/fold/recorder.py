@@ -30,6 +30,7 @@ import numpy as np
 
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND
+from ..rewrite import is_twin
 from .region import (
     INVOKE,
     LOOP,
@@ -51,12 +52,14 @@ from .region import (
     Scope,
     Take,
     inner,
+    is_looked_into,
     is_number,
     is_of_numpy,
     kind_of,
     results_of,
 )
 
+WHOLE = -1  # the turn of what has its value before the first pass begins, which never ends
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
 # What a state has by identity.
 FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))
@@ -151,13 +154,15 @@ class Recorder:
         self.ops = self.block.ops
         self.i = 0
         self.region: Region = folded.region
-        self.visible = {folded.region}
+        self.visible = {folded.region, folded.outside}
         self.open: list[Pass] = []
         self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
-        self.given: set[int] = set()  # memories that stand for arguments
-        self.inputs: dict[Op, Box] = {}  # arrays that were read from outside
+        self.given: set[int] = set()  # memories from outside, among them arguments
+        self.of_arguments: set[int] = set()  # those that are arguments, or lie in them
+        self.copied: set[int] = set()  # those that stand for others
+        self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.turn = 0
-        self.turns = {0}
+        self.turns = {0, WHOLE}
         self.suspended: set[int] = set()  # turns of callers of a function that calls itself
         self.latest = 0
         self.floor = 0  # how many passes go on around the function that runs
@@ -234,13 +239,32 @@ class Recorder:
         )  # a program that asks for more is to be written anew
         return found
 
-    def name(self, memory: Any, op: Op) -> Any:
+    def name(self, memory: Any, op: Op, turn: int | None = None) -> Any:
         """From here on in this turn the memory is known by this op as well."""
         names, _ = self.memories.setdefault(id(memory), ([], memory))
         if len(names) > MOST_NAMES:
             names[:] = [x for x in names if x[1] in self.turns or x[1] in self.suspended]
-        names.append((op, self.turn))
+        names.append((op, self.turn if turn is None else turn))
         return memory
+
+    def admit(self, x: Any, of_argument: bool) -> None:
+        """A memory from outside is met; of lists it is known whether they are arguments, or lie in those."""
+        if id(x) not in self.memories:
+            self.memories[id(x)] = [], x
+            self.given.add(id(x))
+            if of_argument and type(x) is list:
+                self.of_arguments.add(id(x))
+        elif type(x) is list and of_argument is not (id(x) in self.of_arguments):
+            raise Passing("a list that is an argument is read from outside as well")
+
+    def admit_inside(self, x: Any, owner: Any) -> None:
+        """The same of what lies in a memory, if that is from outside, or a copy of such a one."""
+        if type(x) is tuple:
+            for y in x:
+                self.admit_inside(y, owner)
+        elif id(x) not in self.memories or (type(x) is list and id(owner) in self.given):
+            if is_looked_into(type(x)) and (type(x) is not list or id(owner) in self.given):
+                self.admit(x, id(owner) in self.of_arguments)
 
     # Ops
 
@@ -327,9 +351,8 @@ class Recorder:
         if type(x) is not Box and is_of_numpy(x):  # in an argument
             x = self.read_only(x)
         kind = kind_of(x.value if type(x) is Box else x)
-        if kind is list and id(x) not in self.memories and id(args[0]) in self.given:
-            self.given.add(id(x))  # a list in an argument
-            self.memories[id(x)] = [], x
+        if kind not in NUMBERS and kind not in PLAIN:
+            self.admit_inside(x, args[0])
         here = self.ops[self.i] if self.i < len(self.ops) else None
         plain = is_number(kind) or kind is str or id(x) in self.memories
         if kind is str and type(x) is not Box:
@@ -721,7 +744,7 @@ class Recorder:
             return kind, repr(x)
         if kind is tuple:
             return kind, *[self.described(y, cells, seen) for y in x]
-        if kind is FunctionType:
+        if kind is FunctionType and is_twin(x.__code__):  # others have cells that are the user's
             if x in seen:
                 return kind, x.__code__
             seen.add(x)
@@ -757,7 +780,8 @@ class Recorder:
         around = self.block, self.i, self.region, self.visible, self.turns, self.turn
         self.suspended |= self.turns
         self.latest += 1
-        self.turn, self.turns, self.visible = self.latest, {self.latest}, set()
+        self.turn, self.turns = self.latest, {self.latest, WHOLE}
+        self.visible = {self.folded.outside}
         function.running += 1
         self.enter(function)
         ops = iter(function.parameters)

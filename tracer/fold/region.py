@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kinds import HEAP_TYPE, IMMUTABLE, static
 from ..tape import Site
 
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
@@ -369,6 +370,7 @@ class Folded:
 
     def __init__(self) -> None:
         self.region = Region()  # its parameters are the inputs
+        self.outside = Region()  # the home of inputs from outside, which every pass sees
         self.functions: dict[Any, Function] = {}
         self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
@@ -426,6 +428,20 @@ def is_memory(kind: type) -> bool:
     if type(kind) is Written:
         return True
     return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
+
+
+def is_looked_into(kind: type) -> bool:
+    """Whether a run looks into what it finds outside: a list, dict or set, or an object that is what its class says."""
+    if kind in MEMORIES:
+        return True
+    plain = type(kind) is type and static(kind, "__getattribute__") is object.__getattribute__
+    return plain and all(map(is_of_users, kind.__mro__[:-1]))
+
+
+def is_of_users(kind: type) -> bool:
+    """Whether a class is written in Python, and not by Wengert."""
+    own = kind.__flags__ & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE
+    return own and not kind.__module__.startswith("wengert.")
 
 
 def shown(folded: Folded) -> str:

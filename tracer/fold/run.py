@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from .basics import plain
 from .functions import call_function
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
-from .region import DICT, INPUT, Folded, Op, is_of_numpy
+from .region import DICT, INPUT, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
 lock = threading.Lock()
@@ -34,14 +35,15 @@ class Known:
     run writes to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
+        self.varying = varying
         self.arrays: set[Any] = set()
         self.begin()
 
     def begin(self) -> None:
         """Nothing is known but which arrays are written to."""
         self.folded = Folded()
-        self.outside = Outside()
+        self.outside = Outside(self.varying)
         self.inputs = self.outside.inputs
         self.trees: list[Any] = []
         self.runs = 0
@@ -86,6 +88,17 @@ class Known:
         for function in self.folded.functions.values():
             function.running = 0
 
+    def callee(self, f: Any, args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+        """The function that is called, and with what: a method with the object that it belongs to."""
+        place = self.outside.reads.function
+        if type(f) is not MethodType or place is None:
+            return f, tuple(args)
+        fn, owner = [
+            self.outside.note(place, "attribute", name, getattr(f, name))
+            for name in ("__func__", "__self__")
+        ]
+        return fn, (owner, *args)
+
     def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
         reads = self.outside.reads
         first = reads.function is None
@@ -104,7 +117,7 @@ class Known:
         if first:
             self.trees = trees
         try:
-            result = call_function(recorder, "function", f, tuple(boxed), {})
+            result = call_function(recorder, "function", *self.callee(f, boxed), {})
         except Exception as error:
             raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
@@ -131,7 +144,7 @@ class Arguments:
     def admit(self, place: Place, x: Any) -> tuple[Any, Any]:
         """An argument as the run sees it, and where its numbers stand. Of containers no place keeps hold."""
         kind = type(x)
-        if kind is tuple or kind is list or kind is dict:
+        if kind is tuple or kind is dict:
             self.known.outside.reads.places.pop(id(place.value), None)
             place.value = kind()
         if kind is float or kind is int or kind is str:
@@ -147,9 +160,11 @@ class Arguments:
         if kind is tuple:
             pairs = self.parts(place, list(enumerate(x)))
             return tuple([inside for inside, _ in pairs]), tuple([tree for _, tree in pairs])
-        if kind is list:  # whose length may be another one at the next call
-            op = self.input(place, list)
-            self.recorder.given.add(id(x))
+        if is_whole(x):
+            op = self.input(place, kind)
+            if place.value is x:
+                self.known.outside.let_go(place, x)
+            self.recorder.admit(x, kind is list)
             return self.recorder.name(x, op), op
         if kind is dict:
             pairs = self.parts(place, list(x.items()))
@@ -157,6 +172,7 @@ class Arguments:
             packed = [self.recorder.packed((place, key), part) for key, part in made.items()]
             flat = [y for pair in zip(made, packed, strict=True) for y in pair]
             self.recorder.given.add(id(made))
+            self.recorder.copied.add(id(made))
             trees = dict(zip(x, [tree for _, tree in pairs], strict=True))
             return self.recorder.born(place, DICT, flat, made), trees
         return self.known.outside.seen(place, x), None
@@ -195,6 +211,21 @@ def apart(x: Any, seen: set[int]) -> bool:
     return all(apart(y, seen) for y in x)
 
 
+def is_whole(x: Any) -> bool:
+    """Whether an argument is no tree of numbers, but an input as it is: what is in it may be another at each call."""
+    kind = type(x)
+    if kind is dict:
+        return len(x) > LONGEST or not all(type(key) is str for key in x)
+    return is_looked_into(kind)
+
+
+def is_hidden(kind: Any) -> bool:
+    """Whether there are objects or dicts in an argument of which gradients would have a structure of their own."""
+    if type(kind) is tuple:
+        return any(map(is_hidden, kind[1:]))
+    return isinstance(kind, type) and kind is not list and is_memory(kind)
+
+
 def kinds_of(args: Sequence[Any]) -> Any:
     """What arguments must have in common to be runs of one region: a hashable, or None where they are not followed."""
     found = tuple([kind_of(x, 0) for x in args])
@@ -209,11 +240,9 @@ def kind_of(x: Any, depth: int) -> Any:
         return type_of(x)
     if kind is bool or x is None:
         return ("is", x)
-    if kind is list:
+    if is_whole(x):
         return kind
     if depth > 3 or (kind is not tuple and kind is not dict) or len(x) > LONGEST:
-        return None
-    if kind is dict and not all(type(key) is str for key in x):
         return None
     inner = [kind_of(y, depth + 1) for y in (x.values() if kind is dict else x)]
     return (

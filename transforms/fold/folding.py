@@ -20,8 +20,16 @@ class Folding:
     def __init__(self) -> None:
         self.known: dict[Any, Any] = {}  # `tracer.fold.run.Known`
         self.programs: dict[Any, Any] = {}
+        self.varying: frozenset[Any] = frozenset()  # paths of integers outside that have changed
         self.failures = 0
         self.why: str | None = None
+
+    def varies(self, why: str, path: Any, kinds: Any) -> None:
+        """An integer outside has changed: it is an input of the runs that follow, where it can be one."""
+        if path in self.varying:
+            self.failed(why, kinds)
+        self.varying |= {path}
+        self.known.pop(kinds, None)
 
     def failed(self, why: str, kinds: Any) -> None:
         """A run could not be followed; what is known may be half of it."""

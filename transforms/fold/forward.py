@@ -37,11 +37,12 @@ from ...tracer.fold.region import (
     Several,
     Take,
     inner,
+    is_memory,
     results_of,
 )
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, index_of, is_call, is_elementwise, is_sure, rule_of
-from .held import TAG, Held, States, classes, is_taken
+from .held import Held, States, classes, is_taken
 from .pulls import example
 from .snapshots import own
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -101,8 +102,13 @@ def seen_as(op: Op, kind: type) -> type:
     """The exception that a program raises in the place of another one: an object is a dict there."""
     if op.fn != LOAD or kind is not AttributeError:
         return kind
-    memory = op.args[0].ops[0] if isinstance(op.args[0], Reference) else op.args[0]
-    return kind if memory.type in MEMORIES else KeyError
+    return kind if type_of(op.args[0]) in MEMORIES else KeyError
+
+
+def type_of(x: Any) -> Any:
+    """The type of an operand."""
+    x = x.ops[0] if isinstance(x, Reference) else x
+    return x.type if isinstance(x, Op) else type(x)
 
 
 class Forward:
@@ -257,7 +263,8 @@ class Forward:
         writer, add = self.writer, self.code.add
         if op.fn == OBJECT:
             names, values = op.args[1::2], op.args[2::2]
-            tags = [f"{TAG}: {writer.name(op.args[0])}"] if self.held.tagged else []
+            tag = f"{self.of_states.tag}: {writer.name(op.args[0])}"
+            tags = [tag] if self.held.tagged else []
             items = [
                 f"{writer.name(k)}: {writer.name(x)}" for k, x in zip(names, values, strict=True)
             ]
@@ -318,7 +325,10 @@ class Forward:
         if op.fn == REPEAT:
             return f"{args[0]} * {args[1]}"
         if op.fn == LOAD:
-            return f"{args[0]}[{args[1]}]"
+            kind = type_of(op.args[0])
+            if kind in MEMORIES or not is_memory(kind):
+                return f"{args[0]}[{args[1]}]"
+            return self.of_states.attribute(kind, args[0], op.args[1])
         if op.fn == POP:
             return f"{args[0]}.pop()"
         if op.fn == LENGTH:

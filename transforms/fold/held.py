@@ -5,15 +5,17 @@ Words
 state    of what is in a memory: as `Recorder.flat` says, a class, a constant, or a tuple of states.
 place    where it can lie: under a text that is known, or among all that lies elsewhere.
 group    memories of which one may be another, as far as is known without looking at the order of what is done.
-tagged   of a program that has to tell the classes of objects apart: they are dicts there, and hold their class.
+tagged   of a program that has to tell classes of objects apart: those that it makes are dicts, and hold their class.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator
+from keyword import iskeyword
 from typing import Any
 
+from ...tracer.fold.equivalents import attribute_of
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -34,6 +36,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
+from ...tracer.kinds import MISSING, static
 from .activity import Aliases
 from .arrays import is_numpy_type, tests
 from .ways import Unemittable
@@ -41,7 +44,7 @@ from .ways import Unemittable
 ANYWHERE = object()  # the place of what has a text as its key that differs from run to run
 ELSEWHERE = object()  # the place of list items, and of what has a key that is no known text
 ANYTHING = ("anything",)  # the state of what the run has not put there
-TAG = "None"  # the source text of the key under which an object has its class
+TAG = object()  # the key under which an object has its class
 NUMBERS = (int, float)
 
 
@@ -124,13 +127,15 @@ class Group:
 class Held:
     """The states that a region puts into memories, by groups of memories and places in them."""
 
-    def __init__(self, folded: Folded, aliases: Aliases) -> None:
+    def __init__(self, folded: Folded, aliases: Aliases, real: set[type], made: set[type]) -> None:
         self.constants = folded.constants
+        self.real = real  # the types of memories that may be from outside (see `Origins`)
+        self.made = made
         self.groups: dict[Op, Group] = {}
         for op in folded.region.parameters:
             if is_memory(op.type):  # an argument: what it holds is as it is, lists in it too
                 group = self.group(op)
-                group.states[ELSEWHERE], group.inner = {ANYTHING}, group
+                group.states[ANYWHERE], group.inner = {ANYTHING}, group
         ops = [op for block in folded.blocks() for op in block.ops]
         keys = [key for op in ops if op.fn in (DICT, STORE) for key, _ in put(op)]
         for op in ops:
@@ -142,6 +147,8 @@ class Held:
             elif op.fn is builtins.list:
                 for key in keys:
                     self.group(op).enter(ELSEWHERE, key)
+                if self.real:
+                    self.group(op).states[ANYWHERE] = {ANYTHING}
             for x in op.args:
                 if isinstance(x, Reference):
                     self.of(x)
@@ -167,7 +174,7 @@ class Held:
                 if any(ANYTHING in states for states in self.of(op.args[0]).states.values()):
                     raise Unemittable("an array that is written to may be from outside")
         named = {c for c in met if is_memory(c) and c is not list and type(c) is not Written}
-        self.tagged = len(named) > 1
+        self.tagged = len(named) > 1 or bool(self.real)
 
     def group(self, op: Op) -> Group:
         if op not in self.groups:
@@ -197,6 +204,12 @@ class Held:
             group = self.group(op) if op.fn in BIRTHS else self.of(op.args[0])
             group.enter(ANYWHERE if is_text(key) and type(key) is not str else place_of(key), x)
             self.given(group.inside, x)
+
+    def has_objects(self, op: Op) -> bool:
+        """Whether a list that is an argument may have something else than lists in it."""
+        whole = self.group(op)
+        known = [x.type for x, group in self.groups.items() if group.whole is whole]
+        return any(kind is not list for kind in known)
 
     def is_sure(self, op: Op) -> bool:
         """Whether what a load or a pop gives is of its type, whatever way the run goes."""
@@ -266,18 +279,38 @@ class States:
     def of_class(self, kind: type, text: str) -> Iterator[str]:
         if is_numpy_type(kind) or type(kind) is Written:
             yield from tests(getattr(kind, "kind", kind), text, self.name)
-            return
-        if not is_memory(kind) or kind is list:
+        elif not is_memory(kind) or kind is list:
             yield f"type({text}) is {kind.__name__}"
-            return
+        elif kind is dict or kind not in self.held.real:
+            yield from self.of_dict(kind, text)
+        elif kind not in self.held.made:
+            yield f"type({text}) is {self.name(Constant(kind))}"
+        else:
+            made = " and ".join(self.of_dict(kind, text))
+            yield f"(type({text}) is {self.name(Constant(kind))} or {made})"
+
+    def of_dict(self, kind: type, text: str) -> Iterator[str]:
+        """The conditions of a dict, or of a set or an object that the program has made."""
         yield f"type({text}) is dict"
         if self.held.tagged:
-            tag = f"{text}.get({TAG})"
-            yield (
-                f"type({tag}) is not type"
-                if kind is dict
-                else f"{tag} is {self.name(Constant(kind))}"
-            )
+            tag = f"{text}.get({self.tag})"
+            known = self.name(Constant(kind))
+            yield f"{tag} is None" if kind is dict else f"{tag} is {known}"
+
+    @property
+    def tag(self) -> str:
+        """The key under which an object has its class."""
+        return self.name(Constant(TAG))
+
+    def attribute(self, kind: type, text: str, name: Any) -> str:
+        """The attribute of an object, which is a dict if the program has made it."""
+        key = self.name(name)
+        if kind not in self.held.real:
+            return f"{text}[{key}]"
+        plain = name.isidentifier() and not iskeyword(name)
+        if plain and kind not in self.held.made and static(kind, "__getattr__") is MISSING:
+            return f"{text}.{name}"
+        return f"{self.name(Constant(attribute_of))}({text}, {key})"
 
     def constant(self, state: Any) -> str:
         kind, value = state

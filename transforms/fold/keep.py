@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...tracer.fold.outside import Varying
 from ...tracer.fold.recorder import Passing, Unfolded
-from ...tracer.fold.run import Known, kinds_of, lock
+from ...tracer.fold.run import Known, is_hidden, kinds_of, lock
 from ...tracer.run import argument_names
 from ..budget import working
 from ..cache import Entry, settings
@@ -36,7 +37,9 @@ def recorded(
     It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`).
     """
     kinds = kinds_of(args)
-    if kinds is None or not lock.acquire(blocking=False):  # another thread is recording
+    if kinds is None or any(is_hidden(kinds[key]) for key in keys):
+        return None
+    if not lock.acquire(blocking=False):  # another thread is recording
         return None
     try:
         return followed(
@@ -59,7 +62,7 @@ def followed(
     if known is None:
         if len(folding.known) >= KINDS:
             return None
-        known = folding.known[kinds] = Known()
+        known = folding.known[kinds] = Known(folding.varying)
     start, program = working(), None
     old = folding.programs.get(kinds)
     try:
@@ -74,6 +77,8 @@ def followed(
             known.written = size
     except Passing:
         pass
+    except Varying as why:
+        folding.varies(str(why), why.path, kinds)
     except (Unfolded, Unfit) as why:
         folding.failed(str(why), kinds)
     except Exception as error:

@@ -41,9 +41,18 @@ from .writer import Writer
 from .written import Arrays
 
 
+class Unread(dict[Any, Any]):
+    """The shadow of an object from outside, of which nobody asks for the gradient."""
+
+    def __missing__(self, key: Any) -> None:
+        return None
+
+
 def shadow_of(memory: Any) -> Any:
     """The shadow of a memory, without cotangents."""
-    return [None] * len(memory) if type(memory) is list else dict.fromkeys(memory)
+    if type(memory) is list:
+        return [None] * len(memory)
+    return dict.fromkeys(memory) if type(memory) is dict else Unread()
 
 
 def added(x: Any, y: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.fold.region import End, Kind, Loop
+from ...tracer.fold.region import End, Kind, Loop, is_memory
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -25,7 +25,6 @@ EXAMPLES: dict[type, Any] = {
     float: 1.5,
     int: 1,
     str: "",
-    list: None,
     np.float64: np.float64(1.5),
     np.int64: np.int64(1),
     np.bool_: np.bool_(True),
@@ -47,14 +46,15 @@ def run_of(known: Known, f: Any) -> tuple[Run, dict[RegionOp, Input]]:
 
 
 def example(kind: Any) -> Any:
-    """A value of a type, which holds no memory of the user's."""
-    return np.empty((0,) * kind.ndim, kind.dtype) if type(kind) is Kind else EXAMPLES[kind]
+    """A value of a number's type, None for a memory: it holds nothing of the user's."""
+    return np.empty((0,) * kind.ndim, kind.dtype) if type(kind) is Kind else EXAMPLES.get(kind)
 
 
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        discrete = tree.type is str or (is_numpy_type(tree.type) and not is_of_floats(tree.type))
+        discrete = tree.type is str or (is_memory(tree.type) and tree.type is not list)
+        discrete |= is_numpy_type(tree.type) and not is_of_floats(tree.type)
         return FIXED if discrete else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
         return Branch(dict, {key: tree_of(x, inputs) for key, x in tree.items()})

@@ -15,6 +15,7 @@ from .forward import Forward
 from .frames import MAYBE
 from .held import Held
 from .nesting import nested
+from .origins import Origins
 from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
 from .writer import INDENT, Code, Text, Writer
@@ -40,8 +41,12 @@ class Emission:
         self.calls = any(map(is_call, folded.ops()))
         aliases = Aliases(folded)
         active = Activity(folded, wrt, aliases)
-        self.writer = Writer(text, names, miss, aliases, active, Ways())
-        self.forward = Forward(self.writer, Held(folded, aliases))
+        origins = Origins(folded, aliases)
+        held = Held(folded, aliases, origins.real, origins.made)
+        if any(is_memory(x.type) and held.has_objects(x) for x in wrt):
+            raise Unemittable("a gradient by a list in which objects or dicts lie")
+        self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real)
+        self.forward = Forward(self.writer, held)
         self.reverse = Reverse(self.writer, self.forward)
 
     def lines(self, answer: Answer, pad: str) -> list[str]:

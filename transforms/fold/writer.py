@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from ...tracer.fold.equivalents import alike
+from ...tracer.fold.equivalents import alike, has_own
 from ...tracer.fold.region import CONTENT, Constant, Op
 from ...tracer.source import INFIX, PREFIX
 from .activity import Activity, Aliases
@@ -132,8 +132,10 @@ class Writer:
         aliases: Aliases,
         active: Activity,
         ways: Ways,
+        real: set[type],
     ) -> None:
         self.text = text
+        self.real = real  # the types of memories that may be from outside
         self.miss = miss
         self.aliases = aliases
         self.resolve = aliases.resolve
@@ -213,6 +215,8 @@ class Writer:
             not isinstance(x, Op) and x == x for x in map(self.resolve, op.args)
         ):
             fn = operator.eq  # which is the same beside what is no NaN
+        if op.fn is has_own and self.resolve(op.args[0]).type not in self.real:
+            fn = operator.contains
         if not is_call(op):
             return self.expression(fn or op.fn, names)
         return text_of(op, fn or op.fn, names, self.expression, self.constant)
