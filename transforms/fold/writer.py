@@ -73,18 +73,18 @@ class Code:
         self.lines += [(d + depth, line) for d, line in other.lines]
         self.busy |= other.busy
 
-    def text(self, pad: str) -> list[str]:
+    def text(self) -> list[tuple[int, str]]:
         """The lines as they stand in the program."""
         texts = [(d, line if isinstance(line, str) else line()) for d, line in self.lines]
         texts = [x for x in texts if x[1]]
         found = []
         for i, (depth, text) in enumerate(texts):
-            empty = text.endswith(":") and (i + 1 == len(texts) or texts[i + 1][0] <= depth)
+            empty = text[-1] == ":" and (i + 1 == len(texts) or texts[i + 1][0] <= depth)
             if empty and text == "else:":
                 continue
-            found.append(f"{pad}{INDENT * depth}{text}")
+            found.append((depth, text))
             if empty:
-                found.append(f"{pad}{INDENT * (depth + 1)}pass")
+                found.append((depth + 1, "pass"))
         return found
 
 
