@@ -38,7 +38,7 @@ from ...tracer.fold.region import (
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of
 from .held import TAG, Held, States, classes, is_taken
-from .pulls import example
+from .pulls import described, example
 from .ways import Check, Node, Same, Turn, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -109,6 +109,7 @@ class Forward:
         self.halves: dict[Function, str] = {}  # the names of their reverse halves
         self.invoked: list[Function] = []  # each once, in the order in which they are met
         self.states: dict[Any, dict[Any, int]] = {}
+        self.typed: dict[Any, bool] = {}  # see `is_typed`
 
     # ----------------------------------------------------------------------------------------------- nodes
 
@@ -269,9 +270,16 @@ class Forward:
         if is_taken(op) and op.type is not UNKNOWN and not self.held.is_sure(op):
             tests = " and ".join(self.of_states.tests(op.type, writer.name(op)))
             add(f"if not ({tests}): {writer.miss}", depth)
-        if callable(op.fn) and not is_typed(op):
+        if callable(op.fn) and not self.is_typed(op):
             wrong = f"type({writer.name(op)}) is not {writer.name_of_class(op.type)}"
             add(f"if {wrong}: {writer.miss}", depth)
+
+    def is_typed(self, op: Op) -> bool:
+        """Whether the class of a call's value follows from those of its operands."""
+        key = (op.fn, op.type, *map(described, op.args))
+        if key not in self.typed:
+            self.typed[key] = is_typed(op)
+        return self.typed[key]
 
     def value(self, op: Op, args: list[str]) -> str:
         if op.fn == LIST:
