@@ -2,7 +2,13 @@
 
 import pytest
 
-from wengert.transforms.fold.nesting import nested
+from wengert.transforms.fold import nesting
+
+
+def nested(lines):
+    """The same of lines with their indentation."""
+    found = nesting.nested([((len(x) - len(x.lstrip())) // 4, x.lstrip()) for x in lines])
+    return ["    " * depth + text for depth, text in found]
 
 
 def test_a_chain_becomes_one_statement():

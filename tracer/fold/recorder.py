@@ -217,7 +217,7 @@ class Recorder:
         """Whether a value is what an operand says."""
         kind = type(x)
         if kind is Box:
-            return isinstance(known, Op) and known.now is x
+            return x.op is known and known.now is x
         if kind in NUMBERS or kind in PLAIN:
             return (
                 type(known) is kind and known == x and (kind is not float or same_float(known, x))
@@ -288,8 +288,9 @@ class Recorder:
             ):
                 same = self.same
                 for known, x in zip(op.args, args, strict=True):
-                    if not same(known, x):
-                        raise Unfolded("it does other things where it decided alike")
+                    if (x.op is known and known.now is x) if type(x) is Box else same(known, x):
+                        continue
+                    raise Unfolded("it does other things where it decided alike")
                 self.i = i + 1
                 if op.type is UNKNOWN:
                     op.type = kind
@@ -415,7 +416,7 @@ class Recorder:
 
     def back_to(self, block: Block, i: int) -> None:
         """Where it stood before: what was split since then has moved what follows."""
-        todo = [*self.moved.get(block, ())]
+        todo = [*self.moved.get(block, ())] if self.moved else []
         while todo:
             at, rest = todo.pop(0)
             if i > at:
@@ -432,7 +433,11 @@ class Recorder:
             if block.subject is not None:
                 raise Unfolded("it decides on something else")
             block.subject = subject
-        self.go(block.cases, outcome)
+        following = block.cases.get(outcome)
+        if following is None:
+            self.go(block.cases, outcome)
+        else:
+            self.block, self.ops, self.i = following, following.ops, 0
         return outcome
 
     def finish(self, kind: str, state: Any, values: Sequence[Any]) -> None:

@@ -259,19 +259,16 @@ class Block:
         Block.count += 1
         self.number = Block.count
 
-    def next(self) -> Iterator[Block]:
-        """The blocks that may follow."""
-        for op in self.ops:
-            yield from op.exits.values()
-        yield from self.cases.values()
-
     def tree(self) -> Iterator[Block]:
         """This block and all that follow, of this region alone."""
         todo = [self]
         while todo:
             block = todo.pop()
             yield block
-            todo += block.next()
+            for op in block.ops:
+                if op.exits:
+                    todo += op.exits.values()
+            todo += block.cases.values()
 
     def ends(self) -> Iterator[End]:
         """How the passes through this region end."""

@@ -108,7 +108,7 @@ class Aliases:
 
     def unchanged(self, op: Op) -> bool:
         """Enter the parameters and results of an op that are one op from outside it on all ways."""
-        within = self.inside(op).union(results_of(op))
+        within, results = self.inside(op), results_of(op)
         sources: dict[Op, list[Any]] = {}
         for target, source in self.flow(op):
             if target not in self.known:
@@ -116,7 +116,7 @@ class Aliases:
         found = False
         for target in sources:
             origin = self.origin(target, sources)
-            if isinstance(origin, Op) and origin not in within:
+            if isinstance(origin, Op) and origin not in within and origin not in results:
                 self.known[target] = origin
                 found = True
         return found

@@ -56,7 +56,10 @@ def is_call(op: Op) -> bool:
         return isinstance(op, Call)
     if is_numpy_type(op.type):
         return True
-    return any(isinstance(x, Op) and is_numpy_type(x.type) for x in op.args)
+    for x in op.args:  # asked of every op, more than once
+        if isinstance(x, Op) and is_numpy_type(x.type):
+            return True
+    return False
 
 
 def is_constant(op: Op) -> bool:

@@ -43,7 +43,7 @@ from ...tracer.fold.region import (
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, index_of, is_call, is_elementwise, is_sure, rule_of
 from .held import Held, States, classes, is_taken
-from .pulls import example
+from .pulls import described, example
 from .snapshots import own
 from .ways import Check, Node, Same, Turn, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
@@ -125,6 +125,7 @@ class Forward:
         self.halves: dict[Function, str] = {}  # the names of their reverse halves
         self.invoked: list[Function] = []  # each once, in the order in which they are met
         self.states: dict[Any, dict[Any, int]] = {}
+        self.typed: dict[Any, bool] = {}  # see `is_typed`
 
     # ----------------------------------------------------------------------------------------------- nodes
 
@@ -299,7 +300,7 @@ class Forward:
         if is_taken(op) and op.type is not UNKNOWN and not self.held.is_sure(op):
             tests = " and ".join(self.of_states.tests(op.type, writer.name(op)))
             add(f"if not ({tests}): {writer.miss}", depth)
-        if callable(op.fn) and not is_typed(op):
+        if callable(op.fn) and not self.is_typed(op):
             wrong = f"type({writer.name(op)}) is not {writer.name_of_class(op.type)}"
             add(f"if {wrong}: {writer.miss}", depth)
 
@@ -312,6 +313,13 @@ class Forward:
         if op.fn == PUT:
             return f"{place} = {writer.operand(op.args[1], False)}"
         return f"{writer.name(op)} = {place}"
+
+    def is_typed(self, op: Op) -> bool:
+        """Whether the class of a call's value follows from those of its operands."""
+        key = (op.fn, op.type, *map(described, op.args))
+        if key not in self.typed:
+            self.typed[key] = is_typed(op)
+        return self.typed[key]
 
     def value(self, op: Op, args: list[str]) -> str:
         if op.fn == LIST:

@@ -44,13 +44,14 @@ class Frame:
         self.guard: Guard | None = None  # what the last lines are
 
     def get(self, x: Op) -> str | None:
-        if x in self.states:
-            return self.states[x]
-        if x in self.local or self.parent is None:
-            return None
-        state = self.parent.get(x)
-        if self.unsure is not None and state is None:
-            return MAYBE if x in self.unsure or type(x.type) is Kind else ZERO
+        frame = self
+        unsure = None  # of the outermost loop between where it began and here
+        while x not in frame.states and x not in frame.local and frame.parent is not None:
+            unsure = unsure if frame.unsure is None else frame.unsure
+            frame = frame.parent
+        state = frame.states.get(x)
+        if state is None and unsure is not None:
+            return MAYBE if x in unsure or type(x.type) is Kind else ZERO
         return state
 
     def set(self, x: Op, state: str | None) -> None:

@@ -12,49 +12,42 @@ from collections import Counter
 from ..silence import QUIET
 
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-MADE = re.compile(r"( *)([a-z]\w*) = ([^=\[\]{}'\"#]+)")
+MADE = re.compile(r"([a-z]\w*) = ([^=\[\]{}'\"#]+)")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
-USES = re.compile(r" *([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
+USES = re.compile(r"([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
 BORDER = f"{QUIET} = True"  # behind which NumPy does not warn
 NEAR = 6  # statements between an expression and its user
 DEEP = 8  # parentheses in an expression that is put into another one
 
 
-def nested(lines: list[str]) -> list[str]:
-    """The lines of a function with the arithmetic that is used once written where it is used."""
-    uses = Counter([word for line in lines for word in WORD.findall(line)])
-    found: list[str] = []
-    known: list[
-        tuple[int, re.Match[str] | None]
-    ] = []  # of these: the indent, and what may be moved
-    for line in lines:
-        depth = indent(line)
-        for i in range(len(found) - 1, max(len(found) - 1 - NEAR, -1), -1):
-            before, made = known[i]
-            if before != depth or found[i].endswith((":", BORDER)):
-                break
-            if made and made[2] in line and movable(made[3], found[i + 1 :]):
-                name = made[2]
+def nested(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines of a function, each with its depth, with the arithmetic that is used once written where it is used."""
+    uses = Counter(WORD.findall("\n".join([text for _, text in lines])))
+    found: list[tuple[int, str]] = []
+    known: list[re.Match[str] | None] = []  # of these: what may be moved
+    begin = 0  # where the statements begin that run one after another
+    for depth, line in lines:
+        if found and (found[-1][0] != depth or found[-1][1] == BORDER):
+            begin = len(found)
+        for i in range(len(found) - 1, max(len(found) - 1 - NEAR, begin - 1), -1):
+            made = known[i]
+            if made and made[1] in line and movable(made[2], found[i + 1 :]):
+                name = made[1]
                 if USES.fullmatch(line) and name in WORD.findall(line.partition(" = ")[2] or line):
-                    line = put(made[3], name, line)
+                    line = put(made[2], name, line)
                     del found[i], known[i]
-        found.append(line)
-        once = uses[line[depth:].partition(" = ")[0]] == 2
-        known.append((depth, MADE.fullmatch(line) if once else None))
+        found.append((depth, line))
+        known.append(MADE.fullmatch(line) if uses[line.partition(" = ")[0]] == 2 else None)
     return found
 
 
-def indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
-def movable(text: str, over: list[str]) -> bool:
+def movable(text: str, over: list[tuple[int, str]]) -> bool:
     """Whether an expression is arithmetic, of variables that the lines in between leave alone."""
     if CALL.search(text) or text.count("(") > DEEP:
         return False
     read = {*WORD.findall(text)}
     return not any(
-        read & {*WORD.findall(line.partition(" = ")[0])} and " = " in line for line in over
+        read & {*WORD.findall(line.partition(" = ")[0])} and " = " in line for _, line in over
     )
 
 

@@ -128,9 +128,10 @@ class RegionBuilder(Builder):
             lines = Emission(known.folded, wrt, self.assembly, names, self.miss).lines(ending, PAD)
         except Unemittable as why:
             raise Unfit(str(why)) from None
+        miss = self.miss
         for line in lines:
             program.lines.append(line)
-            if line.endswith(self.miss):
+            if line.endswith(miss):
                 program.reasons[len(program.lines)] = UNSEEN
         program.lines.append("    except Exception as error:")
         if self.calls:

@@ -83,9 +83,9 @@ class Emission:
             start.add(f"{self.reverse.memories.shadows} = {{}}")
         for part in (functions, body):
             start.extend(part)
-        found = nested(start.text(pad))
-        must_fit(found)
-        return found
+        found = nested(start.text())
+        must_fit(found, len(pad) // len(INDENT))
+        return [f"{pad}{INDENT * depth}{text}" for depth, text in found]
 
     def ending(self, node: Node, depth: int, answer: Answer) -> None:
         """The way back from one end, and the answer."""
@@ -114,15 +114,13 @@ class Emission:
             code.add(line, depth)
 
 
-def must_fit(lines: list[str]) -> None:
-    """Refuse what Python does not compile: too many blocks or levels inside one another."""
+def must_fit(lines: list[tuple[int, str]], levels: int) -> None:
+    """Refuse what Python does not compile, behind so many levels: too many blocks or levels inside one another."""
     open_at: list[int] = []
-    for line in lines:
-        inner = line.lstrip(" ")
-        depth = len(line) - len(inner)
+    for depth, text in lines:
         while open_at and open_at[-1] >= depth:
             open_at.pop()
-        if inner.startswith(("for ", "while ", "try:", "except ")):
+        if text.startswith(("for ", "while ", "try:", "except ")):
             open_at.append(depth)
-        if len(open_at) > BLOCKS or depth > LEVELS * len(INDENT):
+        if len(open_at) > BLOCKS or depth + levels > LEVELS:
             raise Unemittable("too many loops or decisions inside one another")

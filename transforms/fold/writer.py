@@ -42,7 +42,6 @@ IN_PLACE: dict[Any, Any] = {  # on numbers, which are never changed
 BACK = "back"  # the function of an op whose value is a pullback
 RELATIONS = {operator.is_: "is", operator.contains: "in"}
 Late = Callable[[], str]  # a line that is known at the end; "" for none
-Line = tuple[int, str | Late]
 
 
 class Text(Protocol):
@@ -63,7 +62,7 @@ class Code:
     """
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[tuple[int, str | Late | Code]] = []
         self.busy = False
 
     def add(self, line: str | Late, depth: int = 0, idle: bool = False) -> None:
@@ -71,22 +70,31 @@ class Code:
         self.busy |= not idle
 
     def extend(self, other: Code, depth: int = 0) -> None:
-        self.lines += [(d + depth, line) for d, line in other.lines]
-        self.busy |= other.busy
+        if other.lines:
+            self.lines.append((depth, other))
+            self.busy |= other.busy
 
-    def text(self, pad: str) -> list[str]:
+    def text(self) -> list[tuple[int, str]]:
         """The lines as they stand in the program."""
-        texts = [(d, line if isinstance(line, str) else line()) for d, line in self.lines]
-        texts = [x for x in texts if x[1]]
+        texts: list[tuple[int, str]] = []
+        self.put(texts, 0)
         found = []
         for i, (depth, text) in enumerate(texts):
-            empty = text.endswith(":") and (i + 1 == len(texts) or texts[i + 1][0] <= depth)
+            empty = text[-1] == ":" and (i + 1 == len(texts) or texts[i + 1][0] <= depth)
             if empty and text == "else:":
                 continue
-            found.append(f"{pad}{INDENT * depth}{text}")
+            found.append((depth, text))
             if empty:
-                found.append(f"{pad}{INDENT * (depth + 1)}pass")
+                found.append((depth + 1, "pass"))
         return found
+
+    def put(self, into: list[tuple[int, str]], depth: int) -> None:
+        """Add the lines that are not empty, behind so many levels."""
+        for d, line in self.lines:
+            if isinstance(line, Code):
+                line.put(into, depth + d)
+            elif text := line if isinstance(line, str) else line():
+                into.append((depth + d, text))
 
 
 class Rows:
@@ -157,9 +165,10 @@ class Writer:
         """The source text of an operand's value."""
         x = self.resolve(x)
         if isinstance(x, Op):
-            if x not in self.names:
-                self.names[x] = self.fresh("t")
-            return self.names[x]
+            found = self.names.get(x)
+            if found is None:
+                found = self.names[x] = self.fresh("t")
+            return found
         if isinstance(x, Constant):
             return self.text.named(x.value, getattr(x.value, "__name__", "c"))
         return self.constant(x)
