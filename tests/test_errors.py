@@ -27,6 +27,7 @@ from wengert import (
     trace,
     value_and_grad,
 )
+from wengert.tracer import habits
 
 V = np.array([1.0, 2.0, 3.0])
 PAGE = (Path(__file__).parents[1] / "docs" / "errors.md").read_text()
@@ -234,6 +235,41 @@ def test_attributes_of_tensors(name):
         (note,) = error.value.__notes__
         assert "wengert" in note or "x[i] = y" in note
         assert "docs/errors.md#other-libraries" in note
+
+
+@pytest.mark.parametrize("name", [*habits.NAMES, *habits.ALSO])
+def test_names_of_other_libraries(name):
+    with pytest.raises(AttributeError) as error:
+        getattr(wengert, name)
+    first, second = str(error.value).splitlines()
+    assert first == f"module 'wengert' has no attribute {name!r}"
+    assert "docs/errors.md#other-libraries" in second
+    assert not hasattr(wengert, name) and getattr(wengert, name, 3) == 3
+    with pytest.raises(ImportError, match=f"cannot import name '{name}' from 'wengert'\n."):
+        exec(f"from wengert import {name}")
+
+
+def test_names_that_are_nearly_right():
+    for name, right in (
+        ("gard", "grad"),
+        ("value_and_grd", "value_and_grad"),
+        ("hesian", "hessian"),
+    ):
+        with pytest.raises(AttributeError, match=rf"\ndo you mean wengert\.{right}\?"):
+            getattr(wengert, name)
+        with pytest.raises(ImportError, match=rf"\ndo you mean wengert\.{right}\?"):
+            exec(f"from wengert import {name}")
+    with pytest.raises(AttributeError) as error:
+        wengert.zzz
+    assert str(error.value) == "module 'wengert' has no attribute 'zzz'"
+
+
+def test_what_stands_for_names_of_other_libraries_is_there():
+    for text in habits.NAMES.values():
+        for name in re.findall(r"wengert\.(\w+)", text):
+            assert name in wengert.__all__
+    xs = np.array([0.3, 0.7])
+    np.testing.assert_allclose(pullback(np.sin, xs)[1](np.ones_like(xs))[0], np.cos(xs))
 
 
 def test_other_attribute_errors_are_pythons_own():

@@ -478,7 +478,7 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     if tracer.reads is not None:
         tracer.reads.calls += 1
     try:
-        if tracer.outline is not None:
+        if tracer.outline is not None and tracer.outline.calls:
             return call_outlined(tracer.outline, site, twin, args, kwargs)
         if C_STACK and not kwargs and 0 < len(args) < 4:
             return call_directly(twin, args)

@@ -20,6 +20,7 @@ from .cycles import Loop
 from .tape import Home, Op, Site, Tape
 
 CALL, LOOP, PASS = "call", "loop", "pass"
+MOST_MARKS = 10_000  # in a run that nobody may want to print
 
 
 class Region:
@@ -44,12 +45,19 @@ class Region:
 
 
 class Outline:
-    """The marks of one run. Each stands behind the op that was the last one when it was made."""
+    """The marks of one run. Each stands behind the op that was the last one when it was made.
+
+    While the function runs that is known by its place alone: nobody but the tape holds its ops.
+    """
+
+    calls = True  # whether calls are marked
 
     def __init__(self, tape: Tape) -> None:
         self.names: dict[Op, str] = {}  # of what no variable of the user's holds
         self.roles: dict[Op, Hashable] = {}  # of lines of a sweep: what they do for what they pull
         self.home: Home | None = tape.home
+        self.running = tape.ops  # while the function runs
+        self.places: list[tuple[int, Any, int]] = []
         self.marks: list[tuple[Op | None, Any, int]] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -66,8 +74,18 @@ class Outline:
         return [] if tape is None else tape.ops
 
     def mark(self, what: Any, frame: int = 0) -> None:
-        ops = self.ops
-        self.marks.append((ops[-1] if ops else None, what, frame))
+        self.places.append((len(self.running), what, frame))
+
+    def end(self) -> None:
+        """The run is over: from now on the tape may change."""
+        ops, self.running = self.running, []
+        last = len(ops)
+        for place, what, frame in reversed(self.places):
+            # What is no longer there (a checkpointed call is one line in the end) began there.
+            last = min(last, place)
+            self.marks.append((ops[last - 1] if last else None, what, frame))
+        self.marks.reverse()
+        self.places = []
 
     def replace(self, op: Op, new: Op) -> None:
         """An op stands for another one from now on."""
@@ -83,9 +101,23 @@ class Outline:
             if op in known:
                 wanted[new] = known[op]  # type: ignore[index, assignment]
 
+    def roll(self, site: Site, first: Op, ops: list[Op]) -> None:
+        """These ops stand for a run of the loop at a place, of which this was the first op."""
+        path = [] if (region := self.regions.get(first)) is None else region.path()
+        loops = [x for x in path if x.kind == LOOP and x.site == site]
+        around = loops[-1].parent if loops else region
+        for op in ops:
+            if around is None:
+                self.regions.pop(op, None)
+            else:
+                self.regions[op] = around
+
     def copied(self, tape: Tape, copies: dict[Op, Op]) -> Outline:
         """The outline of another tape, whose lines stand where those stood of which they are copies."""
         new = Outline(tape)
+        if "regions" not in vars(self):  # which are found where they are asked for
+            new.marks = [(copies.get(last, last), what, frame) for last, what, frame in self.marks]  # type: ignore[arg-type]
+            return new
         for op, copy in copies.items():
             new.replace_by(self, op, copy)
         return new
@@ -98,7 +130,6 @@ class Outline:
         walk = Walk()
         position = 0
         for last, what, frame in self.marks:
-            # What is no longer there (a checkpointed call is one line in the end) began where the last known mark was.
             stop = index.get(last, position - 1) + 1 if last is not None else 0
             for op in ops[position:stop]:
                 walk.place(op)
@@ -107,6 +138,16 @@ class Outline:
         for op in ops[position:]:
             walk.place(op)
         return walk.found
+
+
+class Iterations(Outline):
+    """The outline of a run that is printed perhaps: iterations alone, and no more than a page could show."""
+
+    calls = False
+
+    def mark(self, what: Any, frame: int = 0) -> None:
+        if len(self.places) < MOST_MARKS:
+            self.places.append((len(self.running), what, frame))
 
 
 class Walk:

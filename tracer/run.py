@@ -97,7 +97,7 @@ def run(
     rehearsal: bool = False,
     perform: Any = None,
     folds: bool = True,
-    outline: bool = False,
+    outline: type[Outline] | None = None,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -117,8 +117,8 @@ def run(
     tracer.drawn = list(drawn or ())
     tracer.forward = forward
     tracer.folds = folds
-    if outline:
-        tape.outline = tracer.outline = Outline(tape)
+    if outline is not None:
+        tape.outline = tracer.outline = outline(tape)
     tracer.tape.undo = [] if rehearsal else None
     if marks:
         tracer.loops = Loops(tracer, None if marks is True else marks, patience)
@@ -181,6 +181,8 @@ def run(
             with room:
                 done.outcome = outcome(tracer, result)
         must_be_whole(tape)
+        if tape.outline is not None:
+            tape.outline.end()
         settled = True
         if rehearsal:
             done.value = kept(lower(tracer, result, final=True))

@@ -51,7 +51,7 @@ from ..tracer.frames import (
 from ..tracer.habits import ATTRIBUTES
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
-from ..tracer.outline import Mirrored
+from ..tracer.outline import Mirrored, Outline
 from ..tracer.pairs import Pair
 from ..tracer.record import box_of, known, operand
 from ..tracer.rewrite import is_twin
@@ -238,7 +238,9 @@ def trace(
     from .tools.signature import parameters_of
 
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
-    done = run(f, args, kwargs, wrt_self=wrt_self, primitives=decided_by(primitives), outline=True)
+    done = run(
+        f, args, kwargs, wrt_self=wrt_self, primitives=decided_by(primitives), outline=Outline
+    )
     tape = done.tape
     for op in [op for tree in trees_of(done) for op in sources(tree)]:
         if isinstance(op, Input):  # also what a function among the arguments has captured
@@ -319,6 +321,7 @@ def reverse(
     for x, d in by_input.items():
         if isinstance(d, Op) and isinstance(x, Input) and d not in machine.forward:
             machine.outline.names[d] = f"d{x.name}"
+    out.ops += decisions(machine.looked, out)
     found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]
@@ -326,7 +329,7 @@ def reverse(
     gradients = gradients if wrt is None else gradients[0]
     now = substitute(tape.result, lambda op: copies.get(op, op))
     out.result = (now, gradients) if value else gradients
-    program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=True)
     program.parameters = tape.parameters
     program.forward = out.forward or frozenset(tape.ops)
     for op in program.ops:

@@ -22,6 +22,7 @@ from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.outline import Iterations
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
 from ..tracer.tape import Input, Op, Tape, primal
@@ -124,7 +125,7 @@ def debugged(
     from .tools.nans import CheckedPullback, checked_run
 
     done, callers = checked_run(
-        f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True
+        f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True, outline=Iterations
     )
     if has_aux:
         leave_aux(f, done)
@@ -146,7 +147,15 @@ def asked(
         if has_aux:
             leave_aux(f, back.done)
     elif wrt_self or primitives is not None:
-        done = run(f, args, kwargs, wrt_self=wrt_self, primitives=primitives, protect=True)
+        done = run(
+            f,
+            args,
+            kwargs,
+            wrt_self=wrt_self,
+            primitives=primitives,
+            protect=True,
+            outline=Iterations,
+        )
         if has_aux:
             leave_aux(f, done)
         value, back = done.value, Pullback(done.close())
@@ -180,7 +189,9 @@ class Forward(Direct):
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
-        done = traced_run(self.f, args, kwargs, protect=True, reads=reads, drawn=drawn)
+        done = traced_run(
+            self.f, args, kwargs, protect=True, outline=Iterations, reads=reads, drawn=drawn
+        )
         if self.has_aux:
             leave_aux(self.f, done)
         own = own_copy(done, reads)

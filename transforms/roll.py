@@ -945,7 +945,10 @@ class Group:
             del x
             end[j].args = (begin[j],)
         roller.index[made] = start
-        roller.spans[start] = (stop, [*begin, made, *columns, *[op for _, _, op in used]])
+        placed = [*begin, made, *columns, *[op for _, _, op in used]]
+        roller.spans[start] = (stop, placed)
+        if roller.tape.outline is not None:
+            roller.tape.outline.roll(passage.loop.site, roller.ops[start], [*placed, *end])
 
     def collected(self, r: int) -> list[Op]:
         """An op for each column that the loop collects in one passage."""

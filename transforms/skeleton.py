@@ -32,6 +32,9 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
         if op in done.tape.callers:
             result.tape.callers[new] = done.tape.callers[op]
 
+    if done.tape.outline is not None:
+        result.tape.outline = done.tape.outline.copied(result.tape, copies)
+
     def tree_of(tree: Tree) -> Tree:
         return mapped(tree, leaf, copies.__getitem__)
 

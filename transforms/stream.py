@@ -85,6 +85,7 @@ class Watcher:
         self.growths = 0
         self.save(passage, stretch.heads[0])
         passage.start = first
+        loops.tracer.outline = None  # which knows places on the tape as it was
 
     def save(self, passage: Passage, start: int) -> None:
         """Let the arrays that the loop starts from survive writes to come: it will be run from there once more."""

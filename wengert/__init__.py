@@ -1,6 +1,7 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
 import os.path
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from .tracer.errors import (
     TraceError,
     WengertError,
 )
+from .tracer.habits import absent
 from .tracer.tape import Op, Site, Tape
 from .transforms.api import reverse, trace
 from .transforms.cache import clear_cache, settings
@@ -60,7 +62,7 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
         if name not in ON_DEMAND:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise absent(__name__, name, __all__, sys._getframe(1))
         found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
         globals()[name] = found
         return found

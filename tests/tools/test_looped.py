@@ -8,7 +8,7 @@ import pytest
 from fold.random_arrays import Maker
 from fold.random_programs import Writer
 
-from wengert import pullback, reverse, save, trace, value_and_grad
+from wengert import GuardError, clear_cache, pullback, reverse, save, trace, value_and_grad
 from wengert.tracer.tape import primal
 from wengert.transforms.tools import looped
 
@@ -168,6 +168,123 @@ def test_a_file_is_as_short_for_a_thousand_steps_as_for_a_hundred(tmp_path):
     np.testing.assert_allclose(d, [2 * x * 0.1 * k for k, x in enumerate(xs)], rtol=1e-15)
     with pytest.raises(ValueError, match=r"each of xs\[0:1000\] must be a float"):
         function(text, "value_and_grad_squares")([*xs[:-1], "1"])
+
+
+def newton(c):
+    x = c
+    for _ in range(50):
+        step = (x * x - c) / (2.0 * x)
+        x = x - step
+        if abs(step) < 1e-12:
+            return x
+    return x
+
+
+def either(x):
+    y = x
+    for _ in range(40):
+        y = math.sin(y) * x if y > 1.0 else y * 1.5 + 0.1
+    return y
+
+
+def turns(x):
+    total = 0.0
+    for i in range(8):
+        y = x + i
+        while y > 1.0:
+            y = y / 2.0
+        total = total + y * y
+    return total
+
+
+def nested(x):
+    total = 0.0
+    for i in range(6):
+        y = x
+        for _ in range(5):
+            y = y * 0.5 if y > 1.0 else y * y + 0.3 * i
+        total = total + y
+    return total
+
+
+def adaptive(k):
+    t, y, h = 0.0, 1.0, 0.1
+    while t < 2.0:
+        h = min(h, 2.0 - t)
+        slope = -k * y
+        step = -k * (y + h * slope)
+        error = abs(h * (step - slope)) / 2
+        if error <= 1e-3:
+            t = t + h
+            y = y + h * (slope + step) / 2
+        h = h * min(2.0, max(0.3, 0.9 * math.sqrt(1e-3 / (error + 1e-12))))
+    return y
+
+
+UNEVEN = [(bisection, 2.0, 75), (newton, 2.0, 60), (either, 0.7, 60), (turns, 3.3, 60), (nested, 1.7, 85),
+          (adaptive, 1.3, 260)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x", "most"), UNEVEN, ids=lambda x: getattr(x, "__name__", ""))
+def test_iterations_that_go_different_ways_are_one_loop_of_value_and_gradient(f, x, most, tmp_path):
+    """In the first call's pullback, in a kept program's, and in a file."""
+    value, d = value_and_grad(f)(x)
+    for _ in range(5):
+        text = pullback(f, x)[1].source()
+        assert len(text.splitlines()) <= most, text
+        assert all(text.count(f"table{i or ''}[") for i in range(2, 20) if f"table{i} =" in text)
+        assert function(text, "back")(x, 1.0) == pytest.approx((d,), rel=1e-14)
+    save(value_and_grad(f), tmp_path / "s.py", x)
+    text = (tmp_path / "s.py").read_text()
+    assert len(text.splitlines()) <= most, text
+    made = function(text, f"value_and_grad_{f.__name__}")(x)
+    assert made[0] == value == f(x) and made[1] == pytest.approx(d, rel=1e-14)
+
+
+@pytest.mark.parametrize("f", [either, nested])
+def test_source_of_a_pullback_holds_where_its_decisions_do(f):
+    """A gradient at other arguments is that of the function, or an error."""
+    clear_cache()  # a kept program may know the other ways
+    back = pullback(f, 0.7)[1]
+    made = function(back.source(), "back")
+    refused = 0
+    for x in np.linspace(0.1, 3.0, 40).tolist():
+        try:
+            found = made(x, 1.0)
+        except ValueError as error:
+            assert "what decides" in str(error) or "in the traced run" in str(error)
+            refused += 1
+        else:
+            assert found == pytest.approx(pullback(f, x)[1](1.0), rel=1e-13)
+    assert 0 < refused < 40
+    with pytest.raises(GuardError):
+        back.tape(3.0, 1.0)
+    with pytest.raises(GuardError):
+        reverse(trace(f, 0.7), value=False)(3.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_in_files_and_pullbacks(seed, tmp_path):
+    scope = {}
+    exec(Writer(seed).source(), scope)
+    f, args = scope["f"], (0.7, -1.3, 6)
+    if scope.get("log"):
+        pytest.skip("it writes to what is outside")
+    try:
+        value, back = pullback(f, *args)
+        found = back(1.0)
+        save(value_and_grad(f, (0, 1)), tmp_path / "s.py", *args)
+    except Exception as error:
+        pytest.skip(f"the program raises an error: {error}")
+    made = function(back.source(), "back")
+    known = dict(zip("xyn", args, strict=True)) | {"dy": 1.0}
+    names = made.__code__.co_varnames[: made.__code__.co_argcount]
+    made = made(*[known[name] for name in names])
+    np.testing.assert_allclose(made[:2], found[:2], rtol=1e-13)
+    name = f"value_and_grad_{f.__name__}"
+    given = function((tmp_path / "s.py").read_text(), name)(*args)
+    assert given[0] == value
+    np.testing.assert_allclose(given[1], found[:2], rtol=1e-13)
 
 
 def test_it_reads_as_the_program_does():

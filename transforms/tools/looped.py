@@ -218,6 +218,9 @@ class Looped(Writer):
                 found.append(x)
             elif x.line in self.histories:
                 found.append(f"{x.pad}{self.histories[x.line]}.append({self.variable(x.line)})")
+        used = {*re.findall(r"table\d*", "\n".join(found))}
+        unused = [f"{name} = " for name in self.tables.values() if name not in used]
+        self.constants = [x for x in self.constants if not x.startswith(tuple(unused))]
         return found
 
     # -------------------------------------------------------------------------------------------- operands

@@ -11,15 +11,17 @@ import numpy as np
 from ...rules.broadcasting import broadcast_like
 from ...tracer.entrances import entrance
 from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.loops import handed_on
+from ...tracer.outline import Mirrored, Outline
 from ...tracer.reads import Reads
 from ...tracer.run import Run, run
-from ...tracer.structure import Leaf, sources
+from ...tracer.structure import Leaf, mapped, rebuild, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape, append
 from ..api import arranged
 from ..cotangents import alike, refuse_sealed, shaped
 from ..dispatch import SHORTEST, roll_loops
 from ..gradients import Gradient, check_argument, one
-from ..reverse import Recorded, decisions, sweep
+from ..reverse import Mirror, decisions, sweep
 from ..simplify import pruned, simplified
 from .inline import Unwritable
 from .pages import source_of
@@ -68,15 +70,26 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """A run that a file can stand for; raises where it has changed what a file cannot."""
     reads = Reads()
-    done = run(f, args, kwargs, reads=reads, marks=True)
+    done = run(f, args, kwargs, reads=reads, marks=True, outline=Outline)
     assert done.outcome is not None
     roll_loops(done, {}, SHORTEST)
+    without_marks(done)
     written = [str(place) for place, _ in (*done.outcome.arrays, *done.outcome.cells)]
     reads.close()
     if written:
         name = done.tape.name
         raise Unwritable(f"{name} cannot be written down in a file: it writes to {written[0]}")
     return done
+
+
+def without_marks(done: Run) -> None:
+    """Let the result be what is carried out of loops, and not the marks of that."""
+
+    def leaf(x: Leaf) -> Leaf:
+        return Leaf(None if x.op is None else handed_on(x.op), x.value)
+
+    done.result = mapped(done.result, leaf, handed_on)
+    done.tape.result = rebuild(done.result, lambda x: x.value if x.op is None else x.op)
 
 
 def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:
@@ -115,7 +128,7 @@ def derived(done: Run, leaf: Leaf, seed: Any, keys: list[int | str]) -> Tape:
     trees = [done.argument(key) for key in keys]
     wrt = [op for tree in trees for op in sources(tree)]
     seeds = [] if leaf.op is None else [(leaf.op, seed)]
-    machine = Recorded(out, NOWHERE)
+    machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     found: dict[Any, Any] = dict(zip(wrt, sweep(tape.ops, wrt, seeds, machine), strict=True))
     refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
     out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
