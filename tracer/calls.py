@@ -971,7 +971,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
         instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
     if slots.is_subtype(kind, cls):
-        begin = init if kind is cls else attribute(kind, "__init__")
+        begin = init if kind is cls else static(kind, "__init__")
         if type(begin) is FunctionType:
             result = call(tracer, site, begin, (instance, *args), kwargs)
             if result is not None:

@@ -395,3 +395,36 @@ def test_a_metaclass_in_c_makes_its_objects(on):
         ]
     with pytest.raises(wengert.NoRuleError, match="Sized"):
         wengert.grad(lambda x: Sized(x).size)(2.0)
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_what_new_gives_is_begun_by_its_own_class_whatever_the_class_of_that(on):
+    class Meta(type):
+        pass
+
+    class Number(metaclass=Meta):
+        def __new__(cls, value):
+            made = object.__new__(One if value == 1 else cls)
+            made.value = value
+            return made
+
+    class One(Number):
+        pass
+
+    class Told(Number):
+        def __new__(cls, value):
+            return object.__new__(Heard)
+
+    class Heard(Told):
+        def __init__(self, value):
+            self.value = 2 * value
+
+    def f(x):
+        return x * Number(1).value + x * Told(x).value
+
+    with wengert.jit(on):
+        assert [wengert.value_and_grad(f)(x) for x in (1.0, 2.0, 3.0)] == [
+            (3.0, 5.0),
+            (10.0, 9.0),
+            (21.0, 13.0),
+        ]
