@@ -1,0 +1,420 @@
+"""Functions that write to arrays which they have made: followed, to the bit, and refused where it is not certain."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from wengert import clear_cache, jit, value_and_grad
+from wengert.tracer.fold.recorder import Unfolded
+from wengert.tracer.fold.run import Known
+from wengert.tracer.fold.written import ANEW
+from wengert.tracer.run import argument_names
+from wengert.transforms import cache
+
+from .comparing import compare, followed
+from .random_writes import PRELUDE, Writer, judge
+
+PROGRAMS = int(os.environ.get("WENGERT_FOLD_PROGRAMS", "60"))
+TOGETHER = 10
+
+pytestmark = pytest.mark.usefixtures("folding_at_once")
+
+
+# ------------------------------------------------------------------------------------------- followed
+
+
+def item_by_item(x, n):
+    u = np.empty(n + 1)
+    u[0] = 1.0
+    for i in range(1, n + 1):
+        u[i] = x * u[i - 1] if u[i - 1] < 2 else u[i - 1] / x
+    return u[n] + 0.1 * u[0]
+
+
+def heat(x, n):
+    u, turns = np.zeros(n + 4), 0
+    u[1], u[-1] = x, 2.0 * x
+    while True:
+        change = 0.2 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        u[1:-1] += change
+        turns += 1
+        if np.max(np.abs(change)) < 0.02 or turns > 30:
+            break
+    return u @ u + u.sum()
+
+
+def in_place(x, n):
+    u = np.arange(n + 2.0) * x
+    v = u.copy()
+    for _ in range(n):
+        v *= x
+        v += u
+        if v[-1] > 3:
+            v -= 1.0
+    return np.dot(v, u)
+
+
+def rows(x, n):
+    m = np.ones((n + 1, 3))
+    for k in range(1, n + 1):
+        m[k] = m[k - 1] * np.array([x, 1.0, 0.5])
+        m[k, 0] += m[k - 1, 1] * x
+        if m[k, 0] > 2:
+            m[:, 1] = m[:, 0] * 0.5
+    return np.sum(m[-1]) + m[0, 2] * m[n, 1]
+
+
+def a_view_that_is_kept(x, n):
+    u = np.zeros(n + 3)
+    v = u[1:]
+    v[0] = x
+    u[1] *= 2.0
+    s = 0.0
+    for i in range(n):
+        s = s + v[0] * v[i]
+        v[i] = u[i] * x + 1
+        if u[i] > 1:
+            u[0] += 0.1 * v[i]
+    return s + v.sum()
+
+
+def a_view_in_a_list(x, n):
+    m = np.ones((3, 4))
+    parts = [m[0], m[:, 1], m[1:, 2:]]
+    for i in range(n):
+        parts[i % 2][1:] = x * parts[0][0]
+        parts[2] *= 0.5 * x
+        if m[1, 1] > 0.7:
+            m[1] -= 0.1
+    return np.sum(m * m) + parts[1].sum()
+
+
+def swapped(x, n):
+    u, v = np.zeros(n + 2), np.ones(n + 2)
+    for _ in range(n):
+        v[1:-1] = x * u[:-2] + 0.5 * u[2:] + v[1:-1]
+        if v[1] > 1.5:
+            v[0] = x
+        u, v = v, u
+    return u.sum() - v[0]
+
+
+def by_a_mask(x, n):
+    u = np.arange(-1.0, n + 1) * x
+    for i in range(n):
+        u[u < 0] = 0.1 * x
+        u[u > 0.5] *= 0.9
+        if u[0] > 0.2:
+            u[i] -= x
+        u[u < 0.3] = u[u < 0.3] * x
+    return np.sum(u * u)
+
+
+def by_a_helper(x, n):
+    def step(u, a):
+        u[0] = a * u[1]
+        u[1] = u[0] + 1.0
+        return u, u[1:]
+
+    u = np.ones(2)
+    for _ in range(n):
+        u, v = step(u, x)
+        if u[0] > 3:
+            v[0] = 0.5
+    return u[0] * u[1]
+
+
+def by_recursion(x, n):
+    def down(p, q, k):
+        if k <= 0:
+            return q * p[0]
+        p[k % 3] += q
+        z = np.zeros(2)
+        z[0] = p[k % 3]
+        z += x
+        return down(p, 0.9 * q, k - 1) + z.sum() * p[1]
+
+    return down(np.ones(3), x, n)
+
+
+def in_a_list(x, n):
+    us = [np.zeros(2) for _ in range(n + 1)]
+    for i in range(n):
+        us[i + 1][0] = us[i][0] + x
+        us[i + 1][1] = us[i][1] * x + 1
+        if us[i + 1][0] > 2:
+            us[i][1] = x
+    return sum(u[0] * u[1] for u in us)
+
+
+class Optimiser:
+    def __init__(self, w):
+        self.w = w
+        self.m = np.zeros_like(w)
+
+    def step(self, g):
+        self.m *= 0.9
+        self.m += 0.1 * g
+        self.w -= 0.1 * self.m
+
+
+def in_an_object(x, n):
+    o = Optimiser(np.array([x, 1.0, 2.0]))
+    for _ in range(n):
+        o.step(2 * o.w * x)
+        if o.w[0] < 0.3:
+            o.w[0] = 0.3 * x
+    return np.sum(o.w)
+
+
+def by_a_closure(x, n):
+    u = np.zeros(4)
+    total = x
+
+    def note(q):
+        nonlocal total, u
+        u[1:] += q
+        total = total + u[-1]
+        if total > 4:
+            u = u * 0.5
+
+    for i in range(n):
+        note(x * i)
+    return total + u.sum()
+
+
+def onto_itself(x, n):
+    u = np.arange(1.0, n + 3) * x
+    for _ in range(n):
+        u[1:] = u[:-1]
+        u[:] = u[::-1] * 0.9
+        u[0], u[-1] = u[-1], u[0]
+        if u[0] > 1:
+            u += u
+        u[:2] += u[-2:] * x
+    return u @ np.arange(n + 2.0)
+
+
+def iterated(x, n):
+    m = np.zeros((n, 2))
+    s = 0.0
+    for i, row in enumerate(m):
+        row[0] = x * i
+        row[1] = s
+        for z in row:
+            s = s + z if z < 2 else s - z
+    a, b = m[0]
+    return s + a * b + len(m)
+
+
+def one_way_alone(x, n):
+    u = np.zeros(3)
+    if n > 3:
+        u[1] = x
+        if x > 1.0:
+            u[1:] = u[1] * x
+    return u.sum() + x
+
+
+def what_is_written_over(x, n):
+    """The root has an infinite slope at zero, and nothing comes of it."""
+    u = np.zeros(3)
+    for i in range(n):
+        u[i % 3] = np.sqrt(u[2] * 0.0) + x
+        u[i % 3] = x * x
+        if i > 2:
+            u[2] = 0.0
+    return u.sum()
+
+
+FOLLOWED = [
+    item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
+    by_recursion, in_a_list, in_an_object, by_a_closure, onto_itself, iterated, one_way_alone, what_is_written_over,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", FOLLOWED)
+def test_followed(f):
+    followed(f)
+
+
+@pytest.mark.parametrize("f", FOLLOWED)
+def test_on_flat_tapes(f, monkeypatch):
+    monkeypatch.setenv("WENGERT_FOLD", "0")
+    compare(f)
+
+
+def test_sums_of_what_lies_apart_are_the_same_to_the_bit():
+    def f(x, n):
+        m = np.empty((40, 9))
+        m[:] = np.sin(np.arange(360.0)).reshape(40, 9) * x
+        for i in range(n):
+            m[i] += x * m[:, ::2].sum() * 1e-3
+            if m[i, 0] > 0.1:
+                m[::3, 1:7:2] *= np.sum(np.sin(m[1:, 2::3]))
+        return np.dot(m[::2, 3], m[::2, 4]) + m[1:, 1:5].sum() + np.mean(m.copy())
+
+    followed(f)
+
+
+def test_two_names_that_need_not_mean_one_list():
+    """A run in which they do not is reason to write the program anew."""
+
+    def f(x, n):
+        u, v = [0.0] * 3, [1.0] * 3
+        for _ in range(n):
+            v[1] = x * u[0] + 0.5 * u[2] + v[1]
+            if v[1] > 1.5:
+                v[0] = x
+            u, v = v, u
+        return sum(u) - v[0]
+
+    followed(f)
+
+
+# ------------------------------------------------------------------------------------------- refused
+
+
+def of_integers(x, n):
+    u = np.zeros(3, dtype=int)
+    u[0] = n
+    return x * u.sum()
+
+
+def reshaped(x, n):
+    u = np.zeros(4)
+    v = u.reshape(2, 2)
+    for _ in range(n):
+        u[0] += x
+    return v.sum()
+
+
+def transposed(x, n):
+    u = np.zeros((2, 3))
+    v = u.T
+    for _ in range(n):
+        u[0] += x
+    return v[0, 0] * x
+
+
+def by_many_numbers(x, n):
+    u = np.zeros(4)
+    u[np.array([0, 1, 0])] = np.array([x, 2.0 * x, 3.0 * x])
+    return u.sum() * n
+
+
+def looked_at_when_empty(x, n):
+    u = np.empty(3) * 0.0
+    return x * n if len(u) else x
+
+
+def scattered(x, n):
+    u = np.zeros(4)
+    np.add.at(u, [0, 0, 1], x)
+    return u.sum() * n
+
+
+REFUSED = [of_integers, reshaped, transposed, by_many_numbers, looked_at_when_empty, scattered]
+
+
+@pytest.mark.parametrize("f", REFUSED)
+def test_refused(f):
+    entry = compare(f)
+    assert entry.folding.why is not None
+    assert not entry.folding.programs
+
+
+def recorded(f, *args):
+    return Known().run(f, argument_names(f, len(args)), args)
+
+
+def test_arguments_are_not_written_to():
+    def item(x):
+        x[0] = 1.0
+        return x.sum()
+
+    def in_place(x):
+        y = x
+        y += 1.0
+        return y.sum()
+
+    def through_a_view(x):
+        y = np.asarray(x)[1:]
+        y *= 2.0
+        return y.sum()
+
+    for f in (item, in_place, through_a_view):
+        x = np.array([1.0, 2.0])
+        with pytest.raises(Unfolded):
+            recorded(f, x)
+        assert x.tolist() == [1.0, 2.0]
+
+
+def test_an_array_of_an_argument_is_not_taken_for_one_of_the_run():
+    """Two runs go one of two decisions each; together they would write to the argument."""
+
+    def f(x, items, own, last):
+        held = items
+        if own:
+            held = [np.zeros(2)]
+        if last:
+            return x
+        u = held[0]
+        u[0] += x
+        return u.sum()
+
+    both = value_and_grad(f)
+    for own, last in [(1, 0), (0, 1), (1, 1), (1, 0), (0, 1), (0, 0), (0, 0)]:
+        items = [np.ones(2)]
+        expected = f(2.0, [np.ones(2)], own, last)
+        with jit(False):
+            traced = both(2.0, [np.ones(2)], own, last)
+        value, slope = both(2.0, items, own, last)
+        assert (value, slope) == (expected, traced[1])
+        assert items[0].tolist() == ([1.0, 1.0] if own or last else [3.0, 1.0])
+
+
+def arguments(x):
+    return [
+        (x,), (x, x), (x, 1), (x, ()), ((x,),), ((x, x),), (x > 2, x, 0.5), (x, None, None), (x, 0.0, 9.0),
+        (3,), (3, 0.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", sorted(ANEW, key=lambda fn: fn.__name__), ids=lambda fn: fn.__name__)
+def test_what_is_made_anew_is_no_view(fn):
+    x = np.arange(4.0).reshape(2, 2) + np.eye(2)
+    tried = 0
+    for args in arguments(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                value = fn(*args)
+            except (TypeError, ValueError, IndexError, np.linalg.LinAlgError):
+                continue
+        tried += 1
+        assert not isinstance(value, np.ndarray) or not np.may_share_memory(value, x)
+    assert tried
+
+
+# ------------------------------------------------------------------------------------------- random programs
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, TOGETHER))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_random_programs(first):
+    compared = folded = 0
+    for seed in range(first, first + TOGETHER):
+        clear_cache()
+        source = Writer(seed).source()
+        verdict = judge(source, seed)
+        assert verdict.word in ("right", "refused", "too long"), (
+            f"seed {seed}: {verdict.word}: {verdict.difference}\n\n{source.removeprefix(PRELUDE)}"
+        )
+        compared += verdict.gradients
+        folded += any(entry.folding.programs for entry in cache.entries.values())
+    assert compared > TOGETHER and folded >= TOGETHER // 2
