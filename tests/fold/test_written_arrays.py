@@ -103,6 +103,17 @@ def swapped(x, n):
     return u.sum() - v[0]
 
 
+def computed_before_it_is_written(x, n):
+    u = np.ones(4) * x
+    v = u[1:]
+    s = 0.0
+    for i in range(n):
+        c = v - x * 0.3
+        u[2] = x * i
+        s = s + c.sum() if i % 2 else s + c[1]
+    return s + u.sum()
+
+
 def by_a_mask(x, n):
     u = np.arange(-1.0, n + 1) * x
     for i in range(n):
@@ -232,7 +243,7 @@ def what_is_written_over(x, n):
 
 
 FOLLOWED = [
-    item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
+    computed_before_it_is_written, item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
     by_recursion, in_a_list, in_an_object, by_a_closure, onto_itself, iterated, one_way_alone, what_is_written_over,
 ]  # fmt: skip
 
