@@ -243,7 +243,8 @@ def what_is_written_over(x, n):
 
 
 FOLLOWED = [
-    computed_before_it_is_written, item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
+    computed_before_it_is_written,
+    item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
     by_recursion, in_a_list, in_an_object, by_a_closure, onto_itself, iterated, one_way_alone, what_is_written_over,
 ]  # fmt: skip
 
