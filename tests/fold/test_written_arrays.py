@@ -242,10 +242,287 @@ def what_is_written_over(x, n):
     return u.sum()
 
 
+def in_a_generator(x, n):
+    u = np.zeros(3)
+
+    def g(i):
+        u[i % 3] += x * i
+        return u[0] + u.sum()
+
+    s = sum(g(i) for i in range(n))
+    return s + u[1] + x
+
+
+def between_exceptions(x, n):
+    u = np.ones(3)
+    s = 0.0
+    for i in range(n):
+        try:
+            u[0] = u[1] * x
+            s = s + 1 / (i - 2)
+            u[1] = u[0] + x
+        except ZeroDivisionError:
+            u[2] = u[0] * 2
+    return s + u.sum()
+
+
+def left_early(x, n):
+    u = np.zeros((3, 3))
+    for i in range(n):
+        for j in range(3):
+            u[i % 3, j] = x * j + u[j, i % 3]
+            if u[i % 3, j] > 1.5:
+                break
+        else:
+            u[i % 3] *= 0.5
+        if u.sum() > 4:
+            break
+    return np.sum(u * u) + x
+
+
+def handed_back(x, n):
+    def build(k):
+        u = np.zeros(3)
+        u[k % 3] = x
+        if k > 0:
+            w = build(k - 1)
+            u += w * x
+            w[0] = 3.0
+            u[1:] += w[:-1]
+        return u
+
+    u = build(n)
+    return u @ u
+
+
+def made_in_a_loop(x, n):
+    u = np.ones(3)
+    for i in range(n):
+        v = np.empty(3)
+        v[0] = x
+        v[1:] = u[:-1] * x
+        u[2] = v[0] + v[1]
+        if u[2] > 2:
+            v[1] = u[2]
+        u = v
+    return u.sum()
+
+
+def filled_with_a_number(x, n):
+    u = np.full(n + 1, x)
+    for i in range(n):
+        u[i + 1] = u[i] * u[i + 1] if u[i] < 1 else u[i] * 0.5
+    return u.sum() + u[0]
+
+
+def of_numbers(x, n):
+    u = np.array([x, 2 * x, x * x])
+    for i in range(n):
+        if u[i % 3] > 1:
+            u[i % 3] = 0.3
+        u[0] += u[1] * u[2]
+    return np.prod(u)
+
+
+def a_system(x, n):
+    m = np.eye(3) * 3.0
+    b = np.ones(3)
+    for i in range(n):
+        m[i % 3, (i + 1) % 3] += x
+        m[:, 1] -= 0.1 * m[:, 0] * x
+        m[1:, 1:] = m[1:, 1:] * 0.9 + x * 0.1
+        b = np.linalg.solve(m, b)
+        if b[0] > 0.1:
+            b[1] = x
+    return b @ m @ b
+
+
+def items_of_a_list(x, n):
+    us = [np.zeros(2), np.ones(2), np.ones(2) * x]
+    for i in range(n):
+        us[i % 3] += x
+        us[0], us[2] = us[2], us[0]
+        us[1][:] = us[0] * us[2]
+        if us[1][0] > 2:
+            us[1] *= 0.1
+    return us[0] @ us[1] + us[2].sum()
+
+
+def in_a_dict(x, n):
+    d = {"a": np.ones(3), "b": np.zeros(3)}
+    for i in range(n):
+        d["a"][1:] *= x
+        d["b"] += d["a"]
+        if i == 2:
+            d["a"] = d["b"]
+        d["a"][0] -= 0.1
+    return d["a"] @ d["b"]
+
+
+def while_it_is_gone_through(x, n):
+    u = np.ones(4) * x
+    for k in range(n):
+        for i, v in enumerate(u):
+            u[(i + 1) % 4] = v * 0.5 + u[i] * x * 0.3
+        if u[0] > 1:
+            u[0] = 0.2
+    return u.sum()
+
+
+def views_of_views(x, n):
+    u = np.zeros(6)
+    v = u[1:]
+    w = v[::2]
+    z = w[::-1]
+    for i in range(n):
+        z[0] = x * i
+        w += 0.5 * x
+        v[1] = z[1] * u[1]
+        z[1:] = w[:-1]
+        if z.sum() > 3:
+            v[:] = v[::-1]
+    return u @ u + z[0] + w[1] * v[2]
+
+
+def one_of_two(x, n):
+    u = np.ones(3)
+    v = np.zeros(3)
+    for i in range(n):
+        w = u if u[0] < v[0] + 1.2 else v
+        w[i % 3] = x * w[0] + 0.3
+        z = w[1:] if i % 2 else u[:2]
+        z *= x
+        w[0] += 0.2
+    return u @ v + u.sum()
+
+
+def a_view_that_changes(x, n):
+    u = np.zeros(5)
+    v = u[:2]
+    for i in range(n):
+        v[0] += x
+        v[1] = v[0] * x
+        if i % 2:
+            v = u[2:]
+        else:
+            v = v[::-1]
+    return u.sum() + v[0]
+
+
+def without_a_derivative(x, n):
+    c = np.zeros(4)
+    s = x
+    for i in range(n):
+        c[i % 4] = i
+        if c.sum() > 2:
+            c[0] = 1.0
+        y = np.ones(4) * x
+        y[c > 1] *= 2.0
+        s = s + y @ c
+    return s
+
+
+def in_tuples(x, n):
+    u, v = np.zeros(2), np.ones(2)
+    pair = (u, v)
+    for i in range(n):
+        a, b = pair
+        a[0] += x * b[1]
+        b[1] = a[0] if a[0] < 2 else x
+        pair = (b, a) if i % 2 else (a, b)
+    return pair[0] @ pair[1] + u[0]
+
+
+def read_as_a_whole(x, n):
+    u = np.ones(4) * x
+    for i in range(n):
+        c = np.cumsum(u)
+        c[1] = 0.5
+        u[:] = c / c.sum()
+        if u.max() > 0.6:
+            u[0] = x
+        u = np.where(u > 0.3, u, 0.1)
+        u[1] += np.std(u) + np.linalg.norm(u)
+    return u.sum() + u.max()
+
+
+def a_row_and_a_column(x, n):
+    m = np.outer(np.arange(3.0), np.ones(3)) * x
+    for i in range(n):
+        m += np.outer(m[0], m[:, 1]) * 0.1
+        m[i % 3] = m[:, i % 3] + x
+        r = m[i % 3]
+        r[1:] /= 1.0 + r[0] * r[0]
+        if m.sum() > 3:
+            m /= m.sum()
+    return np.sum(m[1]) + m[2, 2]
+
+
+def of_many_names(x, n):
+    u = np.zeros(3)
+    us = []
+    for i in range(n):
+        us.append(u)
+        u[0] += x
+        if i % 2:
+            u = u.copy()
+    for w in us:
+        w[1] += x
+    return sum(w.sum() for w in us) + u[0]
+
+
+def a_view_from_a_helper(x, n):
+    def part(u, k):
+        return u[k:]
+
+    u = np.zeros(4)
+    for i in range(n):
+        v = part(u, i % 3)
+        v += x
+        v[0] *= 0.5
+        if v[0] > 2:
+            part(v, 0)[0] = x
+    return u.sum()
+
+
+def until_none_is_left(x, n):
+    u = np.arange(4.0) * x
+    k = 0
+    while np.any(u > 0.5) and k < 5 * n:
+        u[u > 0.5] -= 0.25
+        k += 1
+    return u.sum() + len(u[u > 0.1]) * x
+
+
+def three_axes(x, n):
+    t = np.zeros((2, 3, 4))
+    for i in range(n):
+        t[i % 2, :, 1] = x
+        t[:, i % 3] += t[:, (i + 1) % 3] * 0.5 + x
+        t[..., 0] = t[..., 1]
+        t[0] *= 0.9
+        if t[1, 1, 1] > 1:
+            t[1] -= t[0]
+    return np.sum(t * t) + t[0, 1].sum()
+
+
+def values_that_are_decided_on(x, n):
+    u = np.ones(4)
+    for i in range(n):
+        u[1:] += x if u[0] > 1 else u[:3]
+        u[0] += 0.3 * u[-1] if i % 2 else x
+        u[1:] *= 0.5 if u.sum() > 5 else 1.0
+    return u.sum()
+
+
 FOLLOWED = [
     computed_before_it_is_written,
     item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
     by_recursion, in_a_list, in_an_object, by_a_closure, onto_itself, iterated, one_way_alone, what_is_written_over,
+    in_a_generator, between_exceptions, left_early, handed_back, made_in_a_loop, filled_with_a_number, of_numbers,
+    a_system, items_of_a_list, in_a_dict, while_it_is_gone_through, views_of_views, one_of_two, a_view_that_changes,
+    without_a_derivative, in_tuples, read_as_a_whole, a_row_and_a_column, of_many_names, a_view_from_a_helper,
+    until_none_is_left, three_axes, values_that_are_decided_on,
 ]  # fmt: skip
 
 

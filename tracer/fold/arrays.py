@@ -25,6 +25,7 @@ from .nested import Whole, frame_of, plainly
 from .recorder import Box, Passing, Recorder
 from .region import RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
 from .written import EMPTY, content, get, is_anew, must_be_memory, put, settled
+from .written import is_array as is_advanced
 
 DISPATCHED = type(np.dot)
 LAYOUTS = (
@@ -236,7 +237,8 @@ def item(recorder: Recorder, key: Any, x: Any, index: Any) -> Any:
     """``x[index]``."""
     if type(x) is Array:
         return get(recorder, key, x, index)
-    return called(recorder, key, operator.getitem, (x, index), {})
+    found = called(recorder, key, operator.getitem, (x, index), {})
+    return settled(recorder, key, found) if is_advanced(index) and type(found) is Box else found
 
 
 def length(recorder: Recorder, key: Any, x: Any) -> Box:

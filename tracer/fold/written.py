@@ -150,8 +150,13 @@ def done(fn: Any, *args: Any) -> Any:
 
 
 def is_array(x: Any) -> bool:
-    """Whether something is an array that is followed as a value."""
-    return type(x) is Box and type(x.value) is np.ndarray and x.value.dtype in DTYPES
+    """Whether something is an array with axes that is followed as a value."""
+    return (
+        type(x) is Box
+        and type(x.value) is np.ndarray
+        and x.value.dtype in DTYPES
+        and x.value.ndim > 0
+    )
 
 
 def is_basic(index: Any) -> bool:
