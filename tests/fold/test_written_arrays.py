@@ -515,6 +515,94 @@ def values_that_are_decided_on(x, n):
     return u.sum()
 
 
+def sequences_are_written(x, n):
+    m = np.zeros((3, 2))
+    for i in range(n):
+        m[i % 3] = [x, 2.0]
+        m[(i + 1) % 3] = x * i, m[0, 0]
+        m[:, 0] = [m[0, 1], x, 1.0]
+        if m.sum() > 9:
+            m[0] = (0.0, 1.0)
+    return np.sum(m * m)
+
+
+def made_when_it_is_needed(x, n):
+    u = None
+    for i in range(n):
+        if u is None:
+            u = np.zeros(3)
+        u[i % 3] += x
+        if isinstance(u, np.ndarray) and not isinstance(u, list) and u.ndim == 1:
+            u[0] += u.shape[0] * x
+        if u[0] > 6:
+            u = None
+    return x if u is None else u.sum()
+
+
+def one_array_three_times(x, n):
+    u = np.zeros(2)
+    us = [u] * 3
+    for i in range(n):
+        us[i % 3][0] += x
+        us[1] = us[0].copy() if us[0][0] > 1 else us[2]
+        us[1][1] += us[0][0]
+    return sum(w.sum() for w in us)
+
+
+def zipped(x, n):
+    u, v = np.ones(3), np.zeros(3)
+    for k in range(n):
+        for i, (a, b) in enumerate(zip(u, v)):
+            v[i] = a * x + b
+            if v[i] > 2:
+                u[i] = 0.5 * b
+    return u @ v
+
+
+def asked_for_its_identity(x, n):
+    u, v = np.ones(3), np.zeros(3)
+    s = x
+    for k in range(n):
+        w = u if k % 2 else v
+        if w is u:
+            u[0] += x
+        else:
+            v[0] += x * x
+        s = s + w[0]
+    return s + u @ v
+
+
+def until_all_are_close(x, n):
+    u = np.arange(4.0) * x
+    k = 0
+    while not np.allclose(u, u[0]) and k < n:
+        u[:] = 0.5 * (u + np.roll(u, 1))
+        k += 1
+    return u @ u + np.argmax(u) * x
+
+
+def empty_at_first(x, n):
+    us = [np.empty(n) for _ in range(2)]
+    for u in us:
+        for i in range(n):
+            u[i] = x + i
+    m = np.empty((2, n))
+    m[0], m[1] = us
+    if m.sum() > 10:
+        m[0] *= 0.5
+    return np.sum(m * m) if n > 1 else m[0, 0]
+
+
+def where_a_slope_is_infinite(x, n):
+    u = np.zeros(4)
+    for i in range(n):
+        z = np.sqrt(u) + x  # slope infinite where u is zero
+        u[1:] = z[1:] * 0.0 + x * i
+        if i > 1:
+            u[0] = z[0]
+    return u.sum()
+
+
 FOLLOWED = [
     computed_before_it_is_written,
     item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
@@ -523,6 +611,8 @@ FOLLOWED = [
     a_system, items_of_a_list, in_a_dict, while_it_is_gone_through, views_of_views, one_of_two, a_view_that_changes,
     without_a_derivative, in_tuples, read_as_a_whole, a_row_and_a_column, of_many_names, a_view_from_a_helper,
     until_none_is_left, three_axes, values_that_are_decided_on,
+    sequences_are_written, made_when_it_is_needed, one_array_three_times, zipped, asked_for_its_identity,
+    until_all_are_close, empty_at_first, where_a_slope_is_infinite,
 ]  # fmt: skip
 
 
@@ -607,7 +697,25 @@ def scattered(x, n):
     return u.sum() * n
 
 
-REFUSED = [of_integers, reshaped, transposed, by_many_numbers, looked_at_when_empty, scattered]
+def asked_for_its_truth(x, n):
+    u = np.zeros(1)
+    s = x
+    for i in range(n):
+        u[0] = i % 2
+        if not u:
+            s = s * 0.9
+    return s
+
+
+REFUSED = [
+    of_integers,
+    reshaped,
+    transposed,
+    by_many_numbers,
+    asked_for_its_truth,
+    looked_at_when_empty,
+    scattered,
+]
 
 
 @pytest.mark.parametrize("f", REFUSED)

@@ -193,6 +193,8 @@ def binary_of_written(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any,
         raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
     if op is fn or type(left) is not Array:
         return binary(recorder, key, op, fn, a, b, value)
+    if not is_followed(fn) or fn is operator.matmul:
+        return refuse(f"{fn.__name__} in place is not followed")
     if np.shape(value) != left.value.shape or np.ndim(plain(b)) > left.value.ndim:
         raise Passing(f"{fn.__name__} does not fit into an array")
     made = given(recorder, (key, "new"), fn, [a, b], ("call", ("x", "x"), ()), value)
