@@ -429,6 +429,63 @@ def dormand_prince(a, b):
     return y * y + v
 
 
+# ------------------------------------------------------------ arrays that are written to
+
+
+@varied(lambda r: (r.uniform(0.1, 0.4), r.uniform(0.5, 2.0), r.randint(8, 24)), (0, 1))
+def heat_until_settled(rate, warm, n):
+    u = np.zeros(n)
+    u[0], u[-1] = warm, 0.5 * warm
+    while True:
+        change = rate * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        u[1:-1] += change
+        if np.max(np.abs(change)) < 0.01:
+            break
+    return np.sum(u * u)
+
+
+def bands(r: random.Random) -> tuple[Any, ...]:
+    n = r.randint(4, 40)
+    rng = np.random.default_rng(r.randrange(10**6))
+    return rng.normal(size=n - 1), 4.0 + rng.random(n), rng.normal(size=n - 1), rng.normal(size=n)
+
+
+@varied(bands, (0, 1, 2, 3))
+def tridiagonal(a, b, c, d):
+    n = len(d)
+    w, g, x = np.zeros(n), np.zeros(n), np.zeros(n)
+    w[0], g[0] = c[0] / b[0], d[0] / b[0]
+    for i in range(1, n):
+        pivot = b[i] - a[i - 1] * w[i - 1]
+        if i < n - 1:
+            w[i] = c[i] / pivot
+        g[i] = (d[i] - a[i - 1] * g[i - 1]) / pivot
+    x[n - 1] = g[n - 1]
+    for i in range(n - 2, -1, -1):
+        x[i] = g[i] - w[i] * x[i + 1]
+    return np.sum(x * x)
+
+
+def system(r: random.Random) -> tuple[Any, ...]:
+    n = r.randint(3, 8)
+    rng = np.random.default_rng(r.randrange(10**6))
+    return rng.normal(size=(n, n)) + 3.0 * n * np.eye(n), rng.normal(size=n)
+
+
+@varied(system, (0, 1))
+def gauss_seidel(m, b):
+    x = np.zeros(len(b))
+    while True:
+        change = 0.0
+        for i in range(len(b)):
+            new = (b[i] - m[i] @ x + m[i, i] * x[i]) / m[i, i]
+            change = max(change, abs(new - x[i]))
+            x[i] = new
+        if change < 1e-6:
+            break
+    return x @ x
+
+
 # ------------------------------------------------------------ dynamic programming, graphs, queues
 
 

@@ -186,7 +186,8 @@ class Writer:
             f"w = {u}", f"w = {u}[1:]", f"w = {u}[::-1]", "w = m[0]", "w = m[:, 1]", "w = m[-1][1:]",
             f"w = {self.vector()}",
             f"o.u = {u}", "u = o.u if len(o.u) == n + 2 else u", f"t[0] = {u}", f"t = [{u}, {v}]", f"o = Holder({u})",
-            f"{u} = t[0]", f"t.append({u})", f"{u} = np.empty(n + 2); {u}[:] = {self.number()}", f"w = touched({u}, a)",
+            f"{u} = t[0]", f"t.append({u})", f"{u} = np.empty(n + 2); {u}[:] = {self.pick('abxy')}",
+            f"w = touched({u}, a)",
             f"{u} = made({v}, a)", "t = [z * 0.5 for z in t]", "t[0], t[-1] = t[-1], t[0]", "w = np.zeros(3)",
         ]  # fmt: skip
         self.put(pad, self.pick(forms))

@@ -25,6 +25,7 @@ from .nested import Whole, frame_of, plainly
 from .recorder import Box, Passing, Recorder
 from .region import RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
 from .written import EMPTY, content, get, is_anew, must_be_memory, put, settled
+from .written import is_array as is_advanced
 
 DISPATCHED = type(np.dot)
 LAYOUTS = (
@@ -192,6 +193,8 @@ def binary_of_written(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any,
         raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
     if op is fn or type(left) is not Array:
         return binary(recorder, key, op, fn, a, b, value)
+    if not is_followed(fn) or fn is operator.matmul:
+        return refuse(f"{fn.__name__} in place is not followed")
     if np.shape(value) != left.value.shape or np.ndim(plain(b)) > left.value.ndim:
         raise Passing(f"{fn.__name__} does not fit into an array")
     made = given(recorder, (key, "new"), fn, [a, b], ("call", ("x", "x"), ()), value)
@@ -236,7 +239,8 @@ def item(recorder: Recorder, key: Any, x: Any, index: Any) -> Any:
     """``x[index]``."""
     if type(x) is Array:
         return get(recorder, key, x, index)
-    return called(recorder, key, operator.getitem, (x, index), {})
+    found = called(recorder, key, operator.getitem, (x, index), {})
+    return settled(recorder, key, found) if is_advanced(index) and type(found) is Box else found
 
 
 def length(recorder: Recorder, key: Any, x: Any) -> Box:

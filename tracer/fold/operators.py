@@ -251,7 +251,7 @@ def truth(key: Any, x: Any) -> bool:
     if kind in ATOMS:
         return bool(x)
     recorder = now()
-    if id(x) in recorder.memories:
+    if id(x) in recorder.memories and kind is not Array:
         if kind in CONTAINERS:
             count = recorder.value(key, LENGTH, (x,), len(x))
             return decided(recorder, key, operator.truth, (count,), bool(x))
@@ -296,6 +296,8 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
     if any(memories):
         return False
     for x in (left, right):
+        if type(x) is Box:
+            recorder.as_memory(x)  # which has an identity
         if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):
             refuse("`is` compares what may be another object")
     return left is right

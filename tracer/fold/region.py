@@ -170,14 +170,16 @@ class Written:
 class Array:
     """An array that the run writes to, as the program holds it: a memory.
 
-    ``blank`` says that nothing has been written yet into what NumPy has left empty.
+    ``blank`` says that nothing has been written yet into what NumPy has left empty, ``of`` of which array it is a view,
+    and by which index.
     """
 
-    __slots__ = ("blank", "value")
+    __slots__ = ("blank", "of", "value")
 
-    def __init__(self, value: Any, blank: bool = False) -> None:
+    def __init__(self, value: Any, blank: bool = False, of: Any = None) -> None:
         self.value = value
         self.blank = blank
+        self.of = of
 
 
 kinds: dict[tuple[Any, int], Kind] = {}

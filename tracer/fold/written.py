@@ -97,7 +97,7 @@ def get(recorder: Recorder, key: Any, x: Array, index: Any) -> Any:
     if type(value) is np.ndarray and viewed:
         if not value.ndim:
             return refuse("a view without axes is taken")
-        view = Array(value)
+        view = Array(value, of=(x, frame, found))
         return recorder.name(view, access(recorder, key, VIEW, (x, *found), kind_of(view), frame))
     must_be_filled(x)
     op = access(recorder, key, GET, (x, *found), kind_of(value), frame)
@@ -112,6 +112,8 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
     if not is_basic(index) and not (is_array(index) and index.value.dtype == bool):
         refuse("an array is written to by something else than numbers, slices or a mask")
     if type(value) is Array:
+        if is_there(recorder, x, frame, found, value):
+            return
         value = content(recorder, (key, "value"), value)
     kind = type(plain(value))
     if kind not in NUMBERS and kind not in SCALARS and not is_array(value):
@@ -119,6 +121,15 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
     done(operator.setitem, x.value, plainly(index), plain(value))
     x.blank = False
     access(recorder, key, PUT, (x, value, *found), type(None), frame)
+
+
+def is_there(recorder: Recorder, x: Array, frame: Any, found: list[Any], value: Array) -> bool:
+    """Whether a view is put where it is one of, as after ``x[1:] += 1``, and has been nothing else since."""
+    names, _ = recorder.memories[id(value)]
+    if value.of is None or value.of[:2] != (x, frame) or len(names) > 1:
+        return False
+    pairs = zip(found, value.of[2], strict=True)
+    return all(a is b or (type(a) is type(b) is int and a == b) for a, b in pairs)
 
 
 def access(recorder: Recorder, key: Any, fn: str, args: Any, kind: Any, frame: Any) -> Op:
@@ -139,8 +150,13 @@ def done(fn: Any, *args: Any) -> Any:
 
 
 def is_array(x: Any) -> bool:
-    """Whether something is an array that is followed as a value."""
-    return type(x) is Box and type(x.value) is np.ndarray and x.value.dtype in DTYPES
+    """Whether something is an array with axes that is followed as a value."""
+    return (
+        type(x) is Box
+        and type(x.value) is np.ndarray
+        and x.value.dtype in DTYPES
+        and x.value.ndim > 0
+    )
 
 
 def is_basic(index: Any) -> bool:

@@ -355,7 +355,7 @@ class Forward:
         live = NOW if any(is_content(x) for x in op.args) else ""
         least = LEAST.get(op.fn)
         if least is not None and op.args:
-            size = f"{writer.name(op.args[0])}.size"
+            size = f"{writer.operand(op.args[0], False)}.size"
             if isinstance(op.args[0], Reference):
                 size = f"len({writer.name(op.args[0])})"
             self.code.add(f"if {size} < {least}: {writer.miss}", depth)
