@@ -91,6 +91,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
     yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
                                    argument of a call gives a value: it runs at once and collects them all
+    give(site)                     h(value) -> None, of ``yield``, by generators that run at once
+    give_all(site)                 h(obj) -> an iterator that gives nothing, of ``yield from``
     collected(site)                h(list) -> what stands for that generator expression in the call
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
@@ -286,10 +288,13 @@ class Rewriter:
     def __init__(
         self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
     ) -> None:
-        if collects:
+        self.folds = builtins.getattr(hooks, "folds", False) is True
+        runs = self.folds and not collects and bool(code.co_flags & CO_GENERATOR)
+        if collects or runs:
             code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code
         self.collects = collects
+        self.at_once = COLLECTED if collects else GIVING if runs else {}
         self.hooks = hooks
         self.executed = executed
         self.out = Assembler(code)
@@ -302,7 +307,6 @@ class Rewriter:
         # Where calls begin that may look at the variables: the names of what is called
         self.around: dict[tuple[int | None, int | None], str] = {}
         self.decided = -1  # the latest comparison of which the truth is all that is wanted
-        self.folds = builtins.getattr(hooks, "folds", False) is True
         self.joins = Joins({}, {}, {})
         self.shared: list[
             int
@@ -314,7 +318,7 @@ class Rewriter:
             self.refuse("an async function")
         out = self.out
         source = self.source
-        if self.collects:
+        if self.at_once:
             self.run_through()
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
@@ -350,8 +354,8 @@ class Rewriter:
             if self.index in forks:
                 self.notify(self.hooks.fork(self.site(), forks[self.index]))
             handler = HANDLERS[instr.op]
-            if self.collects and instr.op in COLLECTED:
-                COLLECTED[instr.op](self, instr)
+            if instr.op in self.at_once:
+                self.at_once[instr.op](self, instr)
             elif self.folds and instr.op in FOLDED:
                 FOLDED[instr.op](self, instr)
             elif handler is None:
@@ -988,7 +992,7 @@ class Rewriter:
             self.notify(self.hooks.shared(self.site()))
         self.keep(instr)
 
-    # Generator expressions that run at once: the list lies where the iterator was
+    # Generators that run at once; for a generator expression the list lies where the iterator was
 
     def run_through(self) -> None:
         """Leave out what makes a generator."""
@@ -1012,6 +1016,12 @@ class Rewriter:
         self.emit(SWAP, 2)
         self.emit(opmap["LOAD_FAST"], 0)
         self.call(1)
+
+    def give(self, instr: Instr) -> None:
+        self.apply(self.hooks.give(self.site()), 1)
+
+    def give_all(self, instr: Instr) -> None:
+        self.apply(self.hooks.give_all(self.site()), 1)
 
     def return_collected(self, instr: Instr) -> None:
         if instr.name == "RETURN_VALUE":
@@ -1064,6 +1074,14 @@ COLLECTED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "YIELD_VALUE": Rewriter.yield_value,
         "RETURN_VALUE": Rewriter.return_collected,
         "RETURN_CONST": Rewriter.return_collected,
+    }.items()
+    if name in opmap
+}
+GIVING: dict[int, Callable[[Rewriter, Instr], None]] = {
+    opmap[name]: handler
+    for name, handler in {
+        "YIELD_VALUE": Rewriter.give,
+        "GET_YIELD_FROM_ITER": Rewriter.give_all,
     }.items()
     if name in opmap
 }

@@ -136,6 +136,7 @@ class Program:
         self.trusts = (
             ""  # the name by which it asks whether it may leave NumPy's error state as it is
         )
+        self.positional = False  # whether it takes no keywords
         self.simple = True  # takes its arguments by the names of the function's own parameters
         self.reasons: dict[int, str] = {}
         self.guards: dict[int, Guard] = {}
@@ -165,6 +166,8 @@ class Program:
 
     def fits(self, kwargs: dict[str, Any]) -> bool:
         """Whether the program can be called with these keywords."""
+        if self.positional:
+            return not kwargs
         if self.back is not None:
             return tuple(kwargs) == self.keywords  # in this order, as are the gradients
         return not self.simple or all(key in self.parameters for key in kwargs)

@@ -13,6 +13,7 @@ revived    the run behind a pullback, made again from the skeleton and the value
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from types import FunctionType, MethodType
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..rules import equivalents
 from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.intrinsic import intrinsic
-from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.kinds import MISSING, is_one_of, isinstance
 from ..tracer.outline import Iterations
 from ..tracer.reads import Reads
 from ..tracer.run import Run, run
@@ -29,6 +30,7 @@ from ..tracer.tape import Input, Op, Tape, primal
 from ..tracer.tracebacks import fold
 from .api import Pullback, checked_seeds, decided_by, inner_pullback
 from .argnums import leave_aux, options_text
+from .cache import Entry
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
 from .loops import Miss
@@ -202,6 +204,14 @@ class Forward(Direct):
     def build(self, done: Run) -> Program:
         name = getattr(self.f, "__name__", "f")
         return Builder(done, name, self.entry().names).build_pullback(Kept)
+
+    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        f = self.f.__func__ if type(self.f) is MethodType else self.f
+        if kwargs or self.has_aux or type(f) is not FunctionType:
+            return MISSING
+        from .fold.multiplied import PULLBACK
+
+        return self.by_region(entry, args, range(len(args)), PULLBACK)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)

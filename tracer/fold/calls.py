@@ -15,6 +15,7 @@ from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
 from .functions import call_function
+from .generators import generated, is_generator
 from .iteration import Collected, Source
 from .methods import drawn, of_text, ordered
 from .recorder import Box, Recorder
@@ -44,6 +45,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             return operators.alike(recorder, key, *args)
         if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
+        if is_generator(fn.__code__) and registry.lookup(fn) is None:
+            return generated(recorder, key, fn, args, kwargs)
         return call_function(recorder, key, fn, args, kwargs)
     if kind is types.WrapperDescriptorType and args and not kwargs:
         return inherited(recorder, key, fn, args)

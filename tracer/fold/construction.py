@@ -32,6 +32,8 @@ PLAIN_ERRORS = frozenset((  # which keep what they are given, and do nothing els
 def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
     if cls is enumerate and {*kwargs} == {"start"}:
         args, kwargs = (*args, kwargs["start"]), {}
+    if cls is zip and [*kwargs.items()] == [("strict", False)]:
+        kwargs = {}
     if kwargs and not flags_of(cls) & HEAP_TYPE:
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:
@@ -103,7 +105,7 @@ def inherited(recorder: Recorder, key: Any, fn: Any, args: Any) -> None:
         if fn is object.__setattr__ and len(given) == 2 and type(given[0]) is str:
             assigned(recorder, key, obj, *given)
             return
-        if fn.__name__ == "__init__" and fn.__objclass__ in PLAIN_ERRORS:
+        if fn.__name__ == "__init__" and fn.__objclass__ in PLAIN_ERRORS | {BaseException}:
             if is_followed(recorder, tuple(given)):
                 stored(recorder, key, obj, "args", tuple(given))
                 fn(*args)

@@ -27,7 +27,13 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
         return refuse(f"{fn.__name__} is a generator")
     if kwargs and code in recorder.codes:
         return refuse(f"{fn.__name__} calls itself with keywords")
-    twin = recorder.twins.get(id(fn))
-    if twin is None or twin[0] is not fn:
-        twin = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, recorder.hooks)
-    return recorder.call(key, twin[1], lambda *given: twin[1](*given, **kwargs), args)
+    twin = twin_of(recorder, fn)
+    return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args)
+
+
+def twin_of(recorder: Recorder, fn: Any) -> Any:
+    """The instrumented copy of a function."""
+    known = recorder.twins.get(id(fn))
+    if known is None or known[0] is not fn:
+        known = recorder.twins[id(fn)] = fn, recorder.outside.function(fn, recorder.hooks)
+    return known[1]

@@ -16,8 +16,8 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import arrays, attributes, calls, cells, imports, memories, operators
-from .basics import NUMBERS, decided, is_same, now, refuse
+from . import arrays, attributes, calls, cells, generators, imports, memories, operators
+from .basics import NUMBERS, decided, is_object, is_same, now, refuse
 from .iteration import Collected, Items, source_of
 from .recorder import Box
 from .region import APPEND, Instruction, Op
@@ -235,6 +235,16 @@ def list_append(site: Site) -> Hook:
 yielded = list_append
 
 
+def give(site: Site) -> Hook:
+    key = object()
+    return lambda x: generators.give(key, x)
+
+
+def give_all(site: Site) -> Hook:
+    key = object()
+    return lambda x: generators.give_all(key, iterated(key, x))
+
+
 def collected(site: Site) -> Hook:
     return Collected
 
@@ -256,11 +266,18 @@ def iter(site: Site) -> Hook:
 
     def hook(x: Any) -> Any:
         recorder = now()
-        source = source_of(recorder, key, x)
+        source = source_of(recorder, key, iterated(key, x))
         recorder.iterable = source.range
         return Items(key, source)
 
     return hook
+
+
+def iterated(key: Any, x: Any) -> Any:
+    """What is gone through where an object is."""
+    if not is_object(now(), x):
+        return x
+    return calls.call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 
 
 # Loops, decisions, exceptions

@@ -160,6 +160,10 @@ class Recorder:
         self.given: set[int] = set()  # memories from outside, among them arguments
         self.of_arguments: set[int] = set()  # those that are arguments, or lie in them
         self.copied: set[int] = set()  # those that stand for others
+        self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
+        self.yielded: set[int] = set()  # lists of what generators have given
+        self.giving: list[list[Any]] = []  # what the generators that run have given
+        self.unfinished = 0  # generators that were not asked to their end
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.turn = 0
         self.turns = {0, WHOLE}
@@ -277,6 +281,8 @@ class Recorder:
         make: Callable[[tuple[Any, ...]], Op] | None = None,
     ) -> Any:
         """The op at this place: compared, or written."""
+        if self.sealed and any(id(x) in self.sealed for x in args):
+            raise Unfolded("a generator reads what may be changed between its items")
         i = self.i
         if i < len(self.ops):
             op = self.ops[i]

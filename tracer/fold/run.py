@@ -122,6 +122,8 @@ class Known:
             raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
             raise recorder.refusal
+        if recorder.unfinished:
+            raise Unfolded("a generator is not asked to its end")
         if reads.problems:
             raise Unfolded(reads.problems.pop())
         if self.folded.size > LARGEST:

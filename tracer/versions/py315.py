@@ -18,7 +18,10 @@ CALL = ("CALL",)
 
 def get_iter(rewriter: Any, instr: Instr) -> None:
     """GET_ITER leaves [iterator, NULL], or [list or tuple, index], also for ``yield from``."""
-    rewriter.get_iter(instr)
+    if rewriter.at_once and rewriter.source[rewriter.index + 2].name == "SEND":
+        rewriter.give_all(instr)
+    else:
+        rewriter.get_iter(instr)
     rewriter.emit(opmap["PUSH_NULL"])
 
 

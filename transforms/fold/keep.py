@@ -12,6 +12,7 @@ from ...tracer.run import argument_names
 from ..budget import working
 from ..cache import Entry, settings
 from ..programs import Program, Unfit
+from .multiplied import PULLBACK
 from .program import RegionBuilder, run_of
 
 KINDS = 4  # of arguments that are kept apart
@@ -22,7 +23,11 @@ def program_of(
 ) -> Program:
     """The program of all ways that were seen."""
     done, inputs = run_of(known, f)
-    return RegionBuilder(done, entry.title, entry.names).region(known, inputs, [*keys], answer)
+    builder = RegionBuilder(done, entry.title, entry.names)
+    builder.discrete = answer == PULLBACK
+    program = builder.region(known, inputs, [*keys], answer)
+    program.positional = builder.discrete
+    return program
 
 
 def recorded(

@@ -8,8 +8,11 @@ content   of an origin: the origins of the memories in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
+from ...tracer.fold.generators import is_generator
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -19,9 +22,13 @@ from ...tracer.fold.region import (
     REPEAT,
     STORE,
     Folded,
+    Invoke,
     Op,
     Reference,
+    Region,
+    Scope,
     Take,
+    inner,
     is_memory,
     results_of,
 )
@@ -41,11 +48,12 @@ class Origins:
 
     def __init__(self, folded: Folded, aliases: Aliases) -> None:
         given = [op for op in folded.region.parameters if is_memory(op.type)]
+        generators = [*generators_of(folded)]
         self.of: dict[Op, set[Origin]] = {op: {OUTSIDE} for op in given}
         self.content: dict[Origin, set[Origin]] = {OUTSIDE: {OUTSIDE}}
         self.real: set[type] = set()
         self.made: set[type] = set()
-        if not given:  # then there is nothing to be told apart
+        if not given and not generators:  # then there is nothing to be told apart
             return
         ops = [op for block in folded.blocks() for op in block.ops]
         for op in ops:
@@ -60,6 +68,17 @@ class Origins:
         for op in ops:
             if op.fn in (STORE, APPEND, POP) and OUTSIDE in self.origins(op.args[0]):
                 raise Unemittable("a container that may be from outside is written to")
+        for generator in generators:
+            self.must_be_sealed(within(generator))
+
+    def must_be_sealed(self, inside: set[Op]) -> None:
+        """A generator has run to its end: nobody can have changed meanwhile what it looks at, on whatever way."""
+        for op in inside:
+            for x in op.args:
+                if any(
+                    type(y) is Op and y not in inside and not is_given(y) for y in self.origins(x)
+                ):
+                    raise Unemittable("a generator may read what is changed between its items")
 
     def size(self) -> int:
         return sum(map(len, self.of.values())) + sum(map(len, self.content.values()))
@@ -92,3 +111,33 @@ class Origins:
             for x in results_of(op) if type(op) is Take else [op]:
                 if is_memory(x.type):
                     self.of.setdefault(x, set()).update(self.inside(op.args[0]))
+
+
+def generators_of(folded: Folded) -> Iterator[Region]:
+    """The regions of generators (see `tracer.fold.generators`)."""
+    for op in (op for block in folded.blocks() for op in block.ops):
+        if type(op) is Scope and type(op.name) is CodeType and is_generator(op.name):
+            yield op.region
+    for function in folded.functions.values():
+        if is_generator(function.code):
+            yield function
+
+
+def is_given(birth: Op) -> bool:
+    """Whether a list is what a generator has given, to which nobody writes any more."""
+    return type(birth.key) is tuple and type(birth.key[0]) is CodeType
+
+
+def within(region: Region) -> set[Op]:
+    """The ops in a region, and in all regions that are run by it."""
+    found: set[Op] = set()
+    todo, met = [region], {region}
+    while todo:
+        one = todo.pop()
+        found.update(one.parameters)
+        for op in (op for block in one.root.tree() for op in block.ops):
+            found.update((op, *results_of(op)))
+            more = [*inner(op), *([op.function] if type(op) is Invoke else [])]
+            todo += [x for x in more if x not in met]
+            met.update(more)
+    return found

@@ -18,6 +18,7 @@ from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats
 from .listed import listed
+from .multiplied import Multiplied
 from .source import Emission, Unemittable
 
 PAD = "        "
@@ -67,6 +68,7 @@ class RegionBuilder(Builder):
     """Writes the program of a region; ``calls`` says whether it calls functions of arrays."""
 
     calls = False
+    discrete = False  # whether what has no derivative may be among what gradients are asked by
 
     def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
         if isinstance(tree, Leaf) and tree.value is None:  # a list
@@ -91,7 +93,7 @@ class RegionBuilder(Builder):
         wanted = {op for tree in trees for op in sources(tree)}
         for op in inputs.values():
             self.wanted.setdefault(op.place, []).append(op)
-        if any(
+        if not self.discrete and any(
             x is FIXED and isinstance(known.trees[key], RegionOp) for key, x in zip(keys, trees)
         ):
             raise Unfit("a gradient by something without one")
@@ -116,7 +118,9 @@ class RegionBuilder(Builder):
             result = answer.format(
                 value=value(end.outs[0]),
                 gradients="".join(g + ", " for g in gradients),
-                gradient=gradients[0],
+                gradient=gradients[0] if gradients else "",
+                given="".join(f"{name}, " for name in program.parameters),
+                make=self.constant(Multiplied, "multiplied") if "{make}" in answer else "",
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
             last = ["self.hits += 1.0", "return result"]
