@@ -82,11 +82,14 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
 
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
+    if (kind, name) in recorder.usual:
+        return
     base = BaseException if issubclass(kind, BaseException) else object
     if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
     if static(kind, "__dict__") is MISSING or static(kind, "__slots__") is not MISSING:
         refuse(f"a {kind.__name__} has slots")
+    recorder.usual.add((kind, name))
 
 
 def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:

@@ -147,6 +147,7 @@ class Recorder:
         self.visible = {folded.region}
         self.open: list[Pass] = []
         self.memories: dict[int, tuple[list[tuple[Op, int]], Any]] = {}
+        self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
         self.given: set[int] = set()  # memories that stand for arguments
         self.inputs: dict[Op, Box] = {}  # arrays that were read from outside
         self.turn = 0
