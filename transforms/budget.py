@@ -23,7 +23,7 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
-PER_OP = 50e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
+PER_OP = 40e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
 BESIDES = 20  # ops, by which every region is taken to be larger
 PASSES = 4  # calls may be recorded as passes whatever was spent before
 # Traced calls that a region may have cost with its first program, with the second and the third. A pass that has added

@@ -19,6 +19,7 @@ from wengert.tracer.fold.region import (
     Constant,
     Reference,
 )
+from wengert.transforms.fold.reverse import Reverse
 from wengert.transforms.fold.ways import Unemittable
 
 from .regions import At, Miss, body, function, item, program, source_of, whole
@@ -449,6 +450,32 @@ def test_a_loop_whose_variable_changes_its_class():
 
     check(folded, plain, (0.9, 1), (0.9, 3))
     assert program(folded)(0.9, 0) == (0.0, [0.0])
+
+
+def test_a_loop_is_written_backwards_once(monkeypatch):
+    """Which of its variables have no cotangent behind the last pass is known before the passes are written."""
+    folded, at, (x, n) = whole(float, int)
+    loop = at.loop([x, x], at.op(range, n, kind=range))
+    for state, other, fn in (("off", "on", math.sin), ("on", "off", None)):
+        head, (u, old) = body(loop, state, float, float)
+        turn, nothing = head.decide(EXHAUSTED)
+        item(turn)
+        turn.end("next", other, turn.op(fn, u) if fn else turn.op(o.mul, u, old), u)
+        nothing.end("leave", state, u)
+    for end, (u,) in at.afters(loop, {"off": (float,), "on": (float,)}):
+        end.give(end.op(o.mul, u, 2.0))
+    attempts = []
+    attempt = Reverse.attempt
+    monkeypatch.setattr(Reverse, "attempt", lambda *args: attempts.append(1) or attempt(*args))
+
+    def plain(x, n):
+        u = old = x
+        for i in range(n):
+            u, old = (u * old if i % 2 else math.sin(u)), u
+        return u * 2.0
+
+    check(folded, plain, (0.9, 0), (0.9, 1), (0.9, 4), (1.3, 5))
+    assert len(attempts) == 2  # of which each is for one end of the function
 
 
 def test_nested_loops():

@@ -107,12 +107,15 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
 
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
+    if (kind, name) in recorder.usual:
+        return
     base = BaseException if issubclass(kind, BaseException) else object
     recorder.outside.of_class(
         kind, "__getattr__"
     )  # of which a program makes sure (see `Held.attribute`)
     if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
+    recorder.usual.add((kind, name))
 
 
 def is_slot(kind: type, found: Any, name: str) -> bool:

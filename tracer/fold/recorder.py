@@ -165,6 +165,7 @@ class Recorder:
         self.giving: list[list[Any]] = []  # what the generators that run have given
         self.unfinished = 0  # generators that were not asked to their end
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
+        self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
         self.turn = 0
         self.turns = {0, WHOLE}
         self.suspended: set[int] = set()  # turns of callers of a function that calls itself

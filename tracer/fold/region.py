@@ -418,8 +418,12 @@ def inner(op: Op) -> list[Region]:
 
 def results_of(op: Op) -> list[Op]:
     """The ops that go on from a loop, a scope or an invocation, or that are parts of what a call gives."""
-    found = op.results if isinstance(op, (Loop, Scope, Invoke, Take, Several)) else {}
-    return [x for row in found.values() for x in row]
+    if type(op) not in WITH_RESULTS:
+        return []
+    return [x for row in op.results.values() for x in row]  # type: ignore[attr-defined]
+
+
+WITH_RESULTS = frozenset((Loop, Scope, Invoke, Take, Several))
 
 
 def is_memory(kind: type) -> bool:

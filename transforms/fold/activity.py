@@ -38,6 +38,7 @@ from ...tracer.fold.region import (
     Loop,
     Op,
     Reference,
+    Region,
     Scope,
     Several,
     Take,
@@ -64,7 +65,7 @@ class Aliases:
             if type(op) is Scope and has_one_way(op):
                 for target, source in self.flow(op):
                     self.known[target] = source
-        self.within: dict[Op, set[Op]] = {}
+        self.within: dict[Op, set[Region]] = {}
         changed = True
         while changed:
             changed = False
@@ -91,17 +92,15 @@ class Aliases:
         found = x.ops if isinstance(x, Reference) else [x]
         return [*dict.fromkeys(map(self.resolve, found))] if len(found) > 1 else [self.resolve(x)]
 
-    def inside(self, op: Op) -> set[Op]:
-        """The ops in an op's regions, and in those inside them, with their results."""
+    def inside(self, op: Op) -> set[Region]:
+        """The regions of an op, and those inside them."""
         found = self.within.get(op)
         if found is None:
-            found = self.within[op] = set()
-            for region in inner(op):
-                found.update(region.parameters)
+            regions = inner(op)
+            found = self.within[op] = set(regions)
+            for region in regions:
                 for block in region.root.tree():
-                    found.update(block.ops)
                     for x in block.ops:
-                        found.update(results_of(x))
                         if type(x) is Loop or type(x) is Scope:
                             found |= self.inside(x)
         return found
@@ -116,7 +115,7 @@ class Aliases:
         found = False
         for target in sources:
             origin = self.origin(target, sources)
-            if isinstance(origin, Op) and origin not in within and origin not in results:
+            if isinstance(origin, Op) and origin.home not in within and origin not in results:
                 self.known[target] = origin
                 found = True
         return found

@@ -54,10 +54,8 @@ def is_of_floats(kind: Any) -> bool:
 def is_call(op: Op) -> bool:
     if isinstance(op, Call) or not callable(op.fn):
         return isinstance(op, Call)
-    if is_numpy_type(op.type):
-        return True
-    for x in op.args:  # asked of every op, more than once
-        if isinstance(x, Op) and is_numpy_type(x.type):
+    for x in (op, *op.args):
+        if isinstance(x, Op) and (type(x.type) is Kind or x.type in SCALARS):
             return True
     return False
 

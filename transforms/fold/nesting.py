@@ -13,6 +13,7 @@ from ..silence import QUIET
 
 WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 MADE = re.compile(r"([a-z]\w*) = ([^=\[\]{}'\"#]+)")
+ALONE = re.compile(r"[\w.]+")
 CALL = re.compile(r"[\w\])]\(| if | else |,")
 USES = re.compile(r"([\w, ]+ = |[\w.]+\.append\(|return |if )[^'\"]*")
 BORDER = f"{QUIET} = True"  # behind which NumPy does not warn
@@ -31,10 +32,12 @@ def nested(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
             begin = len(found)
         for i in range(len(found) - 1, max(len(found) - 1 - NEAR, begin - 1), -1):
             made = known[i]
-            if made and made[1] in line and movable(made[2], found[i + 1 :]):
-                name = made[1]
-                if USES.fullmatch(line) and name in WORD.findall(line.partition(" = ")[2] or line):
-                    line = put(made[2], name, line)
+            if not made or made[1] not in line or not USES.fullmatch(line):
+                continue
+            name, text = made.groups()
+            if name in WORD.findall(line.partition(" = ")[2] or line):
+                if movable(text, found[i + 1 :]):
+                    line = put(text, name, line)
                     del found[i], known[i]
         found.append((depth, line))
         known.append(MADE.fullmatch(line) if uses[line.partition(" = ")[0]] == 2 else None)
@@ -53,6 +56,6 @@ def movable(text: str, over: list[tuple[int, str]]) -> bool:
 
 def put(text: str, name: str, line: str) -> str:
     """The line with an expression in the place of a variable."""
-    alone = line.endswith(f" = {name}") or re.fullmatch(r"[\w.]+", text)
+    alone = line.endswith(f" = {name}") or ALONE.fullmatch(text)
     inner = text if alone else f"({text})"
     return WORD.sub(lambda found: inner if found[0] == name else found[0], line)

@@ -282,7 +282,9 @@ class Reverse:
             active = self.writer.active
             self.holding[op] = any(
                 active(y) and not self.cotangents.floats(y)
-                for x in self.writer.aliases.inside(op)
+                for region in self.writer.aliases.inside(op)
+                for block in region.root.tree()
+                for x in (*region.parameters, *local_ops(block.ops))
                 for y in (x, *x.args)
             )
         return self.holding[op]
@@ -360,8 +362,14 @@ class Reverse:
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
         rows, name, known = trail.next, self.writer.name(loop), loop.unsure
-        inner = Frame(frame, (), known)
         before = {p: frame.get(p) for p in parameters}
+        if trail.apart:
+            known.update(p for p in parameters if before[p] != SURE)
+        if 2 * len(known.intersection(parameters)) >= len(parameters):
+            known.update(
+                parameters
+            )  # mostly so; to find out which are not would take another attempt
+        inner = Frame(frame, (), known)
         for p in parameters:
             inner.states[p] = MAYBE if p in known else SURE
         for x in results_of(loop):  # which no pass adds to
@@ -373,8 +381,7 @@ class Reverse:
         for p in parameters:
             if inner.get(p) is None:
                 inner.add(f"{self.cotangents.name(frame, p)} = None", idle=before[p] is None)
-            here = inner.get(p) == SURE
-            if not here or (trail.apart and before[p] != SURE):
+            if inner.get(p) != SURE:
                 unsure.add(p)
         if not inner.code.busy:
             return unsure

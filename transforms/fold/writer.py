@@ -109,10 +109,14 @@ class Rows:
         self.number = {leaf: i for i, leaf in enumerate(self.leaves)}
         self.kept: dict[Node, dict[Op, None]] = {x: {} for y in self.leaves for x in y.path}
         self.wanted = False
+        self.laid: dict[Node, list[Op]] = {}  # see `values`
 
     def values(self, leaf: Node) -> list[Op]:
-        """The ops whose values are in the rows of an end."""
-        return [*dict.fromkeys(op for node in leaf.path for op in self.kept[node])]
+        """The ops whose values are in the rows of an end; to be asked when all is written."""
+        if leaf not in self.laid:
+            kept = [op for node in leaf.path for op in self.kept[node]]
+            self.laid[leaf] = [*dict.fromkeys(kept)]
+        return self.laid[leaf]
 
     @property
     def numbered(self) -> bool:
