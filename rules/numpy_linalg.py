@@ -346,7 +346,7 @@ def unused(d: Any) -> float:
 
 SQUARE = (
     "the vectors that make a factor of a rectangular matrix square (np.linalg.svd with "
-    'full_matrices=True, np.linalg.qr with mode="complete") have no derivative; use '
+    'full_matrices=True, np.linalg.qr with mode="complete") have no derivative\nuse '
     'full_matrices=False or mode="reduced"'
 )
 

@@ -101,7 +101,10 @@ def called(
     if answer is NotImplemented:
         return None
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise NoRuleError(f"{blame(site)}: the frule of {fn_name(fn)} must return (value, tangent)")
+        raise NoRuleError(
+            f"{blame(site)}: the frule of {fn_name(fn)} must return (value, tangent)\n"
+            "an frule is fn(primals, tangents, **options) -> (value, tangent) (docs/asking.md)"
+        )
     return (*answer, directions)
 
 
@@ -126,7 +129,8 @@ def flattened(tracer: Tracer, fn: Any, site: Site, t: Any, value: Any) -> list[A
 def misfit(fn: Any, site: Site, t: Any, value: Any) -> NoRuleError:
     return NoRuleError(
         f"{blame(site)}: the rule of {fn_name(fn)} failed: its tangent is {type_name(plain(t))}, but the value is "
-        f"{type_name(plain(value))}"
+        f"{type_name(plain(value))}\n"
+        "a tangent has the structure and the shapes of the value; None is a zero"
     )
 
 

@@ -195,7 +195,10 @@ def assign(new: Any, keys: dict[Any, Any], values: Iterable[Any]) -> None:
         return
     alone = {id(key): one for one in apart(set(dict.copy(keys))) for key in one}
     if len(alone) != len(keys):
-        raise TraceError("a dict holds keys that have become equal since they were put there")
+        raise TraceError(
+            "a dict holds keys that have become equal since they were put there\n"
+            "let the hash and == of a key be what they were, or make the dict anew of other keys"
+        )
     for key, x in zip(keys, values, strict=True):
         if x is not MISSING:
             dict.update(new, dict.fromkeys(alone[id(key)], x))

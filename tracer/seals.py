@@ -371,7 +371,7 @@ def tied_box(tracer: Tracer, site: Site, box: Box, seal: Sealed | Held) -> Box:
         fn = Unfollowed(
             seal.name,
             f"{places.blame(site)}: what {seal.name} gives depends on traced values that it was given before, or that "
-            "lie in its memory, and cannot be followed; keep them in a list, a dict or an array",
+            "lie in its memory, and cannot be followed\nkeep them in a list, a dict or an array",
         )
     if not others:
         return box

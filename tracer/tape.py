@@ -534,6 +534,7 @@ class Tape:
         >>> more.substitute(more[0], more[2])(4.0, 3.0)
         Traceback (most recent call last):
         wengert.tracer.errors.TraceError: %3 is used before it is defined: %3 = sqrt(x) :: float
+        insert the new op after it
         >>> more.replace(more[3], more[3].fn, more[2], more[1])(4.0, 3.0)
         6.0
         """

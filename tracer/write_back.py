@@ -142,7 +142,8 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return seal_of_result(tracer, value, memo)
     if base is not None and id(value) in memo:
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself"
+            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself\n"
+            "return what it is made of, or hold it in an object of a class of your own"
         )
     if id(value) in memo:
         return FIXED

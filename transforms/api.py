@@ -288,7 +288,10 @@ def reverse(
     """
     must_be_derivable(tape, "reverse")
     if form not in FORMS:
-        raise TraceError(f"form is one of {', '.join(map(repr, FORMS))}, not {form!r}")
+        raise TraceError(
+            f"form is one of {', '.join(map(repr, FORMS))}, not {form!r}\n"
+            '"final" is simplified, "naive" is not, and "pairs" calls pullbacks (docs/tape.md)'
+        )
     out = Tape(f"gradient of {tape.name}", tape.site)
     out.options = tape.options
     out.ops = list(tape.ops)
@@ -449,7 +452,10 @@ class InnerPullback:
     ) -> tuple[Any, ...]:
         """The gradients for checked seeds; of these arguments only, where they are given."""
         if active.tracer is not self.tracer:
-            raise TraceError("this pullback was made inside a traced function whose run has ended")
+            raise TraceError(
+                "this pullback was made inside a traced function whose run has ended\n"
+                "call it there, and let that function return what it gives"
+            )
         if (
             self.last is not None
             and self.last not in self.tracer.tape.ops[self.stop - 1 : self.stop]

@@ -119,14 +119,12 @@ def refuse_sealed(
             if op is not None:
                 named = isinstance(op, Input) and op.name != x.name
                 what = op.name if named else "numbers that it holds"  # type: ignore[attr-defined]
-                why = (
-                    f"would leave out {what}, on which the result depends; {x.advice}, or ask for the derivatives "
-                    "by other arguments only"
-                    if way == "by"
-                    else f"would leave out {what}; {x.advice}"
-                )
+                by = way == "by"
+                why = ", on which the result depends" if by else ""
+                other = ", or ask for the derivatives by other arguments only" if by else ""
                 raise TraceError(
-                    f"{tape.name} ({tape.site.place}): the derivative {way} {x.name}, {why}"
+                    f"{tape.name} ({tape.site.place}): the derivative {way} {x.name}, would leave out {what}{why}\n"
+                    f"{x.advice}{other}"
                 )
 
 

@@ -123,6 +123,15 @@ def operand_count(rule: registry.Rule) -> int:
 operand_counts: dict[registry.Rule, int] = {}
 
 
+def failed(op: Op, error: Exception) -> NoRuleError:
+    """The error where the rule of an op raises one of its own."""
+    name = getattr(op.fn, "__name__", op.fn)
+    return NoRuleError(
+        f"{places.blame(op.site)}: the rule of {name} failed with {type(error).__name__}: {error}\n"
+        "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"
+    )
+
+
 def leaves_of(op: Op, rule: registry.Rule) -> tuple[list[Any], Hashable]:
     """The leaves of an op, and a key of all that is not a leaf."""
     leaves: list[Any] = []
@@ -207,8 +216,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         except WengertError:
             raise
         except Exception as error:
-            message = f"the rule of {getattr(op.fn, '__name__', op.fn)} failed with {type(error).__name__}: {error}"
-            raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
+            raise failed(op, error) from error
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
@@ -440,7 +448,8 @@ def pulled_back(
     stage.settle(value)
     if not isinstance(result, tuple):
         raise TraceError(
-            f"the pullback of the rule of {op.fn} must return a tuple, one cotangent an argument"
+            f"the pullback of the rule of {op.fn} must return a tuple\n"
+            "it has one cotangent for each argument, and None where there is none: return (dx,)"
         )
     found = collect(bound(op, rule, result), op, rule, pattern)
     return stage, cotangent, [(i, operand(d, [])) for i, d in found if d is not None]

@@ -78,7 +78,10 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
             "explain takes the function that pullback was called with\nof a pullback itself there is back.source()"
         )
     if active.tracer is not None:
-        raise TraceError("explain cannot be used inside a function that is being traced")
+        raise TraceError(
+            "explain cannot be used inside a function that is being traced\n"
+            "call it outside, of the function itself"
+        )
     with lock:
         for state in list(switch.users):
             state.flush()

@@ -141,7 +141,10 @@ class Linear:
         """The tangent of the result."""
         done = self.done
         if self.tracer is not None and active.tracer is not self.tracer:
-            raise TraceError("this function was made inside a traced function whose run has ended")
+            raise TraceError(
+                "this function was made inside a traced function whose run has ended\n"
+                "call it there, and let that function return what it gives"
+            )
         if active.tracer is not None and (
             self.tracer is not None or any(isinstance(t, Op) for _, t in seeds)
         ):

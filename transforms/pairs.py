@@ -321,7 +321,10 @@ def must_fit(d: Any, x: Any, name: str, rule: Rule) -> None:
 
 
 def misfit(rule: Rule, what: str) -> CotangentError:
-    return CotangentError(f"the pullback of {place_of(rule.function)} gives {what}")
+    return CotangentError(
+        f"the pullback of {place_of(rule.function)} gives {what}\n"
+        "a cotangent is a number or an array like the argument; return None where there is none"
+    )
 
 
 # ----------------------------------------------------------------------------------- operations without pair

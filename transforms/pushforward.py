@@ -41,6 +41,7 @@ from .expand import (
     KEPT,
     Expansion,
     Stage,
+    failed,
     fix,
     forget_values,
     is_whole,
@@ -108,9 +109,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
         except WengertError:
             raise
         except Exception as error:
-            name = getattr(op.fn, "__name__", op.fn)
-            message = f"the rule of {name} failed with {type(error).__name__}: {error}"
-            raise NoRuleError(f"{places.blame(op.site)}: {message}") from error
+            raise failed(op, error) from error
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
@@ -285,7 +284,8 @@ def seeds_for(tangent: Any, cotangent: Any, tape: Tape) -> list[tuple[Op, Any]]:
 def no_options(op: Op) -> str:
     return (
         f"{places.blame(op.site)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
-        "options, and there is no rrule"
+        "options, and there is no rrule\n"
+        "let it take them, or give the function an rrule, which may serve forward mode too"
     )
 
 

@@ -228,7 +228,10 @@ REFUSALS = (
 
 def refusal(op: Op, error: Exception) -> NoRuleError:
     """What to raise where a rule finds no derivative for the values at hand."""
-    return NoRuleError(f"{blame(op.site)}: {fn_name(op.fn)} has no derivative here: {error}")
+    return NoRuleError(
+        f"{blame(op.site)}: {fn_name(op.fn)} has no derivative here: {error}\n"
+        f"wengert.why(f, x) shows the values there; keep to where there is one, or give {fn_name(op.fn)} another rule"
+    )
 
 
 class Numeric(Machine):

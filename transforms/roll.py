@@ -170,7 +170,8 @@ class Roller:
                 self.roll_alike([Stretch(whole, whole.start, len(whole.heads) - 2)])
         except Unrolled as why:
             raise TraceError(
-                f"{stretch.loop.site}: iterations of a loop were dropped that cannot be rolled ({why})"
+                f"{stretch.loop.site}: iterations of a loop were dropped that cannot be rolled ({why})\n"
+                "with wengert.jit(False): keeps all of them"
             ) from why
 
     def look(self) -> None:

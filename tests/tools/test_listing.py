@@ -14,7 +14,7 @@ import pytest
 
 from wengert import clear_cache, explain, forward, grad, jit, reverse, trace
 from wengert.tracer.run import run
-from wengert.tracer.tape import Site
+from wengert.tracer.tape import Site, primal
 from wengert.transforms import cache
 from wengert.transforms.budget import Budget
 from wengert.transforms.roll import roll
@@ -504,7 +504,7 @@ def test_a_folded_call_in_a_loop_gives_what_the_next_pass_takes(capsys):
         "x = input :: float",
         "k = input :: float",
         "loop 5 times, carrying x.3 = x",
-        "  x.4 = step(x.3, k), 2 operations, 1 effect",
+        "  x.4 = step(x.3, k), 6 operations, 1 effect",
         "  next x.3 = x.4",
         "return x.3",
     ]
@@ -524,3 +524,87 @@ def test_tangents_of_a_loop_are_a_loop():
         "  next dx.9 = dx.16",
         "return (x.5, dx.9)",
     ]
+
+
+# ------------------------------------------------------------------------------------------- recursion
+
+
+def fibonacci(n, x):
+    return x if n < 2 else fibonacci(n - 1, x) * 0.5 + fibonacci(n - 2, x) * x
+
+
+def simpson(f, a, b, eps, whole):
+    m = (a + b) / 2
+    left, right = ((y - x) / 6 * (f(x) + 4 * f((x + y) / 2) + f(y)) for x, y in ((a, m), (m, b)))
+    d = left + right - whole
+    if abs(d) < 15 * eps:
+        return left + right + d / 15
+    return simpson(f, a, m, eps / 2, left) + simpson(f, m, b, eps / 2, right)
+
+
+def horner(x, n):
+    return x if n == 0 else x * horner(x, n - 1) + 1.0
+
+
+def leaves(node):
+    value, left, right = node
+    return value if left is None else math.sin(leaves(left)) * value + leaves(right)
+
+
+def tree(depth, x=0.3):
+    if depth == 0:
+        return x, None, None
+    return x + depth, tree(depth - 1, x * 0.9), tree(depth - 1, x * 1.1)
+
+
+RECURSIVE = {
+    "fibonacci": (lambda x: fibonacci(14, x), (0.7,), 1_800),
+    "simpson": (lambda k: simpson(lambda x: math.sin(k * x) / (x + 0.1), 0.0, 2.0, 1e-6, 0.0), (3.0,), 1_500),
+    "horner": (lambda x: horner(x, 800), (0.5,), 1_600),
+    "tree": (leaves, (tree(8),), 700),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURSIVE)
+def test_recursion_is_folded_by_the_names_of_functions(name):
+    f, args, operations = RECURSIVE[name]
+    tape = trace(f, *args)
+    assert len(tape) >= operations
+    for shown in (tape, reverse(tape)):
+        text = str(shown)
+        assert len(text.splitlines()) <= 60, text
+        assert f"{'leaves' if name == 'tree' else name}(" in text and "operations" in text
+    assert primal(tape(*args)) == primal(tape.result) == f(*args)
+
+
+def test_a_folded_call_counts_what_it_does():
+    """Deep in recursion, and in loops."""
+    counts = [
+        int(x.replace(",", ""))
+        for x in re.findall(
+            r"([\d,]+) operations", trace(lambda x: horner(x, 800), 0.5).format(depth=1)
+        )
+    ]
+    assert counts == [1598]  # two a level, but for the outermost one
+
+    def steps(x):
+        for _ in range(50):
+            x = x * 0.9 + 0.1
+        return x
+
+    assert "steps(x), 100 operations" in trace(lambda x: steps(x) * x, 0.5).format(depth=0)
+
+
+def test_many_inputs_of_one_argument_are_one_line():
+    (line,) = [x for x in str(trace(leaves, tree(6))).splitlines() if "= input" in x]
+    assert line.startswith("  node[0], node[1][0], …, node[2][2]") and line.endswith(
+        "= input :: 127 × float"
+    )
+
+
+def test_loops_in_loops_that_nobody_knows_are_found():
+    def f(rows):
+        return sum(sum(x * x for x in row) for row in rows)
+
+    text = str(trace(f, [[0.1 * i * j for i in range(30)] for j in range(20)]))
+    assert "loop 20 times" in text and "loop 30 times" in text and len(text.splitlines()) < 10

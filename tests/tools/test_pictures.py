@@ -166,9 +166,9 @@ def test_without_the_program_dot(monkeypatch):
         with pytest.raises(TraceError) as caught:
             render()
         assert str(caught.value).startswith(
-            "to make a picture takes the program dot: apt install graphviz"
+            "to make a picture takes the program dot\napt install graphviz"
         )
-        assert len(str(caught.value).splitlines()) == 1
+        assert len(str(caught.value).splitlines()) == 2
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot")

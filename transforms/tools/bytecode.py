@@ -165,6 +165,7 @@ def code_of(given: Any) -> CodeType:
         f = attribute(type(f), "__call__", f)
     if type(f) is not FunctionType:
         raise TraceError(
-            f"bytecode takes a Python function or method, and {attribute(given, '__name__', given)!r} is none"
+            f"bytecode takes a Python function or method, and {attribute(given, '__name__', given)!r} is none\n"
+            "what is written in C has no bytecode; give it the function that calls it"
         )
     return f.__code__

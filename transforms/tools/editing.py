@@ -59,8 +59,9 @@ class Edit:
     def misplaced(self, op: Op) -> str:
         """Why an op cannot be an operand here."""
         if any(x is op for x in self.old.ops):
-            return f"{names_of(self.old)[op]} is used before it is defined: {line_of(op, self.old)}"
-        return f"{op!r} is no op of this tape of {self.old.name}; take one from the tape itself: tape[3]"
+            name, line = names_of(self.old)[op], line_of(op, self.old)
+            return f"{name} is used before it is defined: {line}\ninsert the new op after it"
+        return f"{op!r} is no op of this tape of {self.old.name}\ntake one from the tape itself: tape[3]"
 
     def copy(self, op: Op) -> None:
         """Put the copy of an op on the new tape."""
@@ -79,7 +80,10 @@ class Edit:
     def call(self, site: Site, fn: Any, args: Any, kwargs: dict[str, Any]) -> Op:
         """A call on the new tape; its operands are ops of the old one."""
         if not callable(fn):
-            raise TraceError(f"an op calls a function, not a {type(fn).__name__}")
+            raise TraceError(
+                f"an op calls a function, not a {type(fn).__name__}\n"
+                "for a constant: tape.substitute(op, value)"
+            )
         args, kwargs = substitute(args, self.now), substitute(kwargs, self.now)
         new = make(fn, args, kwargs, None, site, self.new)
         self.compute(new)
@@ -93,7 +97,7 @@ class Edit:
             kinds = ", ".join([x.type for x in new.operands()])
             raise TraceError(
                 f"{fn_name(new.fn)} cannot be called on this tape, with operands {kinds}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}\ncall one that takes these, or give it other arguments"
             ) from error
 
     def done(self) -> Tape:
@@ -133,7 +137,10 @@ def like(op: Op, args: Any, kwargs: dict[str, Any], value: Any, tape: Tape) -> O
 def own(tape: Tape, op: Any, what: str) -> None:
     """Raise unless something is an op of the tape."""
     if not isinstance(op, Op) or not any(x is op for x in tape.ops):
-        raise TraceError(f"what is {what} must be an op of this tape of {tape.name}, not {op!r}")
+        raise TraceError(
+            f"what is {what} must be an op of this tape of {tape.name}, not {op!r}\n"
+            "take one from the tape itself: tape[3]"
+        )
 
 
 def replaced(
@@ -142,7 +149,10 @@ def replaced(
     """The tape with another call in the place of an op; see `Tape.replace`."""
     own(tape, op, "replaced")
     if op.kind != "call":
-        raise TraceError(f"only calls can be replaced, not the {op.kind} {line_of(op, tape)}")
+        raise TraceError(
+            f"only calls can be replaced, not the {op.kind} {line_of(op, tape)}\n"
+            "for an input: tape.substitute(op, value)"
+        )
     if not args and not kwargs:
         args, kwargs = op.args, op.kwargs
     edit = Edit(tape)
@@ -193,7 +203,10 @@ def with_primitives(tape: Tape, primitives: Any, ours: bool = False) -> Tape:
     """
     is_primitive = chosen(primitives)
     if is_primitive is None:
-        raise TraceError("with_primitives takes a collection of callables or a predicate, not None")
+        raise TraceError(
+            "with_primitives takes a collection of callables or a predicate, not None\n"
+            "tape.with_primitives({np.dot}), or tape.with_primitives(lambda fn: fn is np.dot)"
+        )
     edit = Edit(tape)
     for op in tape.ops:
         if op.fn is element and not isinstance(edit.now(op.args[0]), Op):

@@ -26,7 +26,7 @@ class Program:
         try:
             import mpmath
         except ModuleNotFoundError as error:
-            raise TraceError("exact=True needs the package mpmath: pip install mpmath") from error
+            raise TraceError("exact=True needs the package mpmath\npip install mpmath") from error
         self.mpmath = mpmath
         self.args = args
         self.tape: Tape = trace(f, *copy.deepcopy(args))
@@ -51,7 +51,8 @@ class Program:
             except GuardError as error:
                 raise TraceError(
                     f"exact=True cannot take differences here, for between {x:.17g} and what is {float(h):.1e} beside "
-                    f"it the function decides otherwise ({error}); check it without exact=True, or elsewhere"
+                    f"it the function decides otherwise ({error})\n"
+                    "check it without exact=True, or elsewhere"
                 ) from error
             except (ArithmeticError, ValueError):
                 return Slope(math.nan, math.inf)

@@ -26,6 +26,7 @@ from ...tracer.tape import Guard, Input, Op, Site, Tape, element, type_name
 from ..patterns import frame
 
 LONGEST_PERIOD, FEWEST_PERIODS = 16, 4  # of what is repeated where nothing is known of a loop
+DEEPEST = 40  # regions in regions: what recursion has deeper is a part of the last one
 MOST_COMPARED = 32  # ways through an iteration, to find out what they have in common
 
 
@@ -132,6 +133,7 @@ def tree_of(tape: Tape) -> Node:
     regions = {} if tape.outline is None else tape.outline.regions
     root = Node(None)
     opened = [root]
+    paths: dict[Region | None, list[Region]] = {None: []}
     path: list[Region] = []
     for op in tape.ops:
         if isinstance(op, Input):  # it comes in where it is met first; not in one pass of a loop
@@ -143,7 +145,7 @@ def tree_of(tape: Tape) -> Node:
                 opened[-1].children.append(op)
             continue
         region = regions.get(op)
-        wanted = [] if region is None else region.path()
+        wanted = path_of(region, paths)
         same = 0
         while same < min(len(path), len(wanted)) and path[same] is wanted[same]:
             same += 1
@@ -155,6 +157,19 @@ def tree_of(tape: Tape) -> Node:
         path = wanted
         opened[-1].children.append(op)
     return root
+
+
+def path_of(region: Region | None, known: dict[Region | None, list[Region]]) -> list[Region]:
+    """The regions around a line, outer ones first, as deep as they are told apart."""
+    new: list[Region] = []
+    while region not in known:
+        assert region is not None
+        new.append(region)
+        region = region.parent
+    path = known[region]
+    for x in reversed(new):
+        path = known[x] = path if len(path) >= DEEPEST else [*path, x]
+    return path
 
 
 class Folder:
@@ -178,8 +193,11 @@ class Folder:
         return found
 
     def prepared(self, node: Node) -> list[Any]:
-        """The children of a region; what is repeated is a loop, known or not."""
-        return self.repeated(node.children)
+        """The children of a region; what is repeated is a loop, known or not, and so are loops that are."""
+        children, count = self.repeated(node.children), len(node.children)
+        while len(children) < count:
+            children, count = self.repeated(children), len(children)
+        return children
 
     def repeated(self, children: list[Any]) -> list[Any]:
         """The same with what is done several times over, one after the other, as the passes of a loop."""

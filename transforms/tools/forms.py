@@ -46,17 +46,18 @@ class PairOf:
         if type(op.fn) in OWN:
             raise TraceError(
                 f"{blame(op.site)}: {fn_name(op.fn)} has no pullback of its own that could be called: "
-                'its rule is part of the run. form="naive" and form="final" show what the sweep does with it'
+                'its rule is part of the run\nform="naive" and form="final" show what the sweep does with it'
             )
         rule = registry.lookup(op.fn)
         if rule is None or rule.kind != registry.RRULE or rule.function is None:
             raise NoRuleError(
-                f"{blame(op.site)}: {fn_name(op.fn)} has no rule that gives a pullback"
+                f"{blame(op.site)}: {fn_name(op.fn)} has no rule that gives a pullback\n"
+                'give it one with wengert.rrule, or see form="naive" and form="final"'
             )
         if not rule.pure:
             raise TraceError(
                 f"{blame(op.site)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
-                'no more. form="naive" and form="final" show what its pullback does'
+                'no more\nform="naive" and form="final" show what its pullback does'
             )
         self.fn = op.fn
         self.rule = rule
@@ -187,7 +188,8 @@ class Pairs:
             raise refusal(op, error) from error
         if not isinstance(found, tuple):
             raise TraceError(
-                f"{blame(op.site)}: the pullback of {fn_name(op.fn)} must return a tuple"
+                f"{blame(op.site)}: the pullback of {fn_name(op.fn)} must return a tuple\n"
+                "it has one cotangent for each argument, and None where there is none: return (dx,)"
             )
         given = self.add(back, (pullback, dz), {}, found, op.site.plain)
         parts: list[tuple[Op, Op]] = []
@@ -205,7 +207,8 @@ class Pairs:
             return
         if isinstance(d, unknown):
             raise NoRuleError(
-                f"{caller_of(op) or blame(op.site)}: {fn_name(op.fn)} has no formula for its derivative in {d.name}"
+                f"{caller_of(op) or blame(op.site)}: {fn_name(op.fn)} has no formula for its derivative in {d.name}\n"
+                f"let {d.name} be a constant (wengert.stop_gradient), or ask for other derivatives"
             )
         part = self.add(element, (given, index), {}, d, op.site.plain)
         if isinstance(tree, Op):

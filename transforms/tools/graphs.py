@@ -8,7 +8,7 @@ from typing import Any
 from ...tracer.errors import TraceError
 
 MISSING = (
-    "to make a picture takes the program dot: apt install graphviz, brew install graphviz or "
+    "to make a picture takes the program dot\napt install graphviz, brew install graphviz or "
     "conda install graphviz (.source is the graph as text, without it)"
 )
 
@@ -20,7 +20,7 @@ def graph_class() -> Any:
         import graphviz
     except ModuleNotFoundError as error:
         raise TraceError(
-            "draw() needs the package graphviz: pip install 'wengert[draw]'"
+            "draw() needs the package graphviz\npip install 'wengert[draw]'"
         ) from error
 
     class Graph(graphviz.Digraph):  # type: ignore[misc,unused-ignore]

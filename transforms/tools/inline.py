@@ -68,7 +68,7 @@ def definition(fn: types.FunctionType, name: str, refer: Callable[[Any, str], st
     if tree.decorator_list and not ours:
         raise Unwritable(
             f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}: {fn.__qualname__} is decorated, and a file "
-            "cannot do without the decorator; import it where the file is used, or trace what it does"
+            "cannot do without the decorator\nimport it where the file is used, or trace what it does"
         )
     renamed: dict[str, str] = {}
     for known, value in references(fn):
@@ -86,9 +86,12 @@ def parsed(fn: types.FunctionType) -> ast.FunctionDef:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(fn))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
-        raise Unwritable(f"{where}: the source of {fn.__qualname__} is not at hand") from None
+        raise Unwritable(
+            f"{where}: the source of {fn.__qualname__} is not at hand\n"
+            "define it in a file or a notebook's cell"
+        ) from None
     if not isinstance(tree, ast.FunctionDef):
-        raise Unwritable(f"{where}: {fn.__qualname__} has no name; define it with def")
+        raise Unwritable(f"{where}: {fn.__qualname__} has no name\ndefine it with def")
     return tree
 
 

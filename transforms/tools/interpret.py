@@ -61,7 +61,10 @@ def interpret(
             "one that changes nothing is: lambda fn, args, kwargs, site: fn(*args, **kwargs)"
         )
     if active.tracer is not None:
-        raise TraceError("interpret cannot be used inside a function that is being traced")
+        raise TraceError(
+            "interpret cannot be used inside a function that is being traced\n"
+            "call it outside, of the function itself"
+        )
 
     def perform(fn: Any, given: Any, named: Any, site: Site, go: Any) -> Any:
         with untraced():

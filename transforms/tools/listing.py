@@ -10,6 +10,7 @@ varying   an operand that is another one in each pass, such as a counter: ``{0, 
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -407,8 +408,9 @@ class Listing:
         given = list(dict.fromkeys(map(self.operand, slots)))
         used = list(dict.fromkeys(x for line in inner for x in self.used_outside(line, call)))
         left = ", ".join(shortened(used)) + " = " if used else ""
-        count, effects = (sum(x.ops[0].kind == kind for x in inner) for kind in ("call", "effect"))
-        does = counted(count, "operation") + (f", {counted(effects, 'effect')}" if effects else "")
+        does = counted(per_pass(inner, "call", call.body.passes), "operation")
+        effects = per_pass(inner, "effect", call.body.passes)
+        does += f", {counted(effects, 'effect')}" if effects else ""
         return f"{left}{call.name}({', '.join(shortened(given))}), {does}{place_of(call.site)}"
 
     def is_given(self, slot: Slot, body: Block) -> bool:
@@ -501,19 +503,26 @@ def variable_of(line: Line, i: int) -> str | None:
 
 
 def inputs_from(items: list[Item], start: int) -> list[Line]:
-    """The inputs from there on whose names differ in a number alone."""
-    found: list[Line] = []
-    shape = None
-    for item in items[start:]:
-        op = item.ops[0] if isinstance(item, Line) else None
-        if not isinstance(op, Input) or not isinstance(item, Line):
-            break
-        new = re.sub(r"\d+", "0", op.name), op.role, op.type
-        if new == op.name or (shape is not None and new != shape):
-            break
-        shape = new
-        found.append(item)
-    return found
+    """The inputs from there on that are one line: whose names differ in numbers alone, or very many of an argument."""
+    inputs = list(itertools.takewhile(is_input, items[start:]))
+    alike = same_from(inputs, lambda name: re.sub(r"\d+", "0", name))
+    whole = same_from(inputs, lambda name: re.split(r"[\[.]", name)[0])
+    return whole if len(whole) >= READABLE // 2 else alike
+
+
+def is_input(item: Item) -> bool:
+    return isinstance(item, Line) and isinstance(item.ops[0], Input)
+
+
+def same_from(inputs: list[Any], shape: Callable[[str], str]) -> list[Line]:
+    """The first ones, as far as they are alike."""
+    if not inputs or shape(inputs[0].ops[0].name) == inputs[0].ops[0].name:
+        return []
+    kinds = [(shape(x.ops[0].name), x.ops[0].role, x.ops[0].type) for x in inputs]
+    return [
+        x
+        for x, _ in itertools.takewhile(lambda x: x[1] == kinds[0], zip(inputs, kinds, strict=True))
+    ]
 
 
 def shortened(texts: list[str]) -> list[str]:
@@ -692,10 +701,16 @@ def listed(
     deepest = depth_of(listing.block)
     if depth is None and deepest and sum(1 for _ in listing.block.lines()) >= READABLE:
         levels = range(1, deepest + 1)
-        long = (x for x in levels if listing.text(x).count("\n") >= READABLE)
-        depth = next(long, deepest + 1) - 1
+        depth = bisect.bisect_left(
+            levels, True, key=lambda x: listing.text(x).count("\n") >= READABLE
+        )
     listing.text(depth)
     return listing
+
+
+def per_pass(lines: list[Line], kind: str, passes: int) -> int:
+    """How many of these a call does, on the average of its passes."""
+    return -(-sum(len(x.ops) for x in lines if x.ops[0].kind == kind) // passes)
 
 
 def depth_of(block: Block) -> int:

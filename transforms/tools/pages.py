@@ -90,8 +90,8 @@ class Page(Looped):
             return self.helper(value)
         if isinstance(value, PairOf):
             raise Unwritable(
-                f"{value.__name__} calls a rule, which a file cannot take along: the source of "
-                'reverse(tape, form="naive") has the pullbacks written out'
+                f"{value.__name__} calls a rule, which a file cannot take along\n"
+                'the source of reverse(tape, form="naive") has the pullbacks written out'
             )
         if value is type(None):
             return "type(None)"
@@ -110,8 +110,8 @@ class Page(Looped):
             return name
         if self.strict:
             raise Unwritable(
-                f"{described(value)} cannot be written down in a file, which takes numbers, arrays, texts, and lists, "
-                "tuples and dicts of them"
+                f"{described(value)} cannot be written down in a file\n"
+                "it takes numbers, arrays, texts, and lists, tuples and dicts of them"
             )
         name = self.fresh(hint)
         self.constants.append(f"# {name} is {described(value)}")
@@ -193,7 +193,7 @@ class Page(Looped):
         if type(tree) is External:
             if self.strict:
                 raise Unwritable(
-                    f"{tree.name} is changed, which a file cannot do; return what is new"
+                    f"{tree.name} is changed, which a file cannot do\nreturn what is new"
                 )
             return self.outsider(tree) if tree.name.isidentifier() else self.argument(tree.value)
         return super().argument(tree)
@@ -268,7 +268,7 @@ class Page(Looped):
         for path, part in walk(parameter.tree):
             text = text_of(name, path)
             if isinstance(part, Sealed) and (part.ops or part.leaf):
-                raise Unwritable(f"{text} is {part.name}, which a file cannot take; {part.advice}")
+                raise Unwritable(f"{text} is {part.name}, which a file cannot take\n{part.advice}")
             elif isinstance(part, Branch) and self.strict:
                 items = [key for key in part.parts if not is_attribute(part.kind, key)]
                 if frames.native(part.kind) is not None:
@@ -305,7 +305,9 @@ class Page(Looped):
         """Raise where a key cannot be written down."""
         for kind, key in path:
             if not is_attribute(kind, key) and constant(key) is None:
-                raise Unwritable(f"the key {key!r} cannot be written down in a file")
+                raise Unwritable(
+                    f"the key {key!r} cannot be written down in a file\nlet keys be numbers and texts"
+                )
 
     def checks_of(self, row: Sequence[tuple[Any, Op]], stem: str) -> list[str]:
         """The check that items of a list are of the type that they had."""
@@ -340,7 +342,8 @@ class Page(Looped):
                 text = constant(op.value)
                 if text is None:
                     raise Unwritable(
-                        f"{op.name} is {described(op.value)}, which cannot be written down in a file"
+                        f"{op.name} is {described(op.value)}, which cannot be written down in a file\n"
+                        "let it be numbers, arrays, texts, and lists, tuples and dicts of them"
                     )
                 self.names[op] = self.fresh(op.name)
                 self.constants.append(wrapped(f"{self.names[op]} = {text}"))

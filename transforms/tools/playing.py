@@ -43,7 +43,7 @@ def must_be_followed(tape: Tape) -> None:
         needed = {*pruned(tape, keep_guards=True).ops}
         for op in behind:
             if op in needed:
-                raise TraceError(f"{op.site}: a tape cannot be run again here: {op.fn.reason}")
+                raise TraceError(f"a tape cannot be run again here\n{op.fn.reason}")
 
 
 def computed(op: Op, value: Callable[[Op], Any]) -> Any:

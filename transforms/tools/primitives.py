@@ -25,7 +25,8 @@ def chosen(primitives: Any) -> Predicate | None:
             members = list(primitives)
         except TypeError:
             raise TraceError(
-                f"primitives must be a collection of callables or a predicate, not {primitives!r}"
+                f"primitives must be a collection of callables or a predicate, not {primitives!r}\n"
+                "primitives={np.dot}, or primitives=lambda fn: fn is np.dot"
             ) from None
         return lambda fn, args, kwargs: any(fn is x or fn == x for x in members)
     if takes_arguments(primitives):

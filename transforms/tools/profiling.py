@@ -215,7 +215,10 @@ def profile(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     (2, 8000, 2)
     """
     if active.tracer is not None:
-        raise TraceError("profile cannot be used inside a function that is being traced")
+        raise TraceError(
+            "profile cannot be used inside a function that is being traced\n"
+            "call it outside, of the function itself"
+        )
     state = state_of(f)
     f = state.f if isinstance(state, Gradient) else f
     name, site = describe(f)

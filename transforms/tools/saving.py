@@ -78,7 +78,10 @@ def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     reads.close()
     if written:
         name = done.tape.name
-        raise Unwritable(f"{name} cannot be written down in a file: it writes to {written[0]}")
+        raise Unwritable(
+            f"{name} cannot be written down in a file: it writes to {written[0]}\n"
+            "return what is new, and leave what is outside as it is"
+        )
     return done
 
 

@@ -88,7 +88,10 @@ def seeds_of(tape: Tape, given: dict[Op, Any], dy: Any) -> list[tuple[Op, Any]]:
         return list(matched(tape.result, dy))
     if len(results) != 1 or np.shape(given[results[0]]) != () or np.iscomplexobj(given[results[0]]):
         kinds = ", ".join(type_name(given[op]) for op in results) or "nothing with a derivative"
-        raise CotangentError(f"{tape.name} gives {kinds}: say with dy= what its cotangent is")
+        raise CotangentError(
+            f"{tape.name} gives {kinds}, and not one number\n"
+            "say with dy= what its cotangent is: tape.cotangents(*args, dy=np.ones_like(y))"
+        )
     value = given[results[0]]
     return [
         (
@@ -104,7 +107,10 @@ def matched(tree: Any, d: Any) -> list[tuple[Op, Any]]:
         return []
     if isinstance(tree, Op):
         if np.shape(d) != np.shape(tree.value):
-            raise CotangentError(f"dy is {type_name(d)} where the result is {tree.type}")
+            raise CotangentError(
+                f"dy is {type_name(d)} where the result is {tree.type}\n"
+                "it has the structure and the shapes of the result, and None is a zero"
+            )
         return [(tree, d)]
     if isinstance(tree, dict):
         return [pair for key, part in tree.items() for pair in matched(part, d[key])]

@@ -130,7 +130,10 @@ class System:
     def lifted(self, x: Any) -> Any:
         """A constant or an argument as the system has it."""
         if (isinstance(x, np.ndarray) and x.dtype.kind == "c") or isinstance(x, complex):
-            raise TraceError(f"complex numbers of a tape have no form in {self.name}")
+            raise TraceError(
+                f"complex numbers of a tape have no form in {self.name}\n"
+                "compute with their real and imaginary parts"
+            )
         if isinstance(x, np.ndarray) and x.dtype.kind == "f":
             return objects([self.scalar(y) for y in x.ravel().tolist()], x.shape)
         if isinstance(x, (float, np.floating)):
@@ -152,7 +155,8 @@ class System:
             same = False
         if not same:
             raise GuardError(
-                f"{decision(guard)}, which does not follow here, where it is {value!r}"
+                f"{decision(guard)}, which does not follow here, where it is {value!r}\n"
+                "trace the function for arguments where it falls so, or split what is given"
             )
 
     # Functions
@@ -161,7 +165,10 @@ class System:
         how = self.function(op.fn)
         if how is None:
             place = f"{op.site}: " if op.site.filename else ""
-            raise TraceError(f"{place}{self.name} has no {fn_name(op.fn)}, which this tape calls")
+            raise TraceError(
+                f"{place}{self.name} has no {fn_name(op.fn)}, which this tape calls\n"
+                "put another call in its place (tape.replace), or look into it (tape.with_primitives)"
+            )
         args = [self.lifted(substitute(x, found.__getitem__)) for x in op.args]
         kwargs = {key: substitute(x, found.__getitem__) for key, x in op.kwargs.items()}
         try:
@@ -171,7 +178,8 @@ class System:
                 return None  # of intervals that overlap: it cannot be told
             place = f"{op.site}: " if op.site.filename else ""
             raise TraceError(
-                f"{place}{fn_name(op.fn)} cannot be computed with numbers of {self.name}: {error}"
+                f"{place}{fn_name(op.fn)} cannot be computed with numbers of {self.name}: {error}\n"
+                "put another call in its place: tape.replace"
             ) from error
 
     def knows(self, fn: Any) -> bool:

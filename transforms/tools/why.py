@@ -158,7 +158,10 @@ def why(
     [('x', 'zero', 'rounding')]
     """
     if active.tracer is not None:
-        raise TraceError("why cannot be used inside a function that is being traced")
+        raise TraceError(
+            "why cannot be used inside a function that is being traced\n"
+            "call it outside, of the function itself"
+        )
     state = state_of(f)
     has_aux = False
     if isinstance(state, Gradient):
@@ -228,6 +231,7 @@ def spots_of(
             raise TraceError(
                 f"argnums is {key!r}, but {len(args)} positional arguments were given"
                 + (f" and {', '.join(kwargs)}" if kwargs else "")
+                + "\nan argnum is the position of an argument, or its name"
             )
         tree, value = given[key]
         found += spots_in(tree, value, key)
