@@ -30,7 +30,14 @@ def unbroadcast(d: Any, x: Any) -> Any:
         d = np.add.reduce(d, axis=axes)
     if np.shape(d) != np.shape(x):
         d = np.reshape(d, np.shape(x))
-    return as_kind(d, x)
+    d = as_kind(d, x)
+    return np.asarray(d) if is_bare(d, x) else d
+
+
+@query
+def is_bare(d: Any, x: Any) -> bool:
+    """Is ``d`` a number of Python's and ``x`` an array, which is indexed, copied and reshaped as no such number is?"""
+    return type(d) in (float, complex) and isinstance(x, np.ndarray)
 
 
 @query

@@ -120,14 +120,14 @@ def write_through(
     parent: Any, view: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], new: Any
 ) -> Any:
     """A copy of ``parent`` after ``new`` has been written into its view ``view(parent, *args, **kwargs)``."""
-    y = parent.copy(order="K")
+    y = np.array(parent, order="K")  # which may be a scalar, as in `setitem`
     part = view(y, *args, **kwargs)
     if np.may_share_memory(part, y) or not y.size:
         part[...] = new
         return y
     # Where the copy is laid out in another way than the original, a reshape may have copied: find the
     # elements by their number instead.
-    y = parent.copy(order="C")
+    y = np.array(parent, order="C")
     where = view(np.arange(y.size).reshape(y.shape), *args, **kwargs)
     y.reshape(-1)[where] = new
     return y
@@ -136,6 +136,7 @@ def write_through(
 @rrule(write_through)
 def _write_through(parent, view, args, kwargs, new):
     def pullback(dz):
+        dz = dz if np.ndim(parent) else np.asarray(dz)  # a scalar has not all views of an array
         if by_memory(args, kwargs):
             dz = laid_out_as(dz, parent)
         # What is seen as real and imaginary part has the cotangents of these, without conjugation.

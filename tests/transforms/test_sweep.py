@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, assert_same, calls, names
-from wengert import WengertError, explain, grad, pullback, reverse, rrule, trace, value_and_grad
+from wengert import (
+    WengertError,
+    explain,
+    grad,
+    hessian,
+    jit,
+    pullback,
+    reverse,
+    rrule,
+    trace,
+    value_and_grad,
+)
 from wengert.rules.registry import rules
 
 
@@ -353,3 +364,50 @@ def test_an_element_of_an_array_without_axes_that_is_used_as_a_whole_too():
         assert value == 5.25
         assert_same(back(1.0)[0], np.array(5.0))
     assert "could not be kept" not in explain(f)
+
+
+def in_place(a):
+    a *= a
+
+
+def through_a_view(a):
+    row = a.reshape(1)
+    row[0] = row[0] ** 2
+
+
+def through_the_transpose(a):
+    turned = a.T
+    turned *= a
+
+
+WRITES = {
+    "dots": lambda a: a.__setitem__(..., a * a),
+    "nothing": lambda a: a.__setitem__((), a * a),
+    "a mask": lambda a: a.__setitem__(a > 0.0, a * a),
+    "fill": lambda a: a.fill(a * a),
+    "copyto": lambda a: np.copyto(a, a * a),
+    "out": lambda a: np.multiply(a, a, out=a),
+    "flat": lambda a: setattr(a, "flat", a * a),
+    "at": lambda a: np.add.at(a, (), a * a - a),
+    "in place": in_place,
+    "a view": through_a_view,
+    "transpose": through_the_transpose,
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("case", WRITES)
+def test_an_array_without_axes_that_was_written_to_and_leaves_as_a_float(case, on):
+    """Its cotangent is that of a float, where the pullback of the write indexes, copies and reshapes."""
+    write = WRITES[case]
+
+    def f(x):
+        a = np.array(x)
+        write(a)
+        return float(a) * x
+
+    with jit(on):
+        for x in (1.5, 2.0, 2.5, 3.0):
+            assert_close(value_and_grad(f)(x), (x**3, 3.0 * x**2))
+            assert_close(hessian(f)(x), 6.0 * x)
+            assert_close(grad(grad(f))(x), 6.0 * x)
