@@ -598,7 +598,6 @@ def test_nothing_is_hidden(f: Callable[..., float]) -> None:
         (counter_of_a_function_outside, "a variable of a function outside is written"),
         (deleted_inside, "a variable that functions share is deleted"),
         (list_of_lambdas, "a function is put into a container"),
-        (consumed_later, "sum is called"),
         (handed_on, "given to something else"),
         (extended_while_it_is_read, "given to something else"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from enum import EnumMeta
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -41,6 +42,8 @@ def get(key: Any, obj: Any, name: str) -> Any:
     if kind is type and name not in ("__dict__", "__class__"):
         if flags_of(obj) & HEAP_TYPE:
             return of_class(recorder, obj, recorder.outside.of_class(obj, name), name)
+    if isinstance(obj, EnumMeta):
+        return recorder.outside.member(obj, name)
     if kind is str:
         return getattr(obj, name)
     if kind is Box and type(obj.value) is str and name in OF_TEXT:

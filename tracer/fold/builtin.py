@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import types
@@ -11,15 +12,17 @@ from ...rules import registry
 from . import arrays, equivalents
 from .attributes import get, put
 from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
-from .equivalents import ONE_ITERABLE, equivalent
+from .equivalents import BY_KEY, ONE_ITERABLE, equivalent
 from .functions import call_function
 from .iteration import OF_ITERATION
-from .memories import count_of
+from .memories import born_list, count_of
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .recorder import Box, Recorder
 from .region import LENGTH, Array
 
-IN_C = frozenset((abs, round, pow, divmod))  # primitives among the builtins
+IN_C = frozenset((  # primitives among functions in C that are not those of `math`
+    abs, round, pow, divmod, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg,
+))  # fmt: skip
 
 
 def call_builtin(
@@ -42,8 +45,14 @@ def call_builtin(
         return ordered(recorder, key, args, kwargs)
     if any(map(arrays.is_array, args)) and fn is not isinstance:
         return arrays.called(recorder, key, fn, args, kwargs)
+    if fn in BY_KEY and [*kwargs] == ["key"] and kwargs["key"] is not None:
+        items = args[0] if len(args) == 1 else born_list(recorder, (key, "items"), [*args])
+        return call_function(recorder, key, BY_KEY[fn], (items, kwargs["key"]), {})
     if kwargs:
         return refuse(f"{fn.__name__} is given keywords")
+    if fn is functools.reduce and len(args) > 1:
+        reduce: Any = equivalents.reduced if len(args) == 2 else equivalents.reduced_from
+        return call_function(recorder, key, reduce, args, {})
     if not isinstance(owner, types.ModuleType):
         return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
     if fn is len and len(args) == 1:

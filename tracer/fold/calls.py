@@ -14,9 +14,10 @@ from . import arrays, equivalents, operators
 from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
+from .equivalents import BY_KEY, GENERATORS
 from .functions import call_function
 from .generators import generated, is_generator
-from .iteration import Collected, Source
+from .iteration import Collected, Source, zipped
 from .methods import drawn, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array
@@ -59,6 +60,10 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             return call_function(recorder, key, same, args, {})
     if arrays.is_of_arrays(fn):
         return arrays.called(recorder, key, fn, args, kwargs)
+    if fn is map and len(args) > 1 and not kwargs:
+        return mapped(recorder, key, *args)
+    if kind is type and not kwargs and (fn, len(args)) in GENERATORS and args[0] is not None:
+        return generated(recorder, key, GENERATORS[fn, len(args)], args, {})
     if kind is type:
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
@@ -70,6 +75,16 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return refuse(f"a {kind.__name__} is called")
 
 
+def mapped(recorder: Recorder, key: Any, fn: Any, *given: Any) -> Source:
+    """``map(fn, *given)``: the function is called when the loop comes to an item."""
+    source = zipped(recorder, (key, "items"), *given)
+
+    def give(i: Box) -> Any:
+        return call((key, "call"), fn, source.give(i), {})
+
+    return Source(source.range, give, source.check, recorder.turn)
+
+
 def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """A call that takes all that a generator expression gives, and does nothing else in between."""
     items = args[0]
@@ -79,6 +94,8 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
         return apart_by_length(recorder, key, items)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
+    if fn in BY_KEY and (kwargs or all(type(x) is tuple for x in items)):
+        return call_builtin(recorder, key, fn, args, kwargs)
     if any(fn is one for one in OF_NUMBERS):
         if all(type(plain(x)) in NUMBERS or arrays.is_boxed(x) for x in items):
             return call_builtin(recorder, key, fn, args, kwargs)

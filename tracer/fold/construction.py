@@ -67,7 +67,7 @@ def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
         return enumerated(recorder, key, *args)
     if cls is reversed and len(args) == 1:
         return from_the_end(recorder, key, args[0])
-    if cls is zip and len(args) == 2:
+    if cls is zip and args:
         return zipped(recorder, key, *args)
     return refuse(f"{cls.__name__} is called")
 

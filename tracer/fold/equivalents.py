@@ -6,6 +6,7 @@ import bisect
 import builtins
 import heapq
 import importlib.util
+import itertools
 import math
 import sys
 import types
@@ -47,6 +48,54 @@ def least(items):  # type: ignore[no-untyped-def]
     if equal and isinstance(best, float):
         shared()
     return best
+
+
+def greatest_by(items, key):  # type: ignore[no-untyped-def]
+    """``max(items, key=key)``: the first of those that are equal."""
+    best, highest, empty = None, None, True
+    for x in items:
+        k = key(x)
+        if empty:
+            best, highest, empty = x, k, False
+        elif k > highest:
+            best, highest = x, k
+    if empty:
+        raise ValueError
+    return best
+
+
+def least_by(items, key):  # type: ignore[no-untyped-def]
+    """``min(items, key=key)``: the first of those that are equal."""
+    best, lowest, empty = None, None, True
+    for x in items:
+        k = key(x)
+        if empty:
+            best, lowest, empty = x, k, False
+        elif k < lowest:
+            best, lowest = x, k
+    if empty:
+        raise ValueError
+    return best
+
+
+def reduced_from(fn, items, found):  # type: ignore[no-untyped-def]
+    """``functools.reduce(fn, items, found)``."""
+    for x in items:
+        found = fn(found, x)
+    return found
+
+
+def reduced(fn, items):  # type: ignore[no-untyped-def]
+    """``functools.reduce(fn, items)``."""
+    found, empty = None, True
+    for x in items:
+        if empty:
+            found, empty = x, False
+        else:
+            found = fn(found, x)
+    if empty:
+        raise TypeError
+    return found
 
 
 def product(items):  # type: ignore[no-untyped-def]
@@ -131,6 +180,39 @@ def items_of(source):  # type: ignore[no-untyped-def]
     for x in source:
         found.append(x)
     return found
+
+
+def filtered(fn, items):  # type: ignore[no-untyped-def]
+    """``filter(fn, items)``."""
+    for x in items:
+        if fn(x):
+            yield x
+
+
+def accumulated(items):  # type: ignore[no-untyped-def]
+    """``itertools.accumulate(items)``."""
+    total, empty = None, True
+    for x in items:
+        if empty:
+            total, empty = x, False
+        else:
+            total = total + x
+        yield total
+
+
+def chained(a, b):  # type: ignore[no-untyped-def]
+    """``itertools.chain(a, b)``."""
+    yield from a
+    yield from b
+
+
+def pairwise(items):  # type: ignore[no-untyped-def]
+    """``itertools.pairwise(items)``."""
+    last, empty = None, True
+    for x in items:
+        if not empty:
+            yield last, x
+        last, empty = x, False
 
 
 def any_of(items):  # type: ignore[no-untyped-def]
@@ -321,6 +403,11 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
     return found
 
 
+GENERATORS: dict[Any, Callable[..., Any]] = {  # by the class, and with how many arguments
+    (builtins.filter, 2): filtered, (itertools.accumulate, 1): accumulated, (itertools.chain, 2): chained,
+    (itertools.pairwise, 1): pairwise,
+}  # fmt: skip
+BY_KEY = {builtins.max: greatest_by, builtins.min: least_by}
 ONE_ITERABLE = {
     builtins.max: greatest, builtins.min: least, builtins.any: any_of, builtins.all: all_of,
     math.prod: product,

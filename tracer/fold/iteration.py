@@ -190,17 +190,17 @@ def from_the_end(recorder: Recorder, key: Any, x: Any) -> Source:
     return Source(steps, source.give, source.check, recorder.turn)
 
 
-def zipped(recorder: Recorder, key: Any, x: Any, y: Any) -> Source:
-    """``zip(x, y)``."""
-    sources = a, b = source_of(recorder, (key, 0), x), source_of(recorder, (key, 1), y)
+def zipped(recorder: Recorder, key: Any, *given: Any) -> Source:
+    """``zip(*given)``."""
+    sources = [source_of(recorder, (key, i), x) for i, x in enumerate(given)]
     if not all(one.counts for one in sources):
         refuse("it zips something else than lists")
     counts = [
         recorder.value((key, "count", i), len, (one.range,), len(one.range.value))
         for i, one in enumerate(sources)
     ]
-    n = min(plain(counts[0]), plain(counts[1]))
-    least = recorder.value((key, "least"), min, counts, n)
+    n = min(map(plain, counts))
+    least = recorder.value((key, "least"), min, counts, n) if len(counts) > 1 else counts[0]
     steps = recorder.value((key, "steps"), range, (least,), range(n))
 
     def check() -> None:
@@ -208,7 +208,10 @@ def zipped(recorder: Recorder, key: Any, x: Any, y: Any) -> Source:
             if one.check is not None:
                 one.check()
 
-    return Source(steps, lambda i: (a.give(i), b.give(i)), check, recorder.turn)
+    def give(i: Box) -> tuple[Any, ...]:
+        return tuple([one.give(i) for one in sources])
+
+    return Source(steps, give, check, recorder.turn)
 
 
 OF_ITERATION = frozenset((Source, Items, Collected))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from enum import Enum, EnumMeta
 from typing import Any
 
 from ..kinds import MISSING, static
@@ -223,11 +224,16 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
 def family(recorder: Recorder, x: Any) -> Any:
     """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
     found = FAMILIES.get(type(plain(x)))
-    if found is None and is_object(recorder, x):
+    if found is None and (is_object(recorder, x) or is_member(x)):
         names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
         own = [of_class(type(x), name) is not static(object, name) for name in names]
         return None if any(own) else OBJECT
     return None if found in CONTAINERS and id(x) not in recorder.memories else found
+
+
+def is_member(x: Any) -> bool:
+    """Whether something is a member of an enumeration."""
+    return isinstance(x, Enum) and type(type(x)) is EnumMeta
 
 
 def is_of_one_kind(kinds: tuple[Any, Any]) -> bool:

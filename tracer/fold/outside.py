@@ -9,6 +9,7 @@ changed    what was read is not what earlier runs have read: what is known of th
 from __future__ import annotations
 
 import types
+from enum import Enum, EnumMeta
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,9 @@ class Outside:
                 value.__self__, (types.ModuleType, type(None))
             ):
                 raise Unfolded(f"{place} is a method of something outside")
+            return value
+        if isinstance(value, Enum):
+            place.check = "is"
             return value
         if kind is tuple:
             place.check, place.size = "length", len(value)
@@ -166,7 +170,7 @@ class Outside:
         return self.classes[key]
 
     def found_in(self, cls: type, name: str) -> Any:
-        if type(cls) is not type:
+        if type(cls) is not type and type(cls) is not EnumMeta:
             raise Unfolded(f"{cls.__name__} has a metaclass")
         found = static(cls, name)
         if flags_of(cls) & HEAP_TYPE:
@@ -181,6 +185,17 @@ class Outside:
             return self.constant(place, found)
         if type(found) is tuple:
             return self.seen(place, found)
+        if place.value is not found:
+            raise Changed(f"{place} has changed")
+        return found
+
+    def member(self, cls: type, name: str) -> Any:
+        """A member of an enumeration."""
+        found = static(cls, name)
+        if not isinstance(found, Enum) or type(found) is not cls:
+            raise Unfolded(f"{cls.__name__}.{name} is no member of the enumeration")
+        place = self.reads.note(self.reads.constant(cls), "static", name, found)
+        place.check = "is"
         if place.value is not found:
             raise Changed(f"{place} has changed")
         return found

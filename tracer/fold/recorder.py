@@ -15,6 +15,7 @@ memory     a list, dict or object that the run has made (see `region`); which op
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -62,7 +63,16 @@ from .region import (
 WHOLE = -1  # the turn of what has its value before the first pass begins, which never ends
 MOST_NAMES = 8  # of one memory, before those of turns that have ended are dropped
 # What a state has by identity.
-FIXED = (FunctionType, BuiltinFunctionType, ModuleType, type, np.ufunc, np.dtype, type(np.dot))
+FIXED = (
+    FunctionType,
+    BuiltinFunctionType,
+    ModuleType,
+    type,
+    np.ufunc,
+    np.dtype,
+    type(np.dot),
+    Enum,
+)
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
@@ -349,6 +359,8 @@ class Recorder:
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
+            if isinstance(x, FIXED) and not (type(x) is FunctionType and is_twin(x.__code__)):
+                return x  # which is one object in all passes; a function that the run makes is not
             raise Unfolded(f"a {type(x).__name__} is put into a container")
         found: list[Any] = []
         state = self.flat(x, found)
