@@ -10,6 +10,7 @@ import numpy as np
 
 from ...tracer.errors import TraceError
 from ...tracer.intrinsic import intrinsic
+from ...tracer.outline import Iterations
 from ...tracer.run import Run, run
 from ..api import Pullback
 from ..loops import Miss
@@ -46,7 +47,7 @@ class Multiplied(Pullback):
     @property
     def done(self) -> Run:  # type: ignore[override]
         if self.run is None:
-            made = run(self.f, taken(self.args), {}, protect=True)
+            made = run(self.f, taken(self.args), {}, protect=True, outline=Iterations)
             own = Pullback(made)(type(self.value)(1.0))
             if repr(made.value) != repr(self.value) or not alike(own, self.gradients):
                 raise TraceError(
