@@ -504,6 +504,8 @@ def native(
                 tracer.reads.looked_into(x, site)
         return marks.operate(tracer, site, op, args)
     if any(type(x) is list or type(x) is tuple for x in args) and (op in BINARY or op in COMPARE):
+        if op in COMPARE and type(left) in (list, tuple):  # which leaves it to the array
+            op, args = OPERATORS[SWAPPED[COMPARE[op]]], args[::-1]
         args = tuple([as_array(tracer, site, x) for x in args])
     return record(tracer, site, op, args, kwargs)
 
