@@ -83,6 +83,7 @@ class Writer:
         self.put(1, f"w = {self.pick(['u', 'v', 'u[1:]', 'np.ones(3) * y'])}")
         self.put(1, self.pick(["m = np.zeros((n + 2, 3))", "m = np.full((3, n + 2), y)"]))
         self.put(1, "o, t = Holder(u), [u, v.copy()]")
+        self.put(1, "c, g = np.arange(n + 2), np.zeros(n + 2, dtype=bool)")
         if self.rng.random() < 0.3:
             self.put(1, "def inner(q):", "    u[0] = u[0] * 0.5 + q", "    return u[-1] + q")
         else:
@@ -121,6 +122,8 @@ class Writer:
                 q, q, f"0.5 * {q}", f"math.tanh({q} + a)", f"{p}[{self.index(p)}] * 0.5", f"np.tanh({u} @ {v})",
                 f"np.tanh({p}.sum())", f"float(np.max({p}) * 0.3)", f"m[{self.pick(['0', '-1'])}, 1] + 0.1 * {q}",
                 f"np.mean({u} * {v})", f"np.sin(np.sum({p}[1:]))", "0.25", f"{q} * {q}", f"np.tanh(np.dot({u}, {u}))",
+                "0.1 * c[k % len(c)]", "0.1 * c.sum()", f"{u}[c[0]] * 0.5", f"float(g[-1]) * {q}",
+                f"np.sum(g) * {q} * 0.1",
                 f"inner({q})", f"deep({p}, {q}, n % 3)", f"np.tanh(o.add({q}))", f"touched({p}, {q})[0]",
                 f"np.tanh(np.linalg.norm({u} + 2.0))", f"np.sum({p} > {q}) * 0.1 * {q}",
                 f"np.tanh(np.sum(m[:, :2])) * {q}", "np.tanh(np.sum(np.sin(m[1:, ::2]) * m[1:, ::2]))",
@@ -132,7 +135,8 @@ class Writer:
         u, v, q = self.full(), self.full(), self.pick(["a", "b", "x"])
         return self.pick(
             [
-                f"{u} * {q}", f"0.5 * ({u} + {v})", f"np.tanh({u} - {q})", f"{u}[::-1]", f"np.sin({u}) * {v}", u,
+                f"{u}[c]", f"{u} * g", f"{u} - 0.1 * c", f"{u} * {q}", f"0.5 * ({u} + {v})",
+                f"np.tanh({u} - {q})", f"{u}[::-1]", f"np.sin({u}) * {v}", u,
                 f"np.where({u} > {v}, {u}, {q})", f"made({u}, {q})", f"np.tanh({u} * {u} + {v})",
                 f"{u} / (1.5 + {v} * {v})",
             ]
@@ -143,7 +147,8 @@ class Writer:
         return self.pick(
             [
                 f"{q} > 0.1", f"{u}[0] > {q}", f"np.max({u}) > 0.7", f"k % 2 == {self.pick('01')}", f"{u}[-1] < 0.4",
-                f"np.any({u} > {q})", "k > 2", f"{u}.sum() > 0.3", "w is u", "len(w) > 3",
+                f"np.any({u} > {q})", "g[0]", "not g.all()", "c[1] > c[0]", "k > 2", f"{u}.sum() > 0.3",
+                "w is u", "len(w) > 3",
             ]
         )  # fmt: skip
 
@@ -175,6 +180,9 @@ class Writer:
             f"{u}[{u} > 0.2] = {e}", f"{u}[{u} < {v}] *= 0.5", f"{p}[0], {p}[-1] = {p}[-1], {p}[0]",
             f"m[0] = {e}", f"m[-1, 0] = {e}", "m[:, 1] = 0.5 * m[:, 0]", "m[1:] += 0.1 * m[:-1]", "m *= 0.9",
             f"m[:, 0] += {e}", f"{p} += {e}" if p in "uvw" else f"{p}[0] -= {e}", f"{u}[k % 2::2] = {e}",
+            "c[0], c[-1] = c[-1], c[0]", "c[k % len(c)] = c[0]", "c[1:] = c[:-1]", "c[:] = c[::-1]",
+            f"g[k % len(g)] = {self.test()}", f"g |= {u} > {e}", "g[1:] = False", f"{u}[g] = {e}", f"{u}[~g] *= 0.7",
+            f"{u}[g] = {v}[g]", "g[0] = not g[-1]", f"{u}[c[0]] += {e}", "c *= g",
             f"{u}[:2] = {v}[:2] * {e}", f"{u}[{u} > {v}] = {v}[{u} > {v}]",
         ]  # fmt: skip
         self.put(pad, self.pick(forms))

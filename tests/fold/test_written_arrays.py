@@ -603,6 +603,87 @@ def where_a_slope_is_infinite(x, n):
     return u.sum()
 
 
+def a_sieve(x, n):
+    prime = np.ones(n + 12, dtype=bool)
+    prime[:2] = False
+    for i in range(2, n + 12):
+        if prime[i]:
+            prime[2 * i :: i] = False
+    s = 0.0
+    for i in range(n + 12):
+        if prime[i]:
+            s = s + x**2 / i
+    return s + x * np.sum(prime)
+
+
+def counted(x, n):
+    c = np.zeros(3, dtype=int)
+    s = x
+    for i in range(n):
+        c[i * i % 3] += 1
+        if c[1] > 1:
+            c[0] = -1
+        s = s + x * c[1] + c.sum() * 0.1
+    c *= 2
+    return s * x + c[0] + float(c[1])
+
+
+def by_a_permutation(x, n):
+    p = np.arange(5)
+    u = np.arange(5.0) * x
+    for i in range(n):
+        p[0], p[i % 5] = p[i % 5], p[0]
+        u[p[1]] += x
+        u[:] = u[p] * 0.9
+        if u[p[0]] > 1:
+            p[:] = p[::-1]
+    return u @ (p * 1.0) + u[p][1]
+
+
+def masks_are_written(x, n):
+    done = np.zeros(4, dtype=bool)
+    u = np.ones(4) * x
+    for i in range(n):
+        done[i % 4] = u[i % 4] > 0.8
+        u[done] *= 0.7
+        u[~done] += 0.1 * x
+        done |= u < 0.3
+        if done.all():
+            done[0] = False
+    return u.sum() + x * np.count_nonzero(done)
+
+
+def shortest_ways(x, n):
+    d = np.full(5, 1e9)
+    d[0] = 0.0
+    seen = np.zeros(5, dtype=bool)
+    prev = np.empty(5, dtype=int)
+    prev[:] = -1
+    w = np.arange(25.0).reshape(5, 5) % (n + 2) + x
+    for _ in range(5):
+        i = -1
+        for j in range(5):
+            if not seen[j] and (i < 0 or d[j] < d[i]):
+                i = j
+        seen[i] = True
+        for j in range(5):
+            if d[i] + w[i, j] < d[j]:
+                d[j] = d[i] + w[i, j]
+                prev[j] = i
+    return d.sum() + x * prev[4]
+
+
+def of_two_dtypes(x, n):
+    us = [np.zeros(2), np.zeros(2, dtype=int)]
+    for i in range(n):
+        us[0][0] += x
+        us[1][1] += i
+        if us[1][1] > 3:
+            us[0][1] = us[1][1] * x
+        us[0], us[1] = us[0], us[1]
+    return us[0].sum() * us[1].sum()
+
+
 FOLLOWED = [
     computed_before_it_is_written,
     item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
@@ -613,6 +694,7 @@ FOLLOWED = [
     until_none_is_left, three_axes, values_that_are_decided_on,
     sequences_are_written, made_when_it_is_needed, one_array_three_times, zipped, asked_for_its_identity,
     until_all_are_close, empty_at_first, where_a_slope_is_infinite,
+    a_sieve, counted, by_a_permutation, masks_are_written, shortest_ways, of_two_dtypes,
 ]  # fmt: skip
 
 
@@ -658,10 +740,17 @@ def test_two_names_that_need_not_mean_one_list():
 # ------------------------------------------------------------------------------------------- refused
 
 
-def of_integers(x, n):
-    u = np.zeros(3, dtype=int)
+def a_float_in_an_array_of_integers(x, n):
+    c = np.zeros(3, dtype=int)
+    for i in range(n):
+        c[i % 3] = 10 * x
+    return x * c.sum()
+
+
+def of_another_dtype(x, n):
+    u = np.zeros(3, dtype=np.float32)
     u[0] = n
-    return x * u.sum()
+    return x * float(u[0])
 
 
 def reshaped(x, n):
@@ -708,7 +797,8 @@ def asked_for_its_truth(x, n):
 
 
 REFUSED = [
-    of_integers,
+    a_float_in_an_array_of_integers,
+    of_another_dtype,
     reshaped,
     transposed,
     by_many_numbers,
@@ -784,9 +874,9 @@ def arguments(x):
 
 @pytest.mark.parametrize("fn", sorted(ANEW, key=lambda fn: fn.__name__), ids=lambda fn: fn.__name__)
 def test_what_is_made_anew_is_no_view(fn):
-    x = np.arange(4.0).reshape(2, 2) + np.eye(2)
+    floats = np.arange(4.0).reshape(2, 2) + np.eye(2)
     tried = 0
-    for args in arguments(x):
+    for x, args in ((x, args) for x in (floats, floats.astype(int)) for args in arguments(x)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

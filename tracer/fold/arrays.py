@@ -107,7 +107,7 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     if isinstance(value, tuple):
         return parts(recorder, (key, frame), fn, found, frame, value)
     kind: Any = kind_of(value)
-    unknown = fn in EMPTY and value.dtype != np.float64
+    unknown = fn in EMPTY and not value.ndim
     if (kind not in RESULTS and not is_of_numpy(value)) or unknown:
         return refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}")
     own = key, frame
@@ -195,6 +195,8 @@ def binary_of_written(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any,
         return binary(recorder, key, op, fn, a, b, value)
     if not is_followed(fn) or fn is operator.matmul:
         return refuse(f"{fn.__name__} in place is not followed")
+    if kind_of(value) is not kind_of(left.value):
+        raise Passing(f"{fn.__name__} does not fit into an array")
     if np.shape(value) != left.value.shape or np.ndim(plain(b)) > left.value.ndim:
         raise Passing(f"{fn.__name__} does not fit into an array")
     made = given(recorder, (key, "new"), fn, [a, b], ("call", ("x", "x"), ()), value)
@@ -237,10 +239,18 @@ def attribute(recorder: Recorder, key: Any, x: Any, name: str) -> Any:
 
 def item(recorder: Recorder, key: Any, x: Any, index: Any) -> Any:
     """``x[index]``."""
+    index = index_of(recorder, key, index)
     if type(x) is Array:
         return get(recorder, key, x, index)
     found = called(recorder, key, operator.getitem, (x, index), {})
     return settled(recorder, key, found) if is_advanced(index) and type(found) is Box else found
+
+
+def index_of(recorder: Recorder, key: Any, index: Any) -> Any:
+    """An index: of an array that is written to, what is in it now."""
+    if type(index) is Array:
+        return called(recorder, (key, "index"), np.copy, (index,), {})
+    return index
 
 
 def length(recorder: Recorder, key: Any, x: Any) -> Box:

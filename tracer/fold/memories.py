@@ -178,7 +178,7 @@ def put(key: Any, container: Any, index: Any, x: Any) -> None:
     if type(container) is Array:
         if type(x) is tuple or type(x) is list:
             x = arrays.called(recorder, (key, "items"), np.array, (x,), {})
-        return arrays.put(recorder, key, container, index, x)
+        return arrays.put(recorder, key, container, arrays.index_of(recorder, key, index), x)
     if arrays.is_boxed(container):
         return arrays.must_be_memory(recorder, container)  # type: ignore[no-any-return]
     must_be_own(recorder, container)

@@ -29,12 +29,12 @@ ANEW = frozenset((
     *EMPTY, np.zeros, np.ones, np.full, np.zeros_like, np.ones_like, np.full_like, np.copy, np.array, np.arange,
     np.linspace, np.eye, np.concatenate, np.stack, np.vstack, np.hstack, np.sum, np.mean, np.max, np.min, np.amax,
     np.amin, np.prod, np.var, np.std, np.dot, np.vdot, np.inner, np.outer, np.cumsum, np.where, np.roll, np.sort,
-    np.clip, np.tile, np.repeat, np.argmax, np.argmin, np.any, np.all, np.size, np.ndim, np.shape, np.allclose,
-    np.array_equal, np.linalg.solve, np.linalg.inv, np.linalg.det, len, abs,
+    np.clip, np.tile, np.repeat, np.argmax, np.argmin, np.count_nonzero, np.any, np.all, np.size, np.ndim, np.shape,
+    np.allclose, np.array_equal, np.linalg.solve, np.linalg.inv, np.linalg.det, len, abs,
     *[getattr(np.ndarray, name) for name in METHODS.split()],
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
     operator.matmul, operator.neg, operator.pos, operator.abs, operator.lt, operator.le, operator.gt, operator.ge,
-    operator.eq, operator.ne,
+    operator.eq, operator.ne, operator.and_, operator.or_, operator.xor, operator.invert,
 ))  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def is_anew(fn: Any, kwargs: Any = ()) -> bool:
 def settled(recorder: Recorder, key: Any, box: Box) -> Any:
     """An array that was made anew: a memory, if what is made here is written to."""
     x = box.value
-    if type(x) is not np.ndarray or x.dtype != np.float64 or not x.ndim:
+    if not is_array(box):
         return box
     if key not in recorder.written:
         recorder.made[id(x.base)] = key, weakref.ref(x.base)
@@ -61,9 +61,7 @@ def settled(recorder: Recorder, key: Any, box: Box) -> Any:
 def must_be_memory(recorder: Recorder, box: Box) -> Any:
     """An array, or a view of one, is written to that is followed as a value: no more so, if the run has made it."""
     recorder.as_memory(box)
-    return refuse(
-        f"an array is written to: the function has not made it anew, of {np.float64.__name__}"
-    )
+    return refuse("an array is written to that the function has not made anew")
 
 
 # ------------------------------------------------------------------------------------------------ reads and writes
@@ -115,9 +113,14 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
         if is_there(recorder, x, frame, found, value):
             return
         value = content(recorder, (key, "value"), value)
-    kind = type(plain(value))
-    if kind not in NUMBERS and kind not in SCALARS and not is_array(value):
+    kind = kind_of(plain(value))
+    if kind not in NUMBERS and kind not in SCALARS and kind is not bool and not is_array(value):
         refuse(f"a {kind.__name__} is written into an array")
+    floats = (
+        kind is float or kind is np.float64 or (is_array(value) and value.value.dtype == np.float64)
+    )
+    if floats and x.value.dtype != np.float64:
+        refuse(f"a number with a derivative is written into an array of {x.value.dtype}")
     done(operator.setitem, x.value, plainly(index), plain(value))
     x.blank = False
     access(recorder, key, PUT, (x, value, *found), type(None), frame)

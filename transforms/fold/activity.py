@@ -42,6 +42,7 @@ from ...tracer.fold.region import (
     Scope,
     Several,
     Take,
+    Written,
     inner,
     is_memory,
     results_of,
@@ -227,6 +228,8 @@ class Activity:
         if op.fn == PACK:
             return any(self.carries(y) for x in op.args if isinstance(y := self.resolve(x), Op))
         kind = op.type
+        if type(kind) is Written:
+            return is_of_floats(kind.kind)
         return is_of_floats(kind) or is_memory(kind) or (self.ints and kind is int)
 
     def hands_on(self, op: Op) -> bool:
@@ -238,7 +241,7 @@ class Activity:
 
     def is_discrete(self, op: Op) -> bool:
         """Whether no derivative flows through what an op gives: NumPy's integers hand on that by one of Python's."""
-        kind = op.type
+        kind = op.type.kind if type(op.type) is Written else op.type
         return kind in DISCRETE or (is_numpy_type(kind) and (not self.ints or is_bool(kind)))
 
     def memories(self, xs: Iterable[Any]) -> Iterator[Op]:

@@ -117,15 +117,17 @@ def text_of(
 def index_of(frame: Any, names: Sequence[str], constant: Callable[[Any], str]) -> str:
     """The source text of an index, as it stands in brackets."""
     left = iter(names)
-    inside = frame[1:] if frame[0] == "tuple" and len(frame) > 1 else [frame]
-    found = []
-    for x in inside:
-        if x[0] == "slice":
-            parts = ["" if y == ("is", None) else argument(y, left, constant) for y in x[1:]]
-            found.append(":".join(parts if parts[2] else parts[:2]))
-        else:
-            found.append(argument(x, left, constant))
-    return f"{', '.join(found)}{',' if len(found) == 1 and inside is not frame and frame[0] == 'tuple' else ''}"
+    several = frame[0] == "tuple" and len(frame) > 1
+    found = [part_of_index(x, left, constant) for x in (frame[1:] if several else [frame])]
+    return f"{found[0]}," if several and len(found) == 1 else ", ".join(found)
+
+
+def part_of_index(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -> str:
+    """The source text of what stands for one axis."""
+    if frame[0] != "slice":
+        return argument(frame, names, constant)
+    parts = ["" if x == ("is", None) else argument(x, names, constant) for x in frame[1:]]
+    return ":".join(parts if parts[2] else parts[:2])
 
 
 def argument(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -> str:

@@ -82,7 +82,7 @@ class Memories:
         self.value = value
         self.held = held
         self.shadows = ""
-        self.arrays = Arrays(writer, cotangents, value, like, self)
+        self.arrays = Arrays(writer, cotangents, value, like, self.of)
 
     def of(self, frame: Frame, memory: Any) -> str:
         """The variable of a memory's shadow."""

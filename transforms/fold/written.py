@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,9 @@ from .frames import MAYBE, SURE, Cotangents, Frame
 from .snapshots import number, taken
 from .writer import Writer
 
-if TYPE_CHECKING:
-    from .memories import Memories
-
 
 class Arrays:
-    """Writes the reverse of what reads and writes arrays."""
+    """Writes the reverse of what reads and writes arrays; ``shadow`` gives the variable of a memory's shadow."""
 
     def __init__(
         self,
@@ -27,13 +24,13 @@ class Arrays:
         cotangents: Cotangents,
         value: Callable[[Any], str],
         like: Callable[[Any], str],
-        memories: Memories,
+        shadow: Callable[[Frame, Any], str],
     ) -> None:
         self.writer = writer
         self.cotangents = cotangents
         self.value = value
         self.like = like
-        self.memories = memories
+        self.shadow = shadow
 
     def back(self, frame: Frame, op: Op) -> None:
         if op.fn == PUT:
@@ -46,12 +43,12 @@ class Arrays:
         """What the array held at first gets what is left in its shadow."""
         assert op.fn == ARRAY
         if self.cotangents.floats(op.args[0]):
-            self.cotangents.add(frame, op.args[0], self.memories.of(frame, op), SURE)
+            self.cotangents.add(frame, op.args[0], self.shadow(frame, op), SURE)
 
     def view(self, frame: Frame, op: Op) -> str:
         """The text of a view's shadow."""
         assert op.fn == VIEW
-        return f"{self.memories.of(frame, op.args[0])}[{self.index(op, 1)}]"
+        return f"{self.shadow(frame, op.args[0])}[{self.index(op, 1)}]"
 
     def index(self, op: Op, start: int) -> str:
         assert isinstance(op, Access)
@@ -61,7 +58,7 @@ class Arrays:
     def read(self, op: Op, frame: Frame) -> None:
         """The cotangent of what was read goes to where it stood."""
         named = self.writer.text.named
-        shadow, d = self.memories.of(frame, op.args[0]), self.cotangents.name(frame, op)
+        shadow, d = self.shadow(frame, op.args[0]), self.cotangents.name(frame, op)
         if op.fn == CONTENT:
             frame.add(f"{named(np.add, 'add')}({shadow}, {d}, {shadow})")
         elif type(op.type) is Kind:
@@ -71,7 +68,7 @@ class Arrays:
 
     def put(self, frame: Frame, op: Op) -> None:
         """What was written gets what is in the shadow there, where nothing is left."""
-        cell = f"{self.memories.of(frame, op.args[0])}[{self.index(op, 2)}]"
+        cell = f"{self.shadow(frame, op.args[0])}[{self.index(op, 2)}]"
         x = op.args[1]
         if self.cotangents.floats(x):
             kind = self.writer.resolve(x).type
