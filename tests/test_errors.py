@@ -249,6 +249,14 @@ def test_names_of_other_libraries(name):
         exec(f"from wengert import {name}")
 
 
+def test_what_is_asked_for_in_vain_shows_the_users_frames_alone():
+    back = pullback(total, V)[1]
+    for code in ("wengert.vmap", "from wengert import vmap", "back.backward()", "wengert.gard"):
+        with pytest.raises((AttributeError, ImportError)) as error:
+            exec(code, {"wengert": wengert, "back": back})
+        assert [x.name for x in traceback.extract_tb(error.value.__traceback__)][1:] == ["<module>"]
+
+
 def test_names_that_are_nearly_right():
     for name, right in (
         ("gard", "grad"),
