@@ -157,6 +157,7 @@ class Pullback:
         return sweep(ops, wrt, seeds, Numeric())
 
 
+Pullback.__call__.__qualname__ = "back"
 intrinsic(Pullback.__call__)
 
 

@@ -279,6 +279,7 @@ class Kept(Pullback):
         return super().__call__(dy)
 
 
+Kept.__call__.__qualname__ = "back"
 intrinsic(Kept.__call__)
 
 
