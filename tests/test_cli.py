@@ -470,3 +470,16 @@ def test_what_was_typed_wrong_is_told_in_one_line(wengert, arrays):
         assert err == "wengert: cannot write no/such/x.svg: no such folder\n"
     status, out, err = wengert("trace", "program.py:both", "2.0", "--values")
     assert err == "wengert: there is no option --values here; see --help\n"
+
+
+def test_a_message_of_several_lines_is_one_of_parts(wengert, monkeypatch):
+    graphviz = pytest.importorskip("graphviz")
+
+    def missing(*args, **kwargs):
+        raise graphviz.ExecutableNotFound(["dot"])
+
+    monkeypatch.setattr(graphviz.Digraph, "pipe", missing)
+    monkeypatch.setattr(graphviz.Digraph, "render", missing)
+    status, _, err = wengert("draw", "program.py:f", "2.0", "3.0", "--output", "f.svg")
+    assert status == 2 and err.count("\n") == 1
+    assert "takes the program dot; apt install graphviz" in err

@@ -249,6 +249,32 @@ def test_names_of_other_libraries(name):
         exec(f"from wengert import {name}")
 
 
+def test_what_is_asked_for_in_vain_shows_the_users_frames_alone():
+    back = pullback(total, V)[1]
+    for code in ("wengert.vmap", "from wengert import vmap", "back.backward()", "wengert.gard"):
+        with pytest.raises((AttributeError, ImportError)) as error:
+            exec(code, {"wengert": wengert, "back": back})
+        assert [x.name for x in traceback.extract_tb(error.value.__traceback__)][1:] == ["<module>"]
+
+
+def test_a_call_that_is_wrong_is_told_by_the_name_it_was_called_by():
+    with pytest.raises(TangentError, match=r"write hvp\(f, \(x,\), \(v,\)\)"):
+        wengert.hvp(total, V, V)
+    with pytest.raises(TangentError, match=r"write jvp\(f, \(x,\), \(v,\)\)"):
+        jvp(total, V, V)
+    for _ in range(4):
+        with pytest.raises(
+            TypeError, match=r"^back\(\) missing 1 required positional argument: 'dy'"
+        ):
+            pullback(total, V)[1]()
+
+
+@pytest.mark.parametrize("options", [{"order": 0}, {"order": -1}, {"order": 1.5}, {"modes": ()}])
+def test_a_check_of_nothing_is_refused(options):
+    with pytest.raises(ValueError, match=r"order is 1, 2|modes is empty"):
+        wengert.check_grads(total, (V,), **options)
+
+
 def test_names_that_are_nearly_right():
     for name, right in (
         ("gard", "grad"),

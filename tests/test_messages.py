@@ -15,7 +15,11 @@ ERRORS = {
 }  # fmt: skip
 BEGUN = "what is said of a leaf; whoever calls this adds whose result it is, and what a cotangent looks like"
 PASSED_ON = "the message of another error, with its lines, behind a place"
+CAUGHT = "nobody sees it: who calls this catches it"
 ALONE = {
+    ("transforms/assemble.py", "TypeError"): CAUGHT,
+    ("transforms/pushforward.py", "ValueError"): BEGUN,
+    ("transforms/tools/systems.py", "TypeError"): PASSED_ON,
     ("transforms/cotangents.py", "CotangentError"): BEGUN,
     ("tracer/calls.py", "f'{Site.of_code(code).place}: {error}'"): PASSED_ON,
     ("tracer/dynamic.py", "f'{Site.of_code(code).place}: {error}'"): PASSED_ON,
@@ -78,9 +82,11 @@ def has_advice(message):
 
 
 def messages():
+    """Those of our own errors, and what a wrong call of a transform is told."""
     for file, tree in TREES.items():
+        wanted = ERRORS | ({"TypeError", "ValueError"} if file.startswith("transforms/") else set())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and name_of(node) in ERRORS and node.args:
+            if isinstance(node, ast.Call) and name_of(node) in wanted and node.args:
                 yield file, node
 
 

@@ -58,7 +58,7 @@ NAMES = {
     "backward": BACK,
     "vector_jacobian_product": BACK,
     "jacobian_vector_product": FORWARD,
-    "hessian_vector_product": "wengert.hvp(f, x, v) is that",
+    "hessian_vector_product": "wengert.hvp(f, (x,), (v,)) is that",
     "custom_vjp": RULE,
     "primitive": RULE,
     "remat": "wengert.checkpoint(f) is that",

@@ -140,6 +140,7 @@ class Pullback:
     def source(self) -> str:
         return self.tape.source("back")
 
+    @entrance
     def __getattr__(self, name: str) -> Any:
         """Tell what to write where something is asked of it that tensors of other libraries have."""
         advice = ATTRIBUTES.get(name)
@@ -156,6 +157,7 @@ class Pullback:
         return sweep(ops, wrt, seeds, Numeric())
 
 
+Pullback.__call__.__qualname__ = "back"
 intrinsic(Pullback.__call__)
 
 

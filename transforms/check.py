@@ -78,10 +78,19 @@ def check_grads(
       x[1]: gradient ..., differences ..., relative error 0.333
     """
     if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args must be the tuple of the arguments, not a {type(args).__name__}")
+        raise TypeError(
+            f"args must be the tuple of the arguments, not a {type(args).__name__}\n"
+            "write check_grads(f, (x,)), or check_grads(f, (x, y))"
+        )
+    if type(order) is not int or order < 1:
+        raise ValueError(f"order is 1, 2, …, not {order!r}\nof order 0 there is nothing to check")
+    if not modes:
+        raise ValueError("modes is empty\nwithout it forward and reverse mode are checked")
     for mode in modes:
         if mode not in MODES:
-            raise ValueError(f"a mode is 'forward' or 'reverse', not {mode!r}")
+            raise ValueError(
+                f"a mode is 'forward' or 'reverse', not {mode!r}\nmodes has several: modes=('reverse',)"
+            )
     check = Check(f, tuple(args), tuple(modes), rtol, elements, exact)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # of overflow, say, where a step is long

@@ -66,7 +66,10 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: boo
     if rule is None:
         return functools.partial(custom_rule, pure=pure)
     if not isinstance(rule, types.FunctionType):
-        raise TypeError(f"custom_rule decorates a function, not a {type(rule).__name__}")
+        raise TypeError(
+            f"custom_rule decorates a function, not a {type(rule).__name__}\n"
+            "one that returns its value and its pullback: @custom_rule above its def"
+        )
     if active.tracer is not None:
         raise TraceError(
             f"{places.blame(places.user_site())}: custom_rule is used inside a function that is being traced\ndefine "

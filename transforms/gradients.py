@@ -72,7 +72,8 @@ class Gradient(Dispatcher):
     def __reduce__(self) -> Any:
         if self.primitives is not None:
             raise TypeError(
-                f"{self.__name__} cannot be pickled: its primitives are chosen by a function"
+                f"{self.__name__} cannot be pickled: its primitives are chosen by a function\n"
+                "send f, and take the gradient there"
             )
         place = place_of(self.made(), self.f)
         if place is not None:

@@ -548,7 +548,7 @@ def hvp(
     array([4., 2.])
     """
     try:
-        check_sequences(primals, tangents)
+        check_sequences(primals, tangents, "hvp")
         transform = Product(f, len(primals), has_aux)
         if active.tracer is not None:
             return transform(primals, tangents)

@@ -54,9 +54,14 @@ def numeric_rule(fn: F) -> F:
     2.506628275
     """
     if not callable(fn):
-        raise TypeError(f"numeric_rule takes a callable, not a {type(fn).__name__}")
+        raise TypeError(
+            f"numeric_rule takes a callable, not a {type(fn).__name__}\n"
+            "the function itself: numeric_rule(fn), and then fn is called as ever"
+        )
     if lookup(fn) is not None:
-        raise TypeError(f"{fn_name(fn)} has a rule already")
+        raise TypeError(
+            f"{fn_name(fn)} has a rule already\nleave numeric_rule out: that one is exact"
+        )
     slope = Slopes(fn)
 
     def rule(*args, **kwargs):  # type: ignore[no-untyped-def]
@@ -81,15 +86,21 @@ def numeric_rule(fn: F) -> F:
     return fn
 
 
+BY = "numeric_rule has no derivative by an argument of type"
+WRAP = (
+    "wrap the function in one of real numbers and arrays of them that returns one, and give it that"
+)
+
+
 @query
 def is_real(x: Any) -> bool:
     """Whether an argument is a real number or an array of them; raises TypeError for what has another derivative."""
     if isinstance(x, (np.ndarray, np.generic)):
         if x.dtype.kind in "cO":
-            raise TypeError(f"numeric_rule has no derivative by an argument of type {type_name(x)}")
+            raise TypeError(f"{BY} {type_name(x)}\n{WRAP}")
         return x.dtype.kind == "f"
     if isinstance(x, (complex, list, tuple, dict)):
-        raise TypeError(f"numeric_rule has no derivative by an argument of type {type_name(x)}")
+        raise TypeError(f"{BY} {type_name(x)}\n{WRAP}")
     return is_one_of(type(x), (int, float))
 
 
@@ -111,7 +122,10 @@ class Slopes:
         parameters = self.signature.parameters if self.signature is not None else {}
         kinds = [p.kind for p in parameters.values()]
         if key not in parameters or inspect.Parameter.VAR_POSITIONAL in kinds:
-            raise TypeError(f"the argument {key} must be given by its position, not by keyword")
+            raise TypeError(
+                f"the argument {key} must be given by its position, not by keyword\n"
+                f"write {fn_name(self.fn)}(…, {key}) with its value in its place"
+            )
         return list(parameters).index(key)
 
     def __call__(
@@ -144,7 +158,7 @@ class Slopes:
         else:
             value = self.fn(*args[:which], x, *args[which + 1 :], **kwargs)
         if not isinstance(value, FLOATS) or getattr(value, "dtype", np.dtype(float)).kind != "f":
-            raise TypeError(f"numeric_rule takes no value of type {type_name(value)}")
+            raise TypeError(f"numeric_rule takes no value of type {type_name(value)}\n{WRAP}")
         return float(np.sum(np.multiply(value, dy, dtype=float)))
 
     def warn(self) -> None:

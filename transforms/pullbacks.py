@@ -289,6 +289,7 @@ class Kept(Pullback):
         return super().__call__(dy)
 
 
+Kept.__call__.__qualname__ = "back"
 intrinsic(Kept.__call__)
 
 

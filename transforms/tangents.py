@@ -214,7 +214,7 @@ def jvp(
     (6.0, 4.0)
     """
     try:
-        check_sequences(primals, tangents)
+        check_sequences(primals, tangents, "jvp")
         if active.tracer is not None:
             return Pushed(f, has_aux)(primals, tangents)
         kind = AskedJvpAux if has_aux else AskedJvp
@@ -224,19 +224,19 @@ def jvp(
         raise
 
 
-def check_sequences(primals: Any, tangents: Any) -> None:
+def check_sequences(primals: Any, tangents: Any, transform: str) -> None:
     if type(primals) is type(tangents) is tuple and len(primals) == len(tangents):
         return
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TangentError(
                 f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}\n"
-                "write jvp(f, (x,), (v,)), or for two arguments jvp(f, (x, y), (v, w))"
+                f"write {transform}(f, (x,), (v,)), or for two arguments {transform}(f, (x, y), (v, w))"
             )
     if len(primals) != len(tangents):
         raise TangentError(
             f"there are {len(primals)} primals, but {len(tangents)} tangents\n"
-            "give one tangent for each argument: jvp(f, (x, y), (v, w))"
+            f"give one tangent for each argument: {transform}(f, (x, y), (v, w))"
         )
 
 

@@ -1,15 +1,14 @@
 """Wengert: automatic differentiation of ordinary Python and NumPy code."""
 
 import os.path
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # In a checkout the other folders lie beside this one.
 if not os.path.isdir(os.path.join(__path__[0], "tracer")):
     __path__.append(os.path.dirname(__path__[0]))
 
 from .rules.registry import frule, mutates, nondiff, query, rrule
+from .tracer.demand import on_demand
 from .tracer.errors import (
     CotangentError,
     EscapeError,
@@ -19,7 +18,6 @@ from .tracer.errors import (
     TraceError,
     WengertError,
 )
-from .tracer.habits import absent
 from .tracer.tape import Op, Site, Tape
 from .transforms.api import reverse, trace
 from .transforms.cache import clear_cache, settings
@@ -59,13 +57,9 @@ ON_DEMAND = {
 
 
 if not TYPE_CHECKING:  # which would take any name for one of ours
-
-    def __getattr__(name: str) -> Any:
-        if name not in ON_DEMAND:
-            raise absent(__name__, name, __all__, sys._getframe(1))
-        found = getattr(import_module(f".transforms.tools.{ON_DEMAND[name]}", __name__), name)
-        globals()[name] = found
-        return found
+    __getattr__ = on_demand(
+        globals(), {name: f".transforms.tools.{module}" for name, module in ON_DEMAND.items()}
+    )
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *ON_DEMAND})

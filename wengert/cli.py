@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except click.Abort:
         status = 130
     except click.ClickException as error:
-        click.echo(f"wengert: {' '.join(error.format_message().split())}", err=True)
+        lines = error.format_message().strip().splitlines()
+        click.echo(f"wengert: {'; '.join([' '.join(x.split()) for x in lines])}", err=True)
         status = 2
     sys.exit(status or 0)
 

@@ -222,7 +222,7 @@ def adaptive(k):
 
 
 UNEVEN = [(bisection, 2.0, 75), (newton, 2.0, 60), (either, 0.7, 60), (turns, 3.3, 60), (nested, 1.7, 85),
-          (adaptive, 1.3, 260)]  # fmt: skip
+          (adaptive, 1.3, 300)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("f", "x", "most"), UNEVEN, ids=lambda x: getattr(x, "__name__", ""))

@@ -506,6 +506,19 @@ def test_powers_at_zero_and_far_below():
     assert cause(lambda x: 2.0**x, -2000.0) == ("zero", "underflow")
 
 
+def test_what_a_contracting_loop_forgets_has_underflowed():
+    """Each factor of a thousand is a number, and none of its operands is zero."""
+
+    def logistic(x):
+        for _ in range(1000):
+            x = 3.5 * x * (1 - x)
+        return x
+
+    assert grad(logistic)(0.3) == 0.0
+    (finding,) = why(logistic, 0.3).findings
+    assert (finding.kind, finding.cause) == ("zero", "underflow")
+
+
 @pytest.mark.parametrize("name", ["<python-input-3>", "<stdin>", "<ipython-input-2-0a1b>"])
 def test_what_is_typed_at_a_prompt_is_the_users(name):
     """Its lines are told as those of a file are, not those of whoever has called it."""

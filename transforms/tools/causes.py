@@ -121,13 +121,16 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             "it is not among the elements that are picked",
             "check the index, or the mask",
         )
-    if name in TIMES and is_stationary(op, alive):
-        return stationary(name)
+    both = is_stationary(op, alive)
     others = [
-        x.value if isinstance(x, Op) else x for x in op.args if not any(x is y for y in alive)
+        x.value if isinstance(x, Op) else x
+        for x in op.args
+        if both or not any(x is y for y in alive)
     ]
     if name in ("mul", "multiply", "imul") and not some(lambda x: x == 0, others):
         return UNDERFLOW
+    if name in TIMES and both:
+        return stationary(name)
     if name in TIMES:
         return Cause(
             "times zero",
