@@ -69,6 +69,10 @@ def call_cached(
     known = tracer.calls.setdefault(fn, {})
     given = args, kwargs
     body, args, kwargs = innermost(tracer, site, body, args, kwargs)
+    if tracer.repeating and boxed:  # which no cache is asked for in plain Python
+        if key not in known:
+            keep(tracer, fn, key, meaning.calls.call(tracer, site, body, args, kwargs))
+        return known[key]
     if type(body) is FunctionType and rewrite.is_twin(body.__code__):
         return call_inner(tracer, site, fn, body, args, kwargs, given, key, boxed)
     if type(body) is not FunctionType:
@@ -230,7 +234,11 @@ def ask(
 def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> Any:
     """Run the body for its derivative, where the cache had the value; raises where that shows."""
     start = len(tracer.tape.ops)
-    result = meaning.calls.call(tracer, site, body, visit.args, visit.kwargs)
+    tracer.repeating += 1
+    try:
+        result = meaning.calls.call(tracer, site, body, visit.args, visit.kwargs)
+    finally:
+        tracer.repeating -= 1
     why = None
     for op in tracer.tape.ops[start:]:
         if op.kind == "effect":

@@ -85,6 +85,7 @@ class Tracer:
             weakref.WeakKeyDictionary()
         )  # a function under lru_cache: its results in this run
         self.cached = 0  # how many of them there have been
+        self.repeating = 0  # how many bodies run again, for the derivative of what their caches had
         self.sealed: dict[
             int, tuple[Any, Any, Any]
         ] = {}  # id of an argument that is sealed: it, its seal, what is seen of it

@@ -63,3 +63,29 @@ def test_the_cache_counts_its_hits(name, on):
                 unit = plain(1.0)
                 traced(1.0)
                 assert slope == pytest.approx(unit + 3 * unit)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_body_that_runs_again_for_its_derivative_asks_no_cache_for_traced_values(on):
+    """In plain Python the outer cache answers, and the inner calls are not there."""
+
+    def made():
+        @functools.lru_cache(2)
+        def square(x):
+            return x * x
+
+        @functools.lru_cache(None)
+        def fibonacci(n, x):
+            return x if n < 2 else fibonacci(n - 1, x) + square(fibonacci(n - 2, x))
+
+        return square, fibonacci
+
+    plain, traced = made(), made()
+    with jit(on):
+        for x in (0.5, 0.5, 0.25, 0.5, 0.5):
+            value, slope = value_and_grad(lambda x: traced[1](4, x) * x)(x)
+            assert value == plain[1](4, x) * x
+            assert [c.cache_info() for c in traced] == [c.cache_info() for c in plain]
+            h = 1e-6
+            pure = [made()[1](4, y) * y for y in (x + h, x - h)]
+            assert slope == pytest.approx((pure[0] - pure[1]) / (2 * h), rel=1e-6)
