@@ -858,6 +858,38 @@ def statistics_of_lists(xs):
     return mean + statistics.stdev(xs) + statistics.median(xs)
 
 
+# ------------------------------------------------------------------------ a few operations a call
+
+
+@varied(lambda r: (r.uniform(0.3, 2.2), r.randint(1, 7)))
+def power_series(x, terms):
+    total = 0.0
+    for k in range(terms):
+        total = total * x + k
+    return total
+
+
+@varied(lambda r: (r.uniform(0.3, 2.2), r.uniform(0.3, 2.2)), (0, 1))
+def hinge(x, y):
+    if x < 0.5:
+        return 0.5 * y
+    return x * x if x > y else math.sin(y)
+
+
+LINKS = None
+for _k in (3.0, 2.0, 1.0):
+    LINKS = (_k, LINKS)
+
+
+@varied(lambda r: (r.uniform(0.3, 2.2),))
+def linked_list(x):
+    total, link = 0.0, LINKS
+    while link is not None:
+        k, link = link
+        total = total * x + k if k < x * 2 else total + x
+    return total
+
+
 # ------------------------------------------------------------ measuring
 
 NEW, BEFORE, AGAIN = 30, 10, 30  # calls

@@ -37,13 +37,12 @@ from ..tracer.reads import static
 from ..tracer.run import unwrapped
 from ..tracer.tape import Site
 from .branches import joined
-from .budget import EARLIEST, PER_OPERATION, Budget
+from .budget import EARLIEST, Budget
 from .fold.folding import Folding, folds
 from .programs import Program
 
 CHANGES = 3  # so often may an integer from outside change before it becomes an input
 VARIED = 6  # calls that no program answered, after which a function is taken to go many ways
-SHORT = 64  # operations; what is shorter is left to branches at first, whose programs are faster
 MOST_PROGRAMS = 16  # of a function, for arguments of different types and shapes
 DEPRECATED = {"paths": 8, "patience": 24, "unroll": 20_000}  # settings without a meaning
 
@@ -227,8 +226,7 @@ class Entry:
         if self.folding.why is not None or not folds():
             return False
         budget = self.budget
-        varies = budget.calls >= EARLIEST and not (budget.steady or budget.spent)
-        varies &= budget.limited and budget.price >= SHORT * PER_OPERATION
+        varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
         varies |= budget.passes > 0 or sum(self.misses.values()) >= VARIED
         return varies and budget.may_fold(self.won)
 
