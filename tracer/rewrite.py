@@ -223,6 +223,11 @@ def twin_entry(code: CodeType) -> Twin | None:
     return entry if entry is not None and entry.code() is code else None
 
 
+def is_generator(code: CodeType) -> bool:
+    """Whether a function gives a generator when it is called; a generator expression runs where it is made."""
+    return bool(code.co_flags & CO_GENERATOR) and code.co_name != "<genexpr>"
+
+
 def is_twin(code: CodeType) -> bool:
     """Whether ``code`` came out of ``instrument``."""
     entry = _twins.get(
@@ -289,7 +294,7 @@ class Rewriter:
         self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
     ) -> None:
         self.folds = builtins.getattr(hooks, "folds", False) is True
-        runs = self.folds and not collects and bool(code.co_flags & CO_GENERATOR)
+        runs = self.folds and not collects and is_generator(code)
         if collects or runs:
             code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code

@@ -265,6 +265,21 @@ def test_a_generator_that_is_left() -> None:
     refused(f, "not asked to its end")
 
 
+def test_a_generator_expression_is_kept_by_a_generator() -> None:
+    def f(x: float, n: int) -> float:
+        def each() -> Iterator[float]:
+            kept = (x * i for i in range(n))
+            yield x
+            total = 0.0
+            for v in kept:
+                total += v
+            yield total
+
+        return sum(each()) * x if n else x
+
+    compare(f)
+
+
 def test_random_numbers_are_drawn_in_their_order() -> None:
     def f(x: float, n: int) -> float:
         rng = random.Random(n)

@@ -164,6 +164,20 @@ def test_keywords_have_gradients_of_their_own() -> None:
     assert pullback(g, 0.5, n=1)[1](1.0) == (1.0, {"n": 0.0})
 
 
+def test_defaults_that_are_not_given() -> None:
+    def g(x: float, n: int, scale: float = 2.0) -> float:
+        for _ in range(n):
+            x = x * x if x < 1.0 else x - 0.5
+        return x * scale
+
+    for i in range(12):
+        value, back = pullback(g, 0.3 + 0.2 * i, i % 5)
+        assert value == g(0.3 + 0.2 * i, i % 5)
+    assert type(back) is Multiplied
+    assert len(back(1.0)) == 2
+    assert "scale" not in back.source()
+
+
 def test_slopes_that_are_not_finite() -> None:
     def g(x: float, n: int) -> float:
         for i in range(n):

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from inspect import CO_GENERATOR
 from types import CellType, CodeType
 from typing import Any
 
-from ..rewrite import original
+from .. import rewrite
 from . import equivalents
 from .basics import decided, now, refuse
 from .functions import call_function, twin_of
@@ -29,8 +28,8 @@ MOST_ITEMS = 5_000  # of a generator, which may have no end where those who ask 
 
 
 def is_generator(code: CodeType) -> bool:
-    """Whether the code of a function, or that of which it is a copy, gives a generator."""
-    return bool(original(code).co_flags & CO_GENERATOR)
+    """Whether a function with this code, or with that of which it is a copy, gives a generator."""
+    return rewrite.is_generator(rewrite.original(code))
 
 
 def generated(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Source:

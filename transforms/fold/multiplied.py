@@ -10,6 +10,7 @@ import numpy as np
 
 from ...tracer.errors import TraceError
 from ...tracer.intrinsic import intrinsic
+from ...tracer.kinds import MISSING
 from ...tracer.outline import Iterations
 from ...tracer.run import Run, run
 from ..api import Pullback
@@ -35,7 +36,7 @@ class Multiplied(Pullback):
         if not all(map(is_finite, numbers(gradients))):
             raise Miss
         self.f = f
-        self.args = taken(args)
+        self.args = taken(tuple([x for x in args if x is not MISSING]))  # those that were given
         self.value = value
         self.gradients = gradients
 
