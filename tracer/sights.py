@@ -245,6 +245,9 @@ class Put:
         for key, (_, shadow) in tracer.shadows.items():
             if ops := moving(border.items_of(shadow)):
                 self.items[key] = ops
+        for key, tail in tracer.tails.items():
+            if ops := moving(tail.values):
+                self.items[key] = ops
         self.memories: list[tuple[int, int, list[Op]]] = []  # by addresses
         for memory in {id(x): x for x in tracer.memories.values()}.values():
             if ops := memories.written(tracer, [memory]):

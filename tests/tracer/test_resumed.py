@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import NoRuleError, jit, value_and_grad
 
 
 class Thing:
@@ -229,3 +229,25 @@ def test_what_a_resumed_iterator_changes_is_seen(made, on):
             slope = (up(x + 1e-3) - down(x - 1e-3)) / 2e-3
             assert traced(x) == (value, pytest.approx(slope))
             assert found == expected
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "drawn",
+    [next, lambda steps: steps.send(None), lambda steps: [*itertools.islice(steps, 1)][0]],
+)
+def test_what_comes_back_of_a_list_that_was_only_appended_to_is_refused(drawn, on):
+    items = []
+
+    def generator():
+        while True:
+            yield items[-1] * 2.0
+
+    steps = generator()
+
+    def f(x):
+        items.append(x)
+        return drawn(steps)
+
+    with jit(on), pytest.raises(NoRuleError, match="a generator gives depends on traced values"):
+        value_and_grad(f)(2.0)
