@@ -313,6 +313,8 @@ def admit(
             seals.put_on(tracer, value, seal)
         elif sights.is_window(value):
             sights.watch(tracer, value, name)
+        elif kind is types.MethodType:
+            enter_owner(tracer, value)
     elif found := captures(tracer, value, name, place) or seals.sealed(tracer, value, name):
         return found
     if role == "outside" and isinstance(value, shown.SHOWING):

@@ -197,6 +197,18 @@ LOOKUPS = frozenset(("get", "pop", "__contains__"))  # of which a key is compare
 
 
 def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
+    """Run a C callable that only moves references about, and may resume an iterator that runs code outside."""
+    if not tracer.resuming:
+        return moved(tracer, site, fn, args, kwargs)
+    given = (attribute(fn, "__self__"), *args, *kwargs.values())
+    source = next((x for x in given if id(x) in tracer.resuming), None)
+    result = meaning.sights.resumed(tracer, source, lambda: moved(tracer, site, fn, args, kwargs))
+    if source is not None and (is_iterator(result) or is_generator(result)):
+        tracer.resuming[id(result)] = result  # such as a zip of it
+    return result
+
+
+def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
     call_back = kept_callback if fn is iter or isinstance(fn, type) else callback

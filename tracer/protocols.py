@@ -491,6 +491,13 @@ def iterator_of(tracer: Tracer, site: Site, value: Any) -> Any:
 def iterate_object(tracer: Tracer, site: Site, value: Any) -> Any:
     """What to iterate over in the place of a value: for an object, an iterator that runs Python methods as twins."""
     value = meaning.sights.behind_proxy(tracer, site, value)
+    items = what_gives_items(tracer, site, value)
+    if id(value) not in tracer.resuming:
+        return items
+    return stand_ins.Resumed(tracer, site, value, items)
+
+
+def what_gives_items(tracer: Tracer, site: Site, value: Any) -> Any:
     if is_asked(value):
         return stand_ins.iterator(tracer, site, iterator_of(tracer, site, value))
     if compares(value):
@@ -584,7 +591,8 @@ def next_of(tracer: Tracer, site: Site, iterator: Any) -> Any:
         iterator = stand_ins.Comparing(tracer, site, iterator)
         return next(iterator)
     if found is MISSING:
-        return marks.read(tracer, site, next, iterator, next(plain_of(iterator)))
+        value = meaning.sights.resumed(tracer, iterator, lambda: next(plain_of(iterator)))
+        return marks.read(tracer, site, next, iterator, value)
     return invoke(tracer, site, found, iterator)
 
 

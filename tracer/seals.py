@@ -102,6 +102,7 @@ def put_on(tracer: Tracer, value: Any, seal: Sealed) -> None:
     if is_one_of(kind, border.ATOMS) and not is_one_of(kind, border.SEALABLE) and kind is not bytes:
         return
     tracer.holders[id(value)] = (value, seal)
+    meaning.sights.note_code(tracer, value)
     if kind is types.MethodType:
         if not isinstance(value.__self__, Intrinsic) and id(value.__self__) not in tracer.outside:
             meaning.boxing.enter(tracer, value.__self__, type(value.__self__).__name__, None, seal)

@@ -105,6 +105,7 @@ class Tracer:
         ] = []  # arrays that functions of ctypes were handed, and may keep
         self.watches: list[Any] = []  # the calls of C functions that go on, as Watches
         self.finalizers: list[Any] = []  # of objects that the run has made: their Detours
+        self.resuming: dict[int, Any] = {}  # id of an iterator that runs code outside as it is: it
         self.visits: dict[int, list[Any]] = {}  # calls of their caches that go on, by their bodies
         self.trees: dict[int, Any] = {}  # id of an object that is an argument: its tree
         self.exposed: list[ArrayBox] = []  # boxes of arrays that somebody outside holds

@@ -16,7 +16,7 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,7 @@ WINDOWS = PROXIES | {*BUFFERS, types.GeneratorType}
 
 def watch(tracer: Tracer, value: Any, name: str) -> None:
     """What is read from a window outside depends on what the run has put into what it shows."""
+    note_code(tracer, value)
     if id(value) in tracer.readable:
         return
     if not is_one_of(type(value), PROXIES) and not any(map(is_changeable, behind(value))):
@@ -151,6 +152,43 @@ def watch(tracer: Tracer, value: Any, name: str) -> None:
 
     held = Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
     hold(tracer, held)
+
+
+def note_code(tracer: Tracer, window: Any) -> None:
+    """Code that goes on behind the tracer's back, where an iterator outside is asked for its next item."""
+    if is_window(window) and runs_code(window):
+        tracer.resuming[id(window)] = window
+
+
+def runs_code(window: Any) -> bool:
+    """Whether an iterator outside goes on in Python code: a generator, or one that has some, or such code, in it."""
+    todo, seen = [window], {id(window)}
+    while todo:
+        x = todo.pop()
+        kind = type(x)
+        if kind is types.GeneratorType or (x is window and flags_of(kind) & HEAP_TYPE):
+            return True
+        if not is_iterator(x):
+            continue
+        for y in gc.get_referents(x):
+            if not isinstance(y, type) and (callable(y) or flags_of(type(y)) & HEAP_TYPE):
+                return True
+            if id(y) not in seen:
+                seen.add(id(y))
+                todo.append(y)
+    return False
+
+
+def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
+    """``step()``, in which an iterator may run code outside: what that changes, the run sees changed."""
+    if id(iterator) not in tracer.resuming:
+        return step()
+    if tracer.cells_known:
+        through.write_cells(tracer)
+    try:
+        return step()
+    finally:
+        meaning.foreign.renew(tracer)
 
 
 class Shown:
@@ -206,6 +244,9 @@ class Put:
         self.items: dict[int, list[Op]] = {}  # by container
         for key, (_, shadow) in tracer.shadows.items():
             if ops := moving(border.items_of(shadow)):
+                self.items[key] = ops
+        for key, tail in tracer.tails.items():
+            if ops := moving(tail.values):
                 self.items[key] = ops
         self.memories: list[tuple[int, int, list[Op]]] = []  # by addresses
         for memory in {id(x): x for x in tracer.memories.values()}.values():

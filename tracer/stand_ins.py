@@ -70,6 +70,35 @@ class ObjectIterator(StandIn):
 DELEGATED = frozenset(("send", "throw", "close"))
 
 
+class Resumed(StandIn):
+    """An iterator that runs code outside as it is: what that changes, the run sees changed."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, tracer: Tracer, site: Site, value: Any, items: Any) -> None:
+        super().__init__(tracer, site, value)
+        self.items = iter(items)
+
+    @intrinsic
+    def __iter__(self) -> Resumed:
+        return self
+
+    @intrinsic
+    def __next__(self) -> Any:
+        return self.resume(lambda: next(self.items))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in DELEGATED:
+            raise AttributeError(name)
+        method = getattr(self.value if name == "close" else self.items, name)
+        return lambda *args: self.resume(lambda: method(*args))
+
+    def resume(self, step: Any) -> Any:
+        if active.tracer is not self.tracer:  # it has outlived the run
+            return step()
+        return meaning.sights.resumed(self.tracer, self.value, step)
+
+
 class MeasuredIterator(ObjectIterator):
     """One that tells how many items are left."""
 

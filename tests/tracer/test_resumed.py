@@ -1,0 +1,253 @@
+"""Iterators from outside that go on in Python code: what that code changes, the run sees changed."""
+
+import collections
+import heapq
+import itertools
+
+import pytest
+
+from wengert import NoRuleError, jit, value_and_grad
+
+
+class Thing:
+    pass
+
+
+def appending():
+    """A list, and a generator that appends to it whenever it is resumed."""
+    items = [1.0, 2.0]
+
+    def generator():
+        while True:
+            items.append(3.0)
+            yield float(len(items))
+
+    return items, generator()
+
+
+def by_next():
+    items, steps = appending()
+
+    def f(x):
+        items.pop(0)
+        return x * next(steps) + sum(items)
+
+    return f, items
+
+
+def by_send():
+    items, steps = appending()
+
+    def f(x):
+        items.append(0.5)
+        steps.send(None)
+        return x * sum(items)
+
+    return f, items
+
+
+def by_loop():
+    items, steps = appending()
+
+    def f(x):
+        items.pop(0)
+        for n in steps:
+            x = x * 0.5 + sum(items)
+            if n > 4.0:
+                break
+        return x
+
+    return f, items
+
+
+def by_zip():
+    items, steps = appending()
+
+    def f(x):
+        held = items
+        items.pop(0)
+        pairs = list(zip(steps, (1.0, 2.0), strict=False))
+        a, b = itertools.islice(steps, 2)
+        return x * sum(held) + sum(p * q for p, q in pairs) + a * b
+
+    return f, items
+
+
+def by_yield_from():
+    items, steps = appending()
+
+    def f(x):
+        def inner():
+            yield from steps
+
+        items.append(0.5)
+        return x * sum(itertools.islice(inner(), 2)) + len(items)
+
+    return f, items
+
+
+def by_map():
+    items = []
+    squares = map(lambda n: items.append(n) or n * n, itertools.count(1.0))
+
+    def f(x):
+        items.append(0.5)
+        return x * next(squares) + sum(items)
+
+    return f, items
+
+
+def by_callbacks():
+    """A queue of events, as simulations have it: a process outside is resumed by a method of an object."""
+    world = Thing()
+    world.queue, world.now = [(0.0, 0)], 0.0
+
+    def process():
+        while True:
+            heapq.heappush(world.queue, (world.now + 1.5, len(world.queue)))
+            yield
+
+    class Process:
+        def __init__(self, steps):
+            self.steps = steps
+
+        def resume(self):
+            return self.steps.send(None)
+
+    callbacks = [Process(process()).resume, Process(process()).resume]
+
+    def f(x):
+        world.now, n = heapq.heappop(world.queue)
+        for callback in callbacks:
+            callback()
+        return x * world.queue[0][0] + world.now + n
+
+    return f, world.__dict__
+
+
+def by_attributes():
+    world = Thing()
+    world.names, world.seen, world.last = {"a": 1.0}, {1.0}, collections.deque([1.0])
+
+    def generator():
+        while True:
+            world.names["a"] += 1.0
+            world.names["b"] = 2.0
+            world.seen.add(len(world.seen))
+            world.last.appendleft(3.0)
+            yield
+
+    steps = generator()
+
+    def f(x):
+        world.names["a"] *= 2.0
+        world.seen.add(0.25)
+        world.last.append(7.0)
+        next(steps)
+        return x * sum(world.names.values()) + sum(world.seen) + world.last[0] * len(world.last)
+
+    return f, world.__dict__
+
+
+def by_cells():
+    count, items = 0.0, []
+
+    def generator():
+        nonlocal count, items
+        while True:
+            count += 1.0
+            items = [*items, count]
+            yield
+
+    steps = generator()
+
+    def f(x):
+        nonlocal count
+        count += 10.0
+        next(steps)
+        y = count * x
+        steps.send(None)
+        return y + len(items) * count
+
+    return f, items
+
+
+def by_failing():
+    items, state = [1.0], {}
+
+    def generator():
+        items.append(2.0)
+        yield
+        items.append(3.0)
+        raise ValueError(len(items))
+
+    state["steps"] = generator()
+
+    def f(x):
+        items.append(0.5)
+        try:
+            next(state["steps"])
+        except ValueError as error:
+            x = x * error.args[0]
+        except StopIteration:
+            x = -x
+        return x * sum(items)
+
+    return f, items
+
+
+CASES = (
+    by_next,
+    by_send,
+    by_loop,
+    by_zip,
+    by_yield_from,
+    by_map,
+    by_callbacks,
+    by_attributes,
+    by_cells,
+    by_failing,
+)
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("made", CASES)
+def test_what_a_resumed_iterator_changes_is_seen(made, on):
+    plain, expected = made()
+    f, found = made()
+    up, _ = made()
+    down, _ = made()
+    traced = value_and_grad(f)
+    with jit(on):
+        for x in (1.0, 2.0, 2.5, 1.0, 3.0):
+            try:
+                value = plain(x)
+            except StopIteration:  # of a generator that is over
+                with pytest.raises(StopIteration):
+                    traced(x)
+                continue
+            slope = (up(x + 1e-3) - down(x - 1e-3)) / 2e-3
+            assert traced(x) == (value, pytest.approx(slope))
+            assert found == expected
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "drawn",
+    [next, lambda steps: steps.send(None), lambda steps: [*itertools.islice(steps, 1)][0]],
+)
+def test_what_comes_back_of_a_list_that_was_only_appended_to_is_refused(drawn, on):
+    items = []
+
+    def generator():
+        while True:
+            yield items[-1] * 2.0
+
+    steps = generator()
+
+    def f(x):
+        items.append(x)
+        return drawn(steps)
+
+    with jit(on), pytest.raises(NoRuleError, match="a generator gives depends on traced values"):
+        value_and_grad(f)(2.0)
