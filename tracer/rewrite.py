@@ -91,7 +91,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
     yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
                                    argument of a call gives a value: it runs at once and collects them all
-    give(site)                     h(value) -> None, of ``yield``, by generators that run at once
+    give(site)                     h(value) -> None, of ``yield``; where ``hooks.runs_generators`` is True, for then the
+                                   twin of a generator function is a function that runs at once
     give_all(site)                 h(obj) -> an iterator that gives nothing, of ``yield from``
     collected(site)                h(list) -> what stands for that generator expression in the call
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
@@ -294,7 +295,8 @@ class Rewriter:
         self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
     ) -> None:
         self.folds = builtins.getattr(hooks, "folds", False) is True
-        runs = self.folds and not collects and is_generator(code)
+        runs = builtins.getattr(hooks, "runs_generators", False) is True and not collects
+        runs &= is_generator(code)
         if collects or runs:
             code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code

@@ -939,6 +939,43 @@ def test_modules_are_instrumented(name):
         instrument(compile(file.read(), path, "exec", dont_inherit=True), Folding())
 
 
+class Giving(Folding):
+    """Hooks under which generators run at once."""
+
+    runs_generators = True
+
+    def give(self, site):
+        return lambda x: self.seen.update(["give"])
+
+    def give_all(self, site):
+        def hook(x):
+            self.seen["give"] += len(list(x))
+            return iter(())
+
+        return hook
+
+
+@pytest.mark.parametrize("name", ["argparse", "ast", "difflib", "heapq", "typing"])
+def test_modules_are_instrumented_with_generators(name):
+    with open(importlib.import_module(name).__file__) as file:
+        instrument(compile(file.read(), name, "exec", dont_inherit=True), Giving())
+
+
+def test_a_generator_that_runs_at_once():
+    def f(a, b):
+        for k in range(a):
+            if k != b:
+                yield k
+            yield from [k] * b
+        return a
+
+    for a in range(4):
+        for b in range(3):
+            hooks = Giving()
+            assert twin(f, hooks)(a, b) == a
+            assert hooks.seen["give"] == a - (b < a) + a * b
+
+
 class Failing(Folding):
     """Hooks of which one kind raises an error in one line."""
 

@@ -68,7 +68,7 @@ def is_of_arrays(fn: Any) -> bool:
     if kind is types.FunctionType or kind is types.BuiltinFunctionType:
         module = fn.__module__
         return type(module) is str and module.partition(".")[0] in PACKAGES
-    return isinstance(fn, type) and issubclass(fn, np.generic)
+    return issubclass(kind, type) and issubclass(fn, np.generic)
 
 
 def is_followed(fn: Any) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from ..kinds import MISSING, flags_of, static
+from ..kinds import MISSING, flags_of, isinstance, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents
 from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse

@@ -53,7 +53,7 @@ def call_builtin(
     if fn is functools.reduce and len(args) > 1:
         reduce: Any = equivalents.reduced if len(args) == 2 else equivalents.reduced_from
         return call_function(recorder, key, reduce, args, {})
-    if not isinstance(owner, types.ModuleType):
+    if not issubclass(type(owner), types.ModuleType):
         return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
     if fn is len and len(args) == 1:
         (x,) = args

@@ -23,7 +23,7 @@ from .recorder import Box
 from .region import APPEND, Instruction, Op
 
 Hook = Callable[..., Any]
-folds = True
+folds = runs_generators = True
 
 
 def __getattr__(name: str) -> Any:

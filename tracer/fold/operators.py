@@ -7,7 +7,7 @@ import types
 from enum import Enum, EnumMeta
 from typing import Any
 
-from ..kinds import MISSING, static
+from ..kinds import MISSING, isinstance, static
 from . import arrays, equivalents
 from .basics import (
     ATOMS,

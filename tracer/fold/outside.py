@@ -18,7 +18,7 @@ from .. import rewrite
 from ..attributes import CONSTANT_MODULES
 from ..hooks import global_place, note_missing
 from ..joins import UNBOUND
-from ..kinds import MISSING, flags_of, is_one_of, keyword_defaults, static
+from ..kinds import MISSING, flags_of, is_one_of, isinstance, keyword_defaults, static
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
 from .recorder import WHOLE, Box, Recorder, Unfolded, active

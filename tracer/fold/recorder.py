@@ -359,7 +359,7 @@ class Recorder:
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
-            if isinstance(x, FIXED) and not (type(x) is FunctionType and is_twin(x.__code__)):
+            if issubclass(type(x), FIXED) and not (type(x) is FunctionType and is_twin(x.__code__)):
                 return x  # which is one object in all passes; a function that the run makes is not
             raise Unfolded(f"a {type(x).__name__} is put into a container")
         found: list[Any] = []
@@ -494,9 +494,9 @@ class Recorder:
             return ("value", x)
         if kind is MethodType:
             return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
-        if isinstance(x, BaseException):  # of which nothing is known but its class
+        if issubclass(type(x), BaseException):  # of which nothing is known but its class
             return ("error", kind)
-        if isinstance(x, FIXED) or x is UNBOUND:
+        if issubclass(type(x), FIXED) or x is UNBOUND:
             return ("object", id(self.constant(x).value))
         raise Unfolded(f"a {kind.__name__} is kept in a variable")
 
