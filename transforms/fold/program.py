@@ -121,6 +121,7 @@ class RegionBuilder(Builder):
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),
                 make=self.constant(Multiplied, "multiplied") if "{make}" in answer else "",
+                program=self.constant(program, "program") if "{program}" in answer else "",
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
             last = ["self.hits += 1.0", "return result"]
