@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fold.comparing import compare, followed
-from wengert import explain, jit, value_and_grad
+from wengert import TraceError, explain, jit, value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -139,3 +140,19 @@ def test_one_list_twice_in_the_first_call() -> None:
         assert slopes[0] == pytest.approx(expected[1][0])
         assert slopes[1] == pytest.approx(expected[1][1])
     assert "for all ways" in explain(both)
+
+
+@pytest.mark.parametrize(
+    "p", [(), {}, [], None, True, "s", {"a": None}, (True,), {"a": ()}, (np.arange(2),)]
+)
+def test_a_gradient_by_something_without_one(p: Any) -> None:
+    def f(p: Any, x: float, n: int) -> float:
+        for _ in range(n):
+            x = x * x if x < 1.0 else x - 0.5
+        return x
+
+    both = value_and_grad(f, (0, 1))
+    for n in (2, 3, 4, 5):
+        value_and_grad(f, 1)(p, 0.7, n)
+        with pytest.raises(TraceError, match="without a derivative"):
+            both(p, 0.7, n)
