@@ -219,6 +219,25 @@ def test_defaults_that_are_not_given() -> None:
     assert "scale" not in back.source()
 
 
+def test_equal_integers_share_the_slope() -> None:
+    def g(x: float, n: int, m: int) -> float:
+        t, k = x, 0
+        while k < 3:
+            k += 1
+            t = t + max(n, k) * min(m, n, 2) * x if t < 4.0 else max(n, x) * t
+        return t
+
+    rng = random.Random(3)
+    for _ in range(30):
+        args = float(rng.randint(1, 3)), rng.randint(1, 3), rng.randint(1, 3)
+        with jit(False):
+            value, flat = pullback(g, *args)
+        mine, back = pullback(g, *args)
+        assert_same(mine, value)
+        close(back(1.0), flat(1.0))
+    assert "for all ways" in explain(g)
+
+
 def test_slopes_that_are_not_finite() -> None:
     def g(x: float, n: int) -> float:
         for i in range(n):
