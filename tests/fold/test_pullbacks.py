@@ -126,6 +126,47 @@ def test_its_tape_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
         SCALE[0] = 0.5
 
 
+SWITCH, LOG = [False], [0.0]
+
+
+def test_its_tape_is_asked_for_when_the_function_would_do_something() -> None:
+    def g(x: float, n: int) -> float:
+        for _ in range(n):
+            x = x * x if x < 1.0 else x - 0.5
+        if SWITCH[0]:
+            LOG.append(x)
+        return x
+
+    for i in range(12):
+        _, back = pullback(g, 0.3 + 0.2 * i, i % 5)
+    assert type(back) is Multiplied
+    SWITCH[0] = True
+    try:
+        with pytest.raises(TraceError, match="has changed since"):
+            back(np.float64(1.0))
+    finally:
+        SWITCH[0] = False
+    assert LOG == [0.0]
+    close(back(np.float64(1.0)), back(1.0))
+
+
+def test_its_tape_after_a_change_of_the_slope_alone() -> None:
+    tiny = [1e-8]
+
+    def g(x: float, n: int) -> float:
+        t = 1e10
+        for _ in range(n):
+            t = t + tiny[0] * x if x > 1.0 else t - tiny[0] * x
+        return t
+
+    for i in range(12):
+        _, back = pullback(g, 0.3 + 0.2 * i, 1 + i % 5)
+    assert type(back) is Multiplied
+    tiny[0] = 5e-8  # too little to be seen in the value
+    with pytest.raises(TraceError, match="has changed since"):
+        back(np.float64(1.0))
+
+
 def test_wrong_cotangents() -> None:
     back, flat = both(*drawn(warmed()))
     for dy in ([1.0], "1.0", 1j, np.ones(2)):
@@ -176,6 +217,25 @@ def test_defaults_that_are_not_given() -> None:
     assert type(back) is Multiplied
     assert len(back(1.0)) == 2
     assert "scale" not in back.source()
+
+
+def test_equal_integers_share_the_slope() -> None:
+    def g(x: float, n: int, m: int) -> float:
+        t, k = x, 0
+        while k < 3:
+            k += 1
+            t = t + max(n, k) * min(m, n, 2) * x if t < 4.0 else max(n, x) * t
+        return t
+
+    rng = random.Random(3)
+    for _ in range(30):
+        args = float(rng.randint(1, 3)), rng.randint(1, 3), rng.randint(1, 3)
+        with jit(False):
+            value, flat = pullback(g, *args)
+        mine, back = pullback(g, *args)
+        assert_same(mine, value)
+        close(back(1.0), flat(1.0))
+    assert "for all ways" in explain(g)
 
 
 def test_slopes_that_are_not_finite() -> None:

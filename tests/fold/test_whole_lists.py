@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fold.comparing import compare, followed
+from wengert import TraceError, explain, jit, value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -113,3 +115,44 @@ def of_other_things(x: float, n: int) -> float:
 @pytest.mark.parametrize("f", [too_few, nothing, of_other_things])
 def test_is_right(f: Callable[..., float]) -> None:
     compare(f)
+
+
+def test_one_list_twice_in_the_first_call() -> None:
+    """Its call is traced, and the next ones are folded."""
+
+    def f(a: list[float], b: list[float], n: int) -> float:
+        t = a[0]
+        for _ in range(n):
+            t = t * b[0] if t < 2.0 else t - a[1]
+        return t
+
+    both, twice = value_and_grad(f, (0, 1)), [0.7, 1.3]
+    for n in (2, 3, 1, 4, 2, 5, 3):
+        with jit(False):
+            expected = value_and_grad(f, (0, 1))(twice, twice, n)
+        assert both(twice, twice, n) == expected
+    for i in range(12):
+        a, b = [0.5 + 0.1 * i, 1.0], [1.5 - 0.1 * i]
+        with jit(False):
+            expected = value_and_grad(f, (0, 1))(a, b, i % 6)
+        value, slopes = both(a, b, i % 6)
+        assert value == expected[0]
+        assert slopes[0] == pytest.approx(expected[1][0])
+        assert slopes[1] == pytest.approx(expected[1][1])
+    assert "for all ways" in explain(both)
+
+
+@pytest.mark.parametrize(
+    "p", [(), {}, [], None, True, "s", {"a": None}, (True,), {"a": ()}, (np.arange(2),)]
+)
+def test_a_gradient_by_something_without_one(p: Any) -> None:
+    def f(p: Any, x: float, n: int) -> float:
+        for _ in range(n):
+            x = x * x if x < 1.0 else x - 0.5
+        return x
+
+    both = value_and_grad(f, (0, 1))
+    for n in (2, 3, 4, 5):
+        value_and_grad(f, 1)(p, 0.7, n)
+        with pytest.raises(TraceError, match="without a derivative"):
+            both(p, 0.7, n)

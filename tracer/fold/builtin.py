@@ -121,7 +121,7 @@ def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
 
 
 def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
-    """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal floats share the slope."""
+    """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal numbers share the slope."""
     if any(type(plain(x)) not in NUMBERS for x in args):
         return refuse("max or min of other things than numbers")
     if not any(type(x) is Box for x in args):
@@ -132,7 +132,7 @@ def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
     for i, x in enumerate(args[1:]):
         if asked(recorder, (key, i), better, x, best):
             best = x
-    if type(plain(best)) is float:
+    if type(plain(best)) in (float, int):
         given = [
             x
             for i, x in enumerate(args)

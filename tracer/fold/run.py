@@ -100,22 +100,20 @@ class Known:
         return fn, (owner, *args)
 
     def recorded(self, recorder: Recorder, f: Any, names: Sequence[str], args: Any) -> Any:
+        if not apart(args, set()):
+            raise Passing("one list stands at two places of the arguments")
         reads = self.outside.reads
-        first = reads.function is None
-        if first:
+        if reads.function is None:
             reads.function = reads.root(f.__name__, f)
             reads.arguments = [reads.root(name, x) for name, x in zip(names, args, strict=True)]
         self.outside.root = f
-        if not apart(args, set()):
-            raise Passing("one list stands at two places of the arguments")
         given = Arguments(self, recorder)
         boxed, trees = [], []
         for place, x in zip(reads.arguments, args, strict=True):
             inside, tree = given.admit(place, x)
             boxed.append(inside)
             trees.append(tree)
-        if first:
-            self.trees = trees
+        self.trees = trees
         try:
             result = call_function(recorder, "function", *self.callee(f, boxed), {})
         except Exception as error:

@@ -12,7 +12,7 @@ from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
 from ...tracer.run import Run, describe
-from ...tracer.structure import FIXED, Branch, Leaf, Tree, sources
+from ...tracer.structure import FIXED, Branch, Leaf, Tree, has_leaf, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import Builder, Program, Unfit
@@ -93,9 +93,7 @@ class RegionBuilder(Builder):
         wanted = {op for tree in trees for op in sources(tree)}
         for op in inputs.values():
             self.wanted.setdefault(op.place, []).append(op)
-        if not self.discrete and any(
-            x is FIXED and isinstance(known.trees[key], RegionOp) for key, x in zip(keys, trees)
-        ):
+        if not self.discrete and not all(map(has_leaf, trees)):
             raise Unfit("a gradient by something without one")
         self.calls = any(map(is_call, known.folded.ops()))
         roots = self.opening(False, self.calls)
@@ -121,6 +119,7 @@ class RegionBuilder(Builder):
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),
                 make=self.constant(Multiplied, "multiplied") if "{make}" in answer else "",
+                program=self.constant(program, "program") if "{program}" in answer else "",
             )
             first = ["seen = set()"] if any(x.value is None for x in wanted) else []
             last = ["self.hits += 1.0", "return result"]
