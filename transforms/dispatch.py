@@ -4,7 +4,7 @@ Words
 -----
 state      what stands behind a function that is given to the user, which is one of its bound methods.
 attached   with a program as the very code of that method, so that a repeated call does nothing but run it.
-trial      a program run on its own, to see whether it answers.
+trial      a program run on its own, to see whether it answers (see `trial`).
 
 A wrapper around a program would cost as much as a small program itself (measured: 130 ns of 270), so the state's
 function takes over the program's code object; what it refers to by name lies in the function's own globals.
@@ -43,6 +43,7 @@ from .release import release
 from .roll import roll
 from .silence import put_first
 from .stream import watch
+from .trial import Trial
 
 
 def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -468,21 +469,6 @@ def codes_that_run() -> set[types.CodeType]:
             found.add(at.f_code)
             at = at.f_back
     return found
-
-
-class Trial:
-    """Stands for a state while a program is tried."""
-
-    __slots__ = ("drawn", "error", "f", "hits")
-
-    def __init__(self, f: Any) -> None:
-        self.f = f
-        self.hits = 0.0
-        self.error: BaseException | None = None
-        self.drawn: list[Any] = []
-
-    def missed(self, program: Program, error: BaseException, drawn: list[Any], *given: Any) -> None:
-        self.error, self.drawn = error, drawn
 
 
 def arguments(

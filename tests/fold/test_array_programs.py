@@ -9,7 +9,7 @@ import pytest
 
 from wengert.tracer.fold.region import Kind
 from wengert.tracer.fold.run import Known
-from wengert.transforms.dispatch import Trial
+from wengert.transforms.trial import Trial
 from wengert.transforms.fold.program import RegionBuilder, run_of
 
 from .regions import array, whole

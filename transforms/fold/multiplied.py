@@ -14,9 +14,9 @@ from ...tracer.kinds import MISSING
 from ...tracer.outline import Iterations
 from ...tracer.run import Run, run
 from ..api import Pullback
-from ..dispatch import Trial
 from ..loops import Miss
 from ..programs import Program
+from ..trial import Trial
 
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
 PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients})))"
