@@ -9,8 +9,8 @@ import pytest
 
 from wengert.tracer.fold.region import Kind
 from wengert.tracer.fold.run import Known
-from wengert.transforms.trial import Trial
 from wengert.transforms.fold.program import RegionBuilder, run_of
+from wengert.transforms.trial import Trial
 
 from .regions import array, whole
 
