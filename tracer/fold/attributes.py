@@ -113,9 +113,8 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
     if (kind, name) in recorder.usual:
         return
     base = BaseException if issubclass(kind, BaseException) else object
-    recorder.outside.of_class(
-        kind, "__getattr__"
-    )  # of which a program makes sure (see `Held.attribute`)
+    # Noted, so that a program makes sure of it (see `Held.attribute`).
+    recorder.outside.of_class(kind, "__getattr__")
     if recorder.outside.of_class(kind, name) is not static(base, name):
         refuse(f"a {kind.__name__} has {name} of its own")
     recorder.usual.add((kind, name))
