@@ -32,13 +32,18 @@ MOST_SHOWN = 40  # lines of a list
 
 
 class Explanation(str):
-    """What `explain` tells. Printed, or shown as it is, it is the text; ``source`` is the source of the programs."""
+    """What `explain` tells. Printed, or shown as it is, it is the text.
+
+    ``source`` is the source of the programs, ``region`` what folded runs have in common.
+    """
 
     source: str
+    region: str
 
-    def __new__(cls, text: str, source: str = "") -> Explanation:
+    def __new__(cls, text: str, source: str = "", region: str = "") -> Explanation:
         self = super().__new__(cls, text)
         self.source = source
+        self.region = region
         return self
 
     def __repr__(self) -> str:
@@ -51,14 +56,16 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
 
     ``f`` is a function, and then all is told that Wengert has made of it (its gradient, its pullback, each with its
     options), or one that Wengert has made (``grad(f)``), and then that alone. For each it tells the programs that are
-    kept, the guards under which they answer, their operations, hits and the time it took to compile them; which
-    guards failed, how often, and at which line; and why something is not kept, with what to do about it.
+    kept, the guards under which they answer, their operations, hits and the time it took to compile them; the region
+    that folded runs have in common, and which run has added what; which guards failed, how often, and at which line;
+    and why something is not kept, with what to do about it. ``source`` and ``region`` of what is given back are the
+    whole of the programs and regions.
 
     With arguments it tells which program would answer for them, or why they would be traced. The function is not
     called for it: the kept programs are tried, up to where they would do something to the outside. Where a program
     draws random numbers or asks the time, it is not known beforehand how it goes on, and the text says so.
 
-    The result is a string; ``explain(f).source`` is the source of the programs. Raises `TraceError` where ``f`` is not
+    The result is a string. Raises `TraceError` where ``f`` is not
     callable, and inside a function that is being traced.
 
     >>> from wengert import explain, grad
@@ -86,7 +93,7 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
         for state in list(switch.users):
             state.flush()
         found = list(kinds_of(f))
-    lines, sources = [*general()], []
+    lines, sources, regions = [*general()], [], []  # type: ignore[var-annotated]
     if not found:
         lines.append(f"{name_of(f)}  # {source_of(f)}")
         lines.append("  nothing is kept: it was not called yet, or it was forgotten since")
@@ -94,7 +101,8 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     for entry, target in found:
         lines += told(entry, f, target, args, kwargs)
         sources += [source_text(program, entry) for program in entry.programs]
-    return Explanation("\n".join(lines), "\n".join(sources))
+        regions += region_of(entry)
+    return Explanation("\n".join(lines), "\n".join(sources), "\n".join(regions))
 
 
 def source_text(program: Program, entry: Entry) -> str:
@@ -164,12 +172,29 @@ def told(
     for program in programs:
         known = first if program is not programs[0] else {}
         yield from indented(described(program, known, programs[0].number))
+    region = [*region_of(entry)]
+    if region:
+        yield "  the region of its runs, and from which run on there are ways that the first had not"
+        yield from indented(region[:MOST_SHOWN], 4)
+        if len(region) > MOST_SHOWN:
+            yield f"    … and {len(region) - MOST_SHOWN} others; explain(…).region shows all"
     if entry.misses:
         yield "  misses, by the guard that failed"
         common = entry.misses.most_common(MOST_SHOWN)
         yield from indented((f"{n} x {why}{line_of(why, programs)}" for why, n in common), 4)
         if len(entry.misses) > MOST_SHOWN:
             yield f"    … and {len(entry.misses) - MOST_SHOWN} others"
+
+
+def region_of(entry: Entry) -> Iterator[str]:
+    """The lines of what is known of folded runs, for each kind of arguments."""
+    if not entry.folding.known:
+        return
+    from ..tracer.fold.listing import listed  # which nothing else needs
+
+    for known in entry.folding.known.values():
+        inputs = {op: str(place) for place, op in known.inputs}
+        yield from listed(known.folded, inputs, known.growth)
 
 
 def not_kept(entry: Entry) -> Iterator[str]:
@@ -214,7 +239,7 @@ def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]
     hits = counted(program.hits, "hit")
     yield f"program {program.number}: {size}; {hits}; compiled in {program.seconds * 1000:.1f} ms"
     if program.growth:
-        grown = ", ".join(f"{n} by run {run}" for run, n in program.growth[:MOST_SHOWN])
+        grown = ", ".join(f"{n} by run {run}" for run, n, _ in program.growth[:MOST_SHOWN])
         yield (
             f"  {counted(program.decisions, 'decision')}, {counted(program.loops, 'loop')}; ops, blocks and ends that "
             f"were added: {grown}"

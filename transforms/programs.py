@@ -143,7 +143,7 @@ class Program:
         self.integers: dict[int, Any] = {}
         self.loops = 0
         self.decisions = 0  # of a region: how many places it may go more than one way from
-        self.growth: list[tuple[int, int]] = []  # of a region: at which runs it grew, by how much
+        self.growth: list[tuple[int, int, int]] = []  # of a region: see `Known`
         self.forward = 0
         self.reverse = 0
         self.hits = 0

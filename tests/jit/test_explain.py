@@ -575,3 +575,85 @@ def test_a_program_of_all_ways_is_told_by_its_size_and_by_what_each_run_added(mo
         text,
     )
     assert "in reverse" not in text
+
+
+def test_the_region_is_told_with_the_run_that_each_way_was_first_gone_in(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+
+    def step(a, y):
+        if y > 1.0:
+            return a * y
+        return y + a
+
+    def climb(a, n):
+        y = 0.5
+        for _ in range(n):
+            y = step(a, y)
+            if y > 50.0:
+                raise ValueError("too high")
+        return y
+
+    slope = grad(climb)
+    for n in (1, 2, 1, 5, 6, 7, 8):
+        slope(0.75, n)
+    told = explain(slope)
+    inside = told.region[
+        told.region.index("call step") :
+    ]  # where the second iteration goes the other way
+    assert re.search(r"(if %\d+|else):  # from run \d on\n", inside)
+    lines = [re.sub(r"  #.*", "", line).strip() for line in told.region.splitlines()]
+    shape = [line for line in lines if line.startswith(("call", "loop", "if", "else", "next"))]
+    assert [re.sub(r"%\d+|(?<=[a-z])\.\d+", "…", line) for line in shape] == [
+        "call climb",
+        "loop over …, carrying y = 0.5",
+        "call step",
+        "if …:",
+        "else:",
+        "if …:",
+        "else:",
+        "next y = …",
+    ]
+    assert "if %" in told and "# no run has gone here" in told.region
+    assert "  the region of its runs" in told
+    assert re.search(r"\n        y = 0\.5\n        for \w+ in \w+:\n", told.source)
+    assert re.search(r"\bdy\w* = ", told.source)
+
+
+def test_the_region_of_a_function_that_calls_itself_is_told_once(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+
+    def fib(x, n):
+        return x if n < 2 else fib(x * 0.9, n - 1) + fib(x, n - 2)
+
+    slope = grad(fib)
+    for n in range(2, 9):
+        slope(0.7, n)
+    region = explain(slope).region
+    assert region.count("function fib(x.") == 1
+    assert re.search(r"\n +(%\d+) = fib\(%\d+, %\d+\)\n", region)
+
+
+def test_what_a_region_does_to_memories_is_told_in_pythons_words(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+
+    class Ball:
+        def __init__(self, x):
+            self.x = x
+
+    def fall(x, n):
+        ball, path = Ball(x), []
+        for _ in range(n):
+            ball.x = ball.x - 0.1 if ball.x > 0.2 else 0.5
+            path.append(ball.x)
+        return path[0] * len(path)
+
+    slope = grad(fall)
+    for n in range(1, 9):
+        slope(0.7, n)
+    region = explain(slope).region
+    assert re.search(r"\n +(%\d+)\.x = x\n", region)
+    assert re.search(r"\n +%\d+\.append\(%\d+\)\n", region)
+    assert re.search(r"%\d+ = len\(%\d+\)", region) and re.search(r"%\d+ = %\d+\[0\]", region)

@@ -44,7 +44,7 @@ def binary(site: Site, op: Any) -> Hook:
     if op is operator.getitem:
         return subscript(site)
     fn = INPLACE.get(op, op)
-    key = object()
+    key = Instruction(site)
 
     def hook(right: Any, left: Any) -> Any:
         kind, other = type(left), type(right)
@@ -79,7 +79,7 @@ def binary(site: Site, op: Any) -> Hook:
 
 
 def unary(site: Site, op: Any) -> Hook:
-    key = object()
+    key = Instruction(site)
     return lambda x: operators.unary(key, op, x)
 
 

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from ..cycles import Loop as Cycle
-from ..joins import UNBOUND
-from ..rewrite import is_twin
+from ..joins import UNBOUND, names_of
+from ..rewrite import is_twin, original
 from .region import (
     INVOKE,
     LOOP,
@@ -76,6 +76,7 @@ FIXED = (
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
+Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
 
 
@@ -515,10 +516,27 @@ class Recorder:
             return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
 
-    def fresh(self, fn: str, values: Sequence[Any], home: Any) -> list[Op]:
-        """An op for each of the values, in a region."""
+    def fresh(
+        self, fn: str, values: Sequence[Any], home: Any, names: Sequence[str | None] = ()
+    ) -> list[Op]:
+        """An op for each of the values, in a region; ``names`` are the user's variables."""
         kinds = [kind_of(x.value if type(x) is Box else x) for x in values]
-        return [Op(None, fn, (), kind, home) for kind in kinds]
+        names = names or [None] * len(kinds)
+        return [Op(name, fn, (), kind, home) for name, kind in zip(names, kinds, strict=True)]
+
+    def named(self, values: Sequence[Any], variables: Variables | None) -> list[str | None]:
+        """For each number and memory in the values of variables the name, or None where it is a part of one."""
+        if variables is None:
+            return []
+        code, numbers = variables
+        known = names_of(original(code))
+        out: list[str | None] = []
+        for x, number in zip(values, numbers, strict=True):
+            found: list[Any] = []
+            self.flat(x, found)
+            whole = len(found) == 1 and 0 <= number < len(known)
+            out += [known[number]] if whole else [None] * len(found)
+        return out
 
     # Passes
 
@@ -556,21 +574,35 @@ class Recorder:
         self.back_to(*here.at)
         return here.node
 
-    def results(self, node: Any, state: Any, values: Sequence[Any], found: list[Any]) -> list[Any]:
+    def results(
+        self,
+        node: Any,
+        state: Any,
+        values: Sequence[Any],
+        found: list[Any],
+        variables: Variables | None = None,
+    ) -> list[Any]:
         """What goes on behind a loop, scope or call: ops for each state."""
         self.decide(node, state)
         ops = node.results.get(state)
         if ops is None:
-            ops = node.results[state] = self.fresh(RESULT, found, self.region)
+            names = self.named(values, variables)
+            ops = node.results[state] = self.fresh(RESULT, found, self.region, names)
         following = iter(ops)
         return [self.rebuilt(x, following) for x in values]
 
-    def closed(self, values: Sequence[Any], kind: str = "return", what: Any = 0) -> list[Any]:
+    def closed(
+        self,
+        values: Sequence[Any],
+        kind: str = "return",
+        what: Any = 0,
+        variables: Variables | None = None,
+    ) -> list[Any]:
         """The innermost scope ends with these values: they go on as its results."""
         found: list[Any] = []
         state = (what, *[self.flat(x, found) for x in values])
         node = self.end(kind, state, found)
-        return self.results(node, state, values, found)
+        return self.results(node, state, values, found, variables)
 
     # Loops
 
@@ -600,7 +632,8 @@ class Recorder:
         body = here.node.bodies.get(state)
         if body is None:
             body = here.node.bodies[state] = Region()
-            body.parameters = self.fresh(PARAMETER, found, body)
+            names = self.named(carried, (cycle.code, cycle.carried[:count]))
+            body.parameters = self.fresh(PARAMETER, found, body, names)
         self.enter(body)
         ops = iter(body.parameters)
         return (*[self.rebuilt(x, ops) for x in carried], *values[count:])
@@ -629,7 +662,8 @@ class Recorder:
             found: list[Any] = []
             state = (exit, *[self.flat(out[k], found) for k in own])
             node = self.end("leave", state, found)
-            kept = self.results(node, state, [out[k] for k in own], found)
+            variables = cycle.code, [names[k] for k in own]
+            kept = self.results(node, state, [out[k] for k in own], found, variables)
             for k, x in zip(own, kept, strict=True):
                 out[k] = x
         return out
@@ -652,7 +686,9 @@ class Recorder:
         while self.open and self.open[-1].of in forks and self.open[-1].owner is frame:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
-            for k, x in zip(own, self.closed([out[k] for k in own]), strict=True):
+            variables = frame.f_code, [names[k - pushed] if k >= pushed else -1 for k in own]
+            left = self.closed([out[k] for k in own], variables=variables)
+            for k, x in zip(own, left, strict=True):
                 out[k] = x
         return out
 
@@ -793,7 +829,9 @@ class Recorder:
         known = self.folded.functions.get((code, state))
         if known is None:
             known = self.folded.functions[code, state] = Function(code)
-            known.parameters = self.fresh(PARAMETER, found, known)
+            numbers = [*range(len(args)), *[-1] * len(held)]
+            names = self.named((*args, *held), (code, numbers))
+            known.parameters = self.fresh(PARAMETER, found, known, names)
         function = known
         node = self.add(
             key, INVOKE, found, object, lambda given: Invoke(key, given, self.region, function)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kinds import HEAP_TYPE, IMMUTABLE, static
-from ..tape import Site
+from ..tape import Site, Target
 
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
 LIST, DICT, OBJECT = (
@@ -80,7 +80,8 @@ class Op:
     ``fn`` is a function or one of the words above, ``args`` the operands, ``key`` what stands for the instruction,
     ``type`` the class of the value (of a memory its own class). ``exits`` has a block for each class of exception
     that the op was seen to raise. ``home`` is the region that it belongs to, and ``now`` its value in the pass that
-    goes on, as the recorder has boxed it.
+    goes on, as the recorder has boxed it. The key of a parameter, and of a result, is the user's variable that it
+    stands for, or None.
     """
 
     __slots__ = ("args", "exits", "fn", "home", "key", "now", "type")
@@ -96,6 +97,16 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<{self.fn if type(self.fn) is str else self.fn.__name__} at {id(self):x}>"
+
+
+def variable(op: Op) -> str | None:
+    """The user's variable that an op gives the value of, as far as it is known."""
+    key = op.key[0] if type(op.key) is tuple and op.key else op.key
+    if type(key) is str:
+        name = key if op.fn == PARAMETER or op.fn == RESULT else None
+    else:
+        name = key.site.name if type(key) is Instruction and type(key.site) is Target else None
+    return name if name is not None and name.isidentifier() else None
 
 
 class Call(Op):
@@ -445,43 +456,3 @@ def is_of_users(kind: type) -> bool:
     """Whether a class is written in Python, and not by Wengert."""
     own = kind.__flags__ & (HEAP_TYPE | IMMUTABLE) == HEAP_TYPE
     return own and not kind.__module__.startswith("wengert.")
-
-
-def shown(folded: Folded) -> str:
-    """The region as text, for people."""
-    return "\n".join(Printer().region(folded.region, "", "region"))
-
-
-class Printer:
-    def __init__(self) -> None:
-        self.names: dict[Op, str] = {}
-
-    def name(self, x: Any) -> str:
-        if isinstance(x, Reference):
-            return "|".join(map(self.name, x.ops))
-        if isinstance(x, Op):
-            return self.names.setdefault(x, f"%{len(self.names) + 1}")
-        value = x.value if isinstance(x, Constant) else x
-        return str(getattr(value, "__name__", None) or repr(value))
-
-    def region(self, region: Region, pad: str, title: str) -> Iterator[str]:
-        yield f"{pad}{title}({', '.join(map(self.name, region.parameters))}):"
-        yield from self.block(region.root, pad + "    ")
-
-    def block(self, block: Block, pad: str) -> Iterator[str]:
-        for op in block.ops:
-            yield f"{pad}{self.name(op)} = {self.name(op.fn)}({', '.join(map(self.name, op.args))})"
-            if type(op) is Loop:
-                for region in op.bodies.values():
-                    yield from self.region(region, pad + "  ", "body")
-            elif type(op) is Scope:
-                yield from self.region(op.region, pad + "  ", "scope")
-            for kind, other in op.exits.items():
-                yield f"{pad}on {kind.__name__}:"
-                yield from self.block(other, pad + "    ")
-        for outcome, other in block.cases.items():
-            subject = block.subject if type(block.subject) is str else self.name(block.subject)
-            yield f"{pad}if {subject} is {outcome}:"
-            yield from self.block(other, pad + "    ")
-        if block.end is not None:
-            yield f"{pad}{block.end.kind} {', '.join(map(self.name, block.end.outs))}"

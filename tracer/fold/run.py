@@ -16,7 +16,7 @@ from .basics import plain
 from .functions import call_function
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
-from .region import DICT, INPUT, Folded, Op, is_looked_into, is_memory, is_of_numpy
+from .region import DICT, INPUT, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
 lock = threading.Lock()
@@ -30,9 +30,9 @@ class Known:
 
     ``inputs`` are the numbers of the arguments with their places, then arrays from outside. ``trees`` say of each
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
-    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much; ``written`` is the size
-    of the region that the latest program was written of. ``arrays`` has the keys under which arrays are made that some
-    run writes to.
+    ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much and the number of
+    its last block; ``written`` is the size of the region that the latest program was written of. ``arrays`` has the
+    keys under which arrays are made that some run writes to.
     """
 
     def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
@@ -48,7 +48,7 @@ class Known:
         self.trees: list[Any] = []
         self.runs = 0
         self.written = -1
-        self.growth: list[tuple[int, int]] = []
+        self.growth: list[tuple[int, int, int]] = []
 
     def run(
         self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
@@ -75,7 +75,7 @@ class Known:
                 value = self.recorded(recorder, f, names, args)
             self.runs += 1
             if recorder.grown:
-                self.growth.append((self.runs, recorder.grown))
+                self.growth.append((self.runs, recorder.grown, Block.count))
             return value, recorder.grown
         finally:
             active.recorder = None

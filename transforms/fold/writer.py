@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ...tracer.fold.equivalents import alike, has_own
-from ...tracer.fold.region import CONTENT, Constant, Op
+from ...tracer.fold.region import CONTENT, INPUT, Constant, Op, variable
 from ...tracer.source import INFIX, PREFIX
 from .activity import Activity, Aliases
 from .arrays import is_call, text_of
@@ -160,10 +160,19 @@ class Writer:
         self.backs: dict[Op, Op] = {}
         self.snapshots: set[Op] = set()  # contents of arrays that the reverse part asks for
         self.count = 0
+        self.users: set[str] = set()  # names of the user's variables that are in use
 
     def fresh(self, letter: str) -> str:
         self.count += 1
         return self.text.fresh(f"{letter}{self.count}")
+
+    def own(self, wanted: str) -> str:
+        """A name that tells the user's variable."""
+        if wanted in self.users:
+            self.count += 1
+            return self.text.fresh(f"{wanted}_{self.count}")
+        self.users.add(wanted)
+        return self.text.fresh(wanted)
 
     def name(self, x: Any) -> str:
         """The source text of an operand's value."""
@@ -171,7 +180,8 @@ class Writer:
         if isinstance(x, Op):
             found = self.names.get(x)
             if found is None:
-                found = self.names[x] = self.fresh("t")
+                wanted = variable(x)
+                found = self.names[x] = self.own(wanted) if wanted else self.fresh("t")
             return found
         if isinstance(x, Constant):
             return self.text.named(x.value, getattr(x.value, "__name__", "c"))
@@ -187,7 +197,8 @@ class Writer:
     def cotangent(self, x: Op) -> str:
         """The variable of an op's cotangent."""
         if x not in self.cotangents:
-            self.cotangents[x] = self.fresh("d")
+            wanted = self.names.get(x) if x.fn == INPUT else variable(x)
+            self.cotangents[x] = self.own(f"d{wanted}") if wanted else self.fresh("d")
         return self.cotangents[x]
 
     def back(self, call: Op) -> Op:
