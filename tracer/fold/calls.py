@@ -34,8 +34,7 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if args and type(args[0]) is Collected:
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
     if args and type(args[0]) is Source and fn in CONSUMERS:
-        source = args[0].taken(recorder)
-        items = call_function(recorder, (key, "items"), equivalents.items_of, (source,), {})
+        items = gathered(recorder, key, args[0])
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
@@ -73,6 +72,12 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
+
+
+def gathered(recorder: Recorder, key: Any, source: Source) -> Any:
+    """A list of all that a loop would go through."""
+    given = (source.taken(recorder),)
+    return call_function(recorder, (key, "items"), equivalents.items_of, given, {})
 
 
 def mapped(recorder: Recorder, key: Any, fn: Any, *given: Any) -> Source:

@@ -75,6 +75,18 @@ def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) 
     )
 
 
+def keywords(recorder: Recorder, key: Any, held: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """``**held`` in a call, beside what is ``given``: a dict that has these keys, in this order, in every run."""
+    if type(held) is not dict or id(held) not in recorder.memories:
+        return refuse(f"arguments are spread from a {type(held).__name__}")  # type: ignore[no-any-return]
+    if not all(type(name) is str and name not in given for name in held):
+        return refuse("keywords are no names, or given twice")  # type: ignore[no-any-return]
+    names = recorder.born((key, "keys"), list, (held,), [*held])
+    for i, name in enumerate(apart_by_length(recorder, (key, "names"), names)):
+        decided(recorder, (key, "name", i), operator.eq, (name, plain(name)), True)
+    return {name: loaded(recorder, (key, name), held, name, x) for name, x in [*held.items()]}
+
+
 def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
     """A list of what is in a tuple."""
     made = list(items)

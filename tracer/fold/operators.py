@@ -23,7 +23,7 @@ from .basics import (
 )
 from .functions import call_function
 from .memories import apart, elements, indexed
-from .recorder import Box, Recorder
+from .recorder import Box, Recorder, is_made
 from .region import LENGTH, OBJECT, REPEAT, Array
 
 SPECIAL = {
@@ -301,6 +301,8 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
         return decided(recorder, key, operator.is_, (left, right), left is right)
     if any(memories):
         return False
+    if is_made(left) and is_made(right):
+        refuse("`is` compares functions that the run has made")
     for x in (left, right):
         if type(x) is Box:
             recorder.as_memory(x)  # which has an identity

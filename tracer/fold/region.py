@@ -182,6 +182,10 @@ class Array:
         self.of = of
 
 
+class Cell:
+    """A variable that functions inside write: an object, which has no ``value`` as long as the variable has none."""
+
+
 kinds: dict[tuple[Any, int], Kind] = {}
 
 
