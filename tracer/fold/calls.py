@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from . import arrays, equivalents, operators
+from . import arrays, equivalents, nested, operators
 from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
@@ -40,6 +40,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
+    if fn in arrays.OF_TYPES and all(map(nested.is_of_types, (*args, *kwargs.values()))):
+        return fn(*args, **kwargs)
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)

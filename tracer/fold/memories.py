@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kinds import MISSING, static
 from . import arrays, equivalents
 from .basics import (
     ATOMS,
@@ -130,11 +131,25 @@ def sliced(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
     return call_function(recorder, key, equivalents.part_of, given, {})
 
 
+def has_items(recorder: Recorder, x: Any, method: str) -> bool:
+    """Whether something is a list or a dict to this method, by its class or as one that is derived from dict."""
+    kind = type(x)
+    if kind is list or kind is dict:
+        return True
+    of_class = recorder.outside.of_class
+    own = is_object(recorder, x) and issubclass(kind, dict)
+    return (
+        own
+        and of_class(kind, method) is static(dict, method)
+        and of_class(kind, "__missing__") is MISSING
+    )
+
+
 def item(key: Any, container: Any, index: Any) -> Any:
     """``container[index]``."""
     kind = type(container)
     recorder = now()
-    if kind is list or kind is dict:
+    if has_items(recorder, container, "__getitem__"):
         if id(container) not in recorder.memories:
             return refuse(f"a {kind.__name__} from outside is read")
         if type(index) is slice:
@@ -194,7 +209,7 @@ def put(key: Any, container: Any, index: Any, x: Any) -> None:
     if arrays.is_boxed(container):
         return arrays.must_be_memory(recorder, container)  # type: ignore[no-any-return]
     must_be_own(recorder, container)
-    if type(container) is list or type(container) is dict:
+    if has_items(recorder, container, "__setitem__"):
         given, where = indexed(recorder, (key, "index"), index)
         value = recorder.packed(key, x)
         try:

@@ -224,6 +224,8 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
 def family(recorder: Recorder, x: Any) -> Any:
     """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
     found = FAMILIES.get(type(plain(x)))
+    if type(x) is types.FunctionType or type(x) is type:
+        return OBJECT
     if found is None and (is_object(recorder, x) or is_member(x)):
         names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
         own = [of_class(type(x), name) is not static(object, name) for name in names]

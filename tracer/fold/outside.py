@@ -183,7 +183,7 @@ class Outside:
         """What a class holds at a place."""
         if is_one_of(type(found), ATOMS):
             return self.constant(place, found)
-        if type(found) is tuple:
+        if type(found) is tuple or is_of_numpy(found):
             return self.seen(place, found)
         if place.value is not found:
             raise Changed(f"{place} has changed")
