@@ -944,3 +944,21 @@ def test_random_programs(first):
         compared += verdict.gradients
         folded += any(entry.folding.programs for entry in cache.entries.values())
     assert compared > TOGETHER and folded >= TOGETHER // 2
+
+
+def test_arrays_that_are_kept_are_found_in_one_pass(monkeypatch):
+    def f(x, n):
+        u, held = np.zeros(2), []
+        u[0] = x
+        for k in range(n):
+            held.append(u * k)
+            held.append(np.ones(2) * x)
+            held.append(np.full(2, x))
+        held.append(u + 1.0)
+        return sum([y[0] for y in held])
+
+    passes = []
+    attempt = Known.attempt
+    monkeypatch.setattr(Known, "attempt", lambda *args: (passes.append(1), attempt(*args))[1])
+    assert recorded(f, 0.5, 3)[0] == f(0.5, 3)
+    assert len(passes) == 3  # the second knows what is written to, the third what is kept

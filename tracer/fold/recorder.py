@@ -157,6 +157,7 @@ class Recorder:
         self.folded = folded
         self.written = written  # under which keys arrays are made that some run writes to
         self.made: dict[int, tuple[Any, Any]] = {}  # arrays of this run with the keys, by identity
+        self.kept: set[Any] = set()  # the keys of those that were put into memories as values
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
@@ -344,19 +345,25 @@ class Recorder:
 
     def as_memory(self, box: Box) -> None:
         """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
-        memory = getattr(box.value, "base", None)
-        key, made = self.made.get(id(memory), (None, None))
-        if made is not None and made() is memory:
+        key = self.made_at(box)
+        if key is not None:
             self.written.add(key)
             raise Rewritten("an array is written to")
+
+    def made_at(self, box: Box) -> Any:
+        """The key under which this run has made an array, or that of which it is a view; None if it has not."""
+        memory = getattr(box.value, "base", None)
+        key, made = self.made.get(id(memory), (None, None))
+        return key if made is not None and made() is memory else None
 
     def packed(self, key: Any, x: Any) -> Any:
         """A value as a memory holds it: of a tuple, an op that makes it.
 
-        Where some arrays are written to, all that the run makes and puts into memories are taken for such.
+        Where some arrays are written to, all that the run makes and puts into memories are taken for such: it is
+        recorded anew when it has come to its end (see `run`).
         """
-        if self.written and type(x) is Box and type(x.value) is ARRAY:
-            self.as_memory(x)
+        if type(x) is Box and type(x.value) is ARRAY and (at := self.made_at(x)) is not None:
+            self.kept.add(at)
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
