@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 import types
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from .written import (
 from .written import is_array as is_advanced
 
 DISPATCHED = type(np.dot)
+CACHE = type(lru_cache(int))
 LAYOUTS = (
     np.may_share_memory,
     np.shares_memory,

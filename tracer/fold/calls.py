@@ -11,7 +11,7 @@ import numpy as np
 
 from ...rules import registry
 from . import arrays, equivalents, nested, operators
-from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
+from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
 from .equivalents import BY_KEY, GENERATORS
@@ -65,6 +65,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return mapped(recorder, key, *args)
     if kind is type and not kwargs and (fn, len(args)) in GENERATORS and args[0] is not None:
         return generated(recorder, key, GENERATORS[fn, len(args)], args, {})
+    if kind is arrays.CACHE and not kwargs:
+        return remembered(recorder, key, fn, args)
     if kind is type:
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
@@ -74,6 +76,14 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
+
+
+def remembered(recorder: Recorder, key: Any, fn: Any, args: Any) -> bool:
+    """A question to a cache of a library's: it is asked at each call, as there is no telling what it has forgotten."""
+    known = fn.__module__.partition(".")[0] in arrays.PACKAGES
+    if not known or not all(type(x) is types.ModuleType or type(x) is type for x in args):
+        return bool(refuse(f"{fn.__name__}, which has a cache, is called"))
+    return decided(recorder, key, fn, args, fn(*args))
 
 
 def gathered(recorder: Recorder, key: Any, source: Source) -> Any:

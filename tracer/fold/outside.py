@@ -27,6 +27,7 @@ from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy,
 ATOMS = frozenset((int, float, bool, str, type(None)))
 THEMSELVES: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
+    arrays.CACHE,
 )  # fmt: skip
 
 
