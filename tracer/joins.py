@@ -144,6 +144,8 @@ class RenamedFlow(Flow):
     function has captured one, whatever may run Python code loads it; but for one that is run where it is made. Those
     that inner functions write are no variables: each is an object that never changes, with a value that does.
 
+    The *loose* ones may change once a function has captured them, so that what it reads is not known when it is made.
+
     ``first`` are the variables that may be read before they are stored: they are to be ``UNBOUND`` at first, so that
     every place can hand them over, and the instructions ``checked`` must not get that.
     """
@@ -206,6 +208,7 @@ class RenamedFlow(Flow):
             elif ("_FAST" in name or name in SHARED) and (around or restoring):
                 self.rename(i, instr, around, restoring)
         own = [*self.loads]
+        self.loose = 0
         self.capture(source)
         # Whatever may be read before it is stored gets a value that says so, and reading it is checked.
         deleted = 0
@@ -291,6 +294,7 @@ class RenamedFlow(Flow):
                     captured[j] |= out
                     todo.append(j)
         for i, instr in enumerate(source):
+            self.loose |= captured[i] & (self.stores[i] | self.unbinds[i])
             name = instr.name
             quiet = name in READS_NO_CELL or "_FAST" in name or (name == "FOR_ITER" and not lazy)
             if captured[i] and not quiet:

@@ -208,11 +208,15 @@ NEEDED = {
 
 
 class Twin(NamedTuple):
-    """A twin, its original, and the names of the globals that it asks for, its inner functions included."""
+    """A twin, its original, and the names of the globals that it asks for, its inner functions included.
+
+    ``loose`` are the variables of enclosing functions that these may change once the function is made.
+    """
 
     code: weakref.ref[CodeType]
     original: weakref.ref[CodeType]
     globals: frozenset[str]
+    loose: frozenset[str]
 
 
 def twin_entry(code: CodeType) -> Twin | None:
@@ -249,8 +253,18 @@ def global_names(code: CodeType) -> frozenset[str]:
     return frozenset() if entry is None else entry.globals
 
 
+def loose_names(code: CodeType) -> frozenset[str]:
+    """The variables of enclosing functions that these may change once a function with the twin ``code`` is made."""
+    entry = twin_entry(code)
+    return frozenset() if entry is None else entry.loose
+
+
 def instrument(
-    code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+    code: CodeType,
+    hooks: Any,
+    executed: bool = False,
+    collects: bool = False,
+    loose: frozenset[str] = frozenset(),
 ) -> CodeType:
     """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
 
@@ -269,6 +283,7 @@ def instrument(
         if getattr(builtins, one, None) is not own:
             raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
     rewriter = Rewriter(code, hooks, executed, collects)
+    rewriter.loose = loose & {*code.co_freevars}
     twin = rewriter.rewrite()
     name = id(twin)
 
@@ -278,7 +293,12 @@ def instrument(
     def drop(_: Any, kept: dict[Any, Any] = _kept) -> None:
         kept.pop(key, None)
 
-    _twins[name] = Twin(weakref.ref(twin, forget), weakref.ref(code), frozenset(rewriter.globals))
+    _twins[name] = Twin(
+        weakref.ref(twin, forget),
+        weakref.ref(code),
+        frozenset(rewriter.globals),
+        loose & {*code.co_freevars},
+    )
     while len(_kept) >= MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
     _kept[key] = (twin, weakref.ref(code, drop), hooks)
@@ -318,6 +338,7 @@ class Rewriter:
         self.shared: list[
             int
         ] = []  # the variables that are in cells before each instruction, as bits
+        self.loose: frozenset[str] = frozenset()  # see `Twin`
         self.objects: frozenset[int] = frozenset()  # those whose cells hold an object (see `joins`)
 
     def rewrite(self) -> CodeType:
@@ -333,6 +354,7 @@ class Rewriter:
         at_once: frozenset[int] = frozenset()
         if flow is not None:
             self.shared, self.objects = flow.shared, flow.objects
+            self.loose |= {names_of(self.code)[i] for i in flow.numbers(flow.loose)}
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
@@ -386,7 +408,7 @@ class Rewriter:
 
     def nested(self, code: CodeType, collects: bool) -> CodeType:
         try:
-            twin = instrument(code, self.hooks, collects=collects)
+            twin = instrument(code, self.hooks, collects=collects, loose=self.loose)
             self.globals |= global_names(twin)
             return twin
         except UnsupportedCode:
@@ -961,14 +983,23 @@ class Rewriter:
         if instr.arg > 1:
             self.emit(SWAP, instr.arg)
 
+    def unpack_exactly(self, instr: Instr) -> None:
+        self.apply(self.hooks.unpack(self.site(), instr.arg), 1)
+        self.keep(instr)
+
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
 
     def fill_cells(self) -> None:
-        """The function begins: cells that functions inside write get their objects."""
+        """The function begins: its keywords are a dict, and cells that functions inside write get their objects."""
         code = self.code
         given = code.co_argcount + code.co_kwonlyargcount
-        given += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        given += bool(code.co_flags & 0x04)
+        if code.co_flags & 0x08:
+            self.emit(LOAD_DEREF if self.in_cell(given) else LOAD_FAST, given)
+            self.apply(self.hooks.born(self.site()), 1)
+            self.put_back(given)
+            given += 1
         for variable in sorted(self.objects):
             if variable < given:
                 self.emit(LOAD_DEREF, variable)
@@ -1068,6 +1099,7 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "BUILD_CONST_KEY_MAP": Rewriter.list_or_dict,
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
+        "UNPACK_SEQUENCE": Rewriter.unpack_exactly,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.delete_deref,

@@ -126,6 +126,9 @@ class Writer:
                 f"np.sum(g) * {q} * 0.1",
                 f"inner({q})", f"deep({p}, {q}, n % 3)", f"np.tanh(o.add({q}))", f"touched({p}, {q})[0]",
                 f"np.tanh(np.linalg.norm({u} + 2.0))", f"np.sum({p} > {q}) * 0.1 * {q}",
+                "np.tanh(np.sum(np.dot(m.T, m)))", f"np.tanh(np.sum(np.vstack([z[:2] for z in t]) * {q}))",
+                f"np.tanh(np.stack([{u}, {v}])[-1, 0])", f"min(1, {u}[0], {q})", f"max({u}[-1], {v}[0]) * 0.5",
+                f"np.tanh(np.sum(np.asarray({p}) * {p}))", f"np.tanh(m.T[-1, 0] * {q})",
                 f"np.tanh(np.sum(m[:, :2])) * {q}", "np.tanh(np.sum(np.sin(m[1:, ::2]) * m[1:, ::2]))",
             ]
         )  # fmt: skip
@@ -182,7 +185,7 @@ class Writer:
             f"m[:, 0] += {e}", f"{p} += {e}" if p in "uvw" else f"{p}[0] -= {e}", f"{u}[k % 2::2] = {e}",
             "c[0], c[-1] = c[-1], c[0]", "c[k % len(c)] = c[0]", "c[1:] = c[:-1]", "c[:] = c[::-1]",
             f"g[k % len(g)] = {self.test()}", f"g |= {u} > {e}", "g[1:] = False", f"{u}[g] = {e}", f"{u}[~g] *= 0.7",
-            f"{u}[g] = {v}[g]", "g[0] = not g[-1]", f"{u}[c[0]] += {e}", "c *= g",
+            f"{u}[g] = {v}[g]", "g[0] = not g[-1]", f"{u}[c[0]] += {e}", "c *= g", f"m.T[1] = {e}", "m[1:].T[0] *= 0.9",
             f"{u}[:2] = {v}[:2] * {e}", f"{u}[{u} > {v}] = {v}[{u} > {v}]",
         ]  # fmt: skip
         self.put(pad, self.pick(forms))
@@ -191,6 +194,7 @@ class Writer:
         u, v = self.full(), self.full()
         forms = [
             f"{u} = {self.vector()}", f"{u} = {v}", "u, v = v, u", f"{u} = {v}.copy()", f"{u} = {self.made()}",
+            "w = m.T[0]", f"w = np.asarray({u})", f"{u} = {v}.astype(float, copy=False)", "m = m.T",
             f"w = {u}", f"w = {u}[1:]", f"w = {u}[::-1]", "w = m[0]", "w = m[:, 1]", "w = m[-1][1:]",
             f"w = {self.vector()}",
             f"o.u = {u}", "u = o.u if len(o.u) == n + 2 else u", f"t[0] = {u}", f"t = [{u}, {v}]", f"o = Holder({u})",

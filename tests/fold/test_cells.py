@@ -597,7 +597,7 @@ def test_nothing_is_hidden(f: Callable[..., float]) -> None:
         (counter_without_a_value, "k has no value"),
         (counter_of_a_function_outside, "a variable of a function outside is written"),
         (deleted_inside, "a variable that functions share is deleted"),
-        (list_of_lambdas, "a function is put into a container"),
+        (list_of_lambdas, "which reads i, and that may change"),
         (handed_on, "given to something else"),
         (extended_while_it_is_read, "given to something else"),
     ],

@@ -151,3 +151,63 @@ def test_members_that_equal_others() -> None:
         return x
 
     compare(f)
+
+
+def taken_apart(x: float, n: int) -> float:
+    p, q = map(lambda k: k * x, (n, 2))
+    (r, s), t = zip([x, q], [p, n]), 0.0
+    for k in range(n):
+        a, b = map(float, (k, p))
+        t += a * b * x
+    return p * q + r[0] * s[1] + t
+
+
+def unpacked_too_few(x: float, n: int) -> float:
+    seen: list[float] = []
+
+    def note(k: float) -> float:
+        seen.append(k)
+        return k
+
+    try:
+        p, q = map(note, [x, 2.0, x, x])
+    except ValueError:
+        return x * len(seen) * n
+    return p * q
+
+
+def scaled(p: float, *, scale: float = 1.0, **others: float) -> float:
+    total = p * scale
+    for name in others:
+        total += others[name] * (2.0 if name == "shift" else 0.5)
+    return total + len(others)
+
+
+def keywords(x: float, n: int) -> float:
+    options, total = {"scale": x, "shift": 0.5 * n}, 0.0
+    for k in range(n):
+        if k == 2:
+            options["scale"] = total
+        total += scaled(x, **options) + scaled(k * x, bias=x, **options)
+        total = scaled(*(total,), scale=0.5, other=x)
+    return total
+
+
+def keywords_that_vary(x: float, n: int) -> float:
+    options = {"shift": x}
+    if n > 3:
+        options["scale"] = 0.5
+    return scaled(x, **options)
+
+
+@pytest.mark.parametrize("f", [taken_apart, keywords])
+def test_iterators_are_taken_apart_and_keywords_are_followed(f: Callable[..., float]) -> None:
+    followed(f)
+
+
+def test_keywords_are_the_same_in_every_run() -> None:
+    compare(keywords_that_vary)
+
+
+def test_an_iterator_that_gives_more_is_traced() -> None:
+    assert "that gives more" in str(compare(unpacked_too_few).folding.why)

@@ -68,6 +68,53 @@ def rows(x, n):
     return np.sum(m[-1]) + m[0, 2] * m[n, 1]
 
 
+def transposed(x, n):
+    u = np.zeros((2, 3))
+    v = u.T
+    for k in range(n):
+        u[0] += x
+        v[k % 3, 1] = x * k
+        np.transpose(u)[1] *= x
+    return v[0, 0] * x + np.dot(u.T, np.array([x, 1.0])).sum() + np.sum(v[1:].T * u[:, 1:])
+
+
+def stages(x, n):
+    a = np.array([[0.0, 0.0], [0.5, 0.0], [0.2, 0.7]])
+    y, ys, k = np.array([x, 1.0]), [], np.empty((3, 2))
+    for i in range(n):
+        k[0] = y * x
+        for s, c in enumerate(a[1:], start=1):
+            k[s] = np.sin(y + np.dot(k[:s].T, c[:s]))
+        y = y + 0.1 * np.dot(k.T, np.array([0.2, 0.3, 0.5]))
+        if k[-1, 0] > 0.1:
+            y *= 0.9
+        ys.append(y)
+    rows = np.vstack(ys) if n > 3 else k
+    return rows.T[0, -1] * x + rows.sum()
+
+
+def collected_as_it_is(x, n):
+    held, rows = np.zeros(2), []
+    for k in range(n):
+        held[k % 2] += x
+        rows.append(held)
+        rows.append(held[:1] if k > 7 else held * x)
+    first = np.array(rows)
+    held[0] = 5.0 * x
+    ends = [r[0] * x for r in rows]
+    return np.sum(first * first) + np.stack(rows)[-1, 0] + np.array(ends).sum() + held[1]
+
+
+def the_same_array(x, n):
+    u = np.zeros(3)
+    v, w = np.asarray(u), u.astype(float, copy=False)
+    for k in range(n):
+        v[k % 3] += x
+        np.asarray(w, dtype=np.float64)[0] *= x
+        np.atleast_1d(np.asanyarray(u))[1] = x * k
+    return u.sum() + v[0] * w[1]
+
+
 def a_view_that_is_kept(x, n):
     u = np.zeros(n + 3)
     v = u[1:]
@@ -686,6 +733,7 @@ def of_two_dtypes(x, n):
 
 FOLLOWED = [
     computed_before_it_is_written,
+    transposed, stages, collected_as_it_is, the_same_array,
     item_by_item, heat, in_place, rows, a_view_that_is_kept, a_view_in_a_list, swapped, by_a_mask, by_a_helper,
     by_recursion, in_a_list, in_an_object, by_a_closure, onto_itself, iterated, one_way_alone, what_is_written_over,
     in_a_generator, between_exceptions, left_early, handed_back, made_in_a_loop, filled_with_a_number, of_numbers,
@@ -761,14 +809,6 @@ def reshaped(x, n):
     return v.sum()
 
 
-def transposed(x, n):
-    u = np.zeros((2, 3))
-    v = u.T
-    for _ in range(n):
-        u[0] += x
-    return v[0, 0] * x
-
-
 def by_many_numbers(x, n):
     u = np.zeros(4)
     u[np.array([0, 1, 0])] = np.array([x, 2.0 * x, 3.0 * x])
@@ -800,7 +840,6 @@ REFUSED = [
     a_float_in_an_array_of_integers,
     of_another_dtype,
     reshaped,
-    transposed,
     by_many_numbers,
     asked_for_its_truth,
     looked_at_when_empty,
@@ -905,3 +944,21 @@ def test_random_programs(first):
         compared += verdict.gradients
         folded += any(entry.folding.programs for entry in cache.entries.values())
     assert compared > TOGETHER and folded >= TOGETHER // 2
+
+
+def test_arrays_that_are_kept_are_found_in_one_pass(monkeypatch):
+    def f(x, n):
+        u, held = np.zeros(2), []
+        u[0] = x
+        for k in range(n):
+            held.append(u * k)
+            held.append(np.ones(2) * x)
+            held.append(np.full(2, x))
+        held.append(u + 1.0)
+        return sum([y[0] for y in held])
+
+    passes = []
+    attempt = Known.attempt
+    monkeypatch.setattr(Known, "attempt", lambda *args: (passes.append(1), attempt(*args))[1])
+    assert recorded(f, 0.5, 3)[0] == f(0.5, 3)
+    assert len(passes) == 3  # the second knows what is written to, the third what is kept

@@ -15,19 +15,31 @@ from __future__ import annotations
 
 import operator
 import types
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ...rules import registry
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
-from .nested import Whole, frame_of, plainly
+from .nested import Whole, frame_of, is_of_types, plainly
 from .recorder import Box, Passing, Recorder
 from .region import RESULT, Array, Call, Several, is_number, is_of_numpy, kind_of
-from .written import EMPTY, content, get, is_anew, must_be_memory, put, settled
+from .written import (
+    EMPTY,
+    content,
+    contents,
+    get,
+    is_anew,
+    must_be_memory,
+    put,
+    settled,
+    transposed,
+)
 from .written import is_array as is_advanced
 
 DISPATCHED = type(np.dot)
+CACHE = type(lru_cache(int))
 LAYOUTS = (
     np.may_share_memory,
     np.shares_memory,
@@ -36,6 +48,9 @@ LAYOUTS = (
 UNKNOWN = frozenset(
     (np.empty, np.empty_like, *LAYOUTS)
 )  # what they give depends on more than types and values
+OF_TYPES = frozenset(  # which say something of dtypes alone
+    (np.issubdtype, np.can_cast, np.promote_types, np.result_type)
+)
 RESULTS = frozenset((float, int, bool))
 PACKAGES = frozenset(("numpy", "scipy", "statistics"))
 ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own
@@ -84,12 +99,16 @@ def is_followed(fn: Any) -> bool:
 def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of a function that is followed."""
     name = getattr(fn, "__name__", "a function")
+    if args and is_itself(fn, args[0], args[1:], kwargs):
+        return args[0]
     if not is_followed(fn) and fn not in EMPTY:
         return refuse(f"{name} is called")
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return refuse(f"{name} writes to an array")
     if fn is np.shape and len(args) == 1 and is_array(args[0]):
         return shape(recorder, key, args[0])
+    if type(args[0] if args else None) is Array and is_transposed(fn, args, kwargs):
+        return transposed(recorder, key, args[0])
     anew = is_anew(fn, kwargs)
     args = [opened(recorder, (key, i), x, anew) for i, x in enumerate(args)]
     kwargs = {k: opened(recorder, (key, k), x, anew) for k, x in kwargs.items()}
@@ -100,6 +119,36 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
     except Exception as error:
         raise Passing(f"{name} raises a {type(error).__name__}") from None
     return given(recorder, key, fn, found, frame, value)
+
+
+def is_itself(fn: Any, x: Any, others: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a function gives the very array that it is given."""
+    if not is_array(x) or type(x.value) is not np.ndarray:
+        return False
+    if fn is np.ndarray.astype or fn is np.array:
+        if "copy" not in kwargs or kwargs["copy"] not in SPARING[fn]:
+            return False
+        kwargs = {name: y for name, y in kwargs.items() if name != "copy"}
+    elif fn is np.atleast_1d:
+        return not others and x.value.ndim > 0
+    elif fn is not np.asarray and fn is not np.asanyarray:
+        return False
+    if len(others) + len(kwargs) > 1 or not {*kwargs} <= {"dtype"}:
+        return False
+    asked = [y for y in (*others, *kwargs.values()) if y is not None]
+    return all(is_of_types(y) and np.dtype(y) == x.value.dtype for y in asked)
+
+
+# What is to be said of `copy` for an array to be given as it is.
+MODES = getattr(np, "_CopyMode", None)
+SPARING: dict[Any, Any] = {
+    np.ndarray.astype: (False,),
+    np.array: (None, False, *([MODES.IF_NEEDED, MODES.NEVER] if MODES else [])),
+}
+
+
+def is_transposed(fn: Any, args: Any, kwargs: Any) -> bool:
+    return (fn is np.transpose or fn is np.ndarray.transpose) and len(args) == 1 and not kwargs
 
 
 def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, value: Any) -> Any:
@@ -157,7 +206,9 @@ def opened(recorder: Recorder, key: Any, x: Any, anew: bool) -> Any:
         return x
     if type(x) is not list:
         return refuse(f"a {type(x).__name__} is given to a function of arrays")
-    if x and all(type(plain(y)) in NUMBERS for y in x):
+    if x and all(type(y) is Array for y in x):
+        return Whole(contents(recorder, key, x))
+    if x and all(type(plain(y)) in NUMBERS or is_boxed(y) for y in x):
         return Whole(x)
     items = apart_by_length(recorder, key, x)
     return [opened(recorder, (key, i), y, anew) for i, y in enumerate(items)]

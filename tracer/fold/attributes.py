@@ -14,6 +14,7 @@ from . import arrays, equivalents
 from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
 from .functions import call_function
 from .memories import must_be_own, stored
+from .memories import put as store_item
 from .methods import DRAWS, OF_TEXT
 from .recorder import Box, Recorder
 
@@ -69,13 +70,19 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
     there = name in own
     if is_slot(kind, found, name) and there:
         return loaded(recorder, key, obj, name, own[name])
-    hidden = is_constant(found)  # which stands for an attribute that an object may have
+    hidden = (
+        is_constant(found) or type(found) is Box
+    )  # which stands for an attribute that an object may have
     if id(obj) in recorder.given:
         hidden |= isinstance(found, HIDDEN)
     if hidden:
         decided(recorder, (key, "own"), equivalents.has_own, (obj, name), there)
     if there and (found is MISSING or hidden):
         return loaded(recorder, key, obj, name, own[name])
+    if found is MISSING and issubclass(kind, dict):  # which has no attributes of its own
+        method = recorder.outside.of_class(kind, "__getattr__")
+        if type(method) is types.FunctionType:
+            return call_function(recorder, (key, "call"), method, (obj, name), {})
     if found is MISSING:
         return refuse(f"a {kind.__name__} has no attribute {name}")
     if type(found) is types.FunctionType:
@@ -103,7 +110,7 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
         if type(inner) is not types.FunctionType:
             return refuse(f"{name} is no Python function")
         return inner if type(found) is staticmethod else types.MethodType(inner, cls)
-    if type(found) is types.FunctionType or is_constant(found):
+    if type(found) in (types.FunctionType, Box) or is_constant(found):
         return found
     return refuse(f"{cls.__name__}.{name}, a {type(found).__name__}, is read")
 
@@ -112,7 +119,7 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
     if (kind, name) in recorder.usual:
         return
-    base = BaseException if issubclass(kind, BaseException) else object
+    base = next((x for x in (BaseException, dict) if issubclass(kind, x)), object)
     # Noted, so that a program makes sure of it (see `Held.attribute`).
     recorder.outside.of_class(kind, "__getattr__")
     if recorder.outside.of_class(kind, name) is not static(base, name):
@@ -142,6 +149,10 @@ def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     """An attribute of an object that the run has made gets another value."""
     if not is_object(recorder, obj):
         refuse(f"an attribute of a {type(obj).__name__} is written")
+    if issubclass(type(obj), dict):
+        if recorder.outside.of_class(type(obj), "__setattr__") is dict.__setitem__:
+            return store_item(key, obj, name, x)
+        refuse(f"an attribute of a {type(obj).__name__} is written")
     check_access(recorder, type(obj), "__setattr__")
     assigned(recorder, key, obj, name, x)
 
@@ -155,7 +166,7 @@ def assigned(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
         stored(recorder, key, obj, name, x)
         found.__set__(obj, x)
         return
-    if found is not MISSING and not is_constant(found):
+    if found is not MISSING and type(found) is not Box and not is_constant(found):
         refuse(f"{kind.__name__}.{name} is a method or a descriptor")
     if static(kind, "__dict__") is MISSING:
         refuse(f"a {kind.__name__} has no slot {name}")

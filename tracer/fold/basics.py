@@ -70,11 +70,3 @@ def computed(recorder: Recorder, key: Any, fn: Any, args: Any) -> Any:
     except Exception as error:
         recorder.failed(key, fn, args, error)
         raise
-
-
-def asked(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
-    """Whether one number compares to another."""
-    value = fn(plain(x), plain(y))
-    if type(x) is not Box and type(y) is not Box:
-        return bool(value)
-    return decided(recorder, key, fn, (x, y), value)

@@ -9,16 +9,18 @@ import types
 from typing import Any
 
 from ...rules import registry
+from ..kinds import MISSING
 from . import arrays, equivalents
 from .attributes import get, put
-from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
+from .basics import CONTAINERS, NUMBERS, computed, decided, is_object, plain, refuse
 from .equivalents import BY_KEY, ONE_ITERABLE, equivalent
 from .functions import call_function
 from .iteration import OF_ITERATION
 from .memories import born_list, count_of
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
+from .operators import compare
 from .recorder import Box, Recorder
-from .region import LENGTH, Array
+from .region import LENGTH, SCALARS, Array
 
 IN_C = frozenset((  # primitives among functions in C that are not those of `math`
     abs, round, pow, divmod, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg,
@@ -43,7 +45,9 @@ def call_builtin(
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
-    if any(map(arrays.is_array, args)) and fn is not isinstance:
+    if (fn is max or fn is min) and len(args) > 1 and not kwargs and all(map(is_one, args)):
+        return extreme(recorder, key, fn, args)
+    if any(map(arrays.is_array, args)) and fn not in (isinstance, callable):
         return arrays.called(recorder, key, fn, args, kwargs)
     if fn in BY_KEY and [*kwargs] == ["key"] and kwargs["key"] is not None:
         items = args[0] if len(args) == 1 else born_list(recorder, (key, "items"), [*args])
@@ -67,6 +71,8 @@ def call_builtin(
         return extreme(recorder, key, fn, args)
     if fn is isinstance and len(args) == 2:
         return is_instance(recorder, *args)
+    if fn is callable and len(args) == 1:
+        return is_callable(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
     if fn is sum and len(args) == 1 and type(args[0]) is list:
@@ -120,9 +126,17 @@ def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
     return isinstance(x.value if type(x) is Array else plain(x), kinds)
 
 
+def is_callable(recorder: Recorder, x: Any) -> bool:
+    if is_object(recorder, x):
+        return recorder.outside.of_class(type(x), "__call__") is not MISSING
+    if type(x) in OF_ITERATION:
+        return bool(refuse("it is asked whether an iterator is callable"))
+    return callable(x.value if type(x) is Array else plain(x))
+
+
 def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
     """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal numbers share the slope."""
-    if any(type(plain(x)) not in NUMBERS for x in args):
+    if not all(map(is_one, args)):
         return refuse("max or min of other things than numbers")
     if not any(type(x) is Box for x in args):
         return fn(*args)
@@ -130,14 +144,20 @@ def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
     recorder.scope(key, fn)
     best = args[0]
     for i, x in enumerate(args[1:]):
-        if asked(recorder, (key, i), better, x, best):
+        if compare((key, i), better, True, x, best):
             best = x
-    if type(plain(best)) in (float, int):
-        given = [
-            x
-            for i, x in enumerate(args)
-            if x is best or asked(recorder, (key, i, "tie"), operator.eq, x, best)
-        ]
-        if len(given) > 1:
-            best = recorder.value(key, fn, given, plain(best))
+    given = [
+        x
+        for i, x in enumerate(args)
+        if x is best or compare((key, i, "tie"), operator.eq, True, x, best)
+    ]
+    if len(given) > 1 and any(map(arrays.is_boxed, given)):
+        best = arrays.called(recorder, key, fn, given, {})
+    elif len(given) > 1:
+        best = recorder.value(key, fn, given, plain(best))
     return recorder.closed([best])[0]
+
+
+def is_one(x: Any) -> bool:
+    """Whether something is a number of Python's or NumPy's."""
+    return type(plain(x)) in NUMBERS or type(plain(x)) in SCALARS

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from . import arrays, equivalents, operators
-from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
+from . import arrays, equivalents, nested, operators
+from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
 from .equivalents import BY_KEY, GENERATORS
@@ -34,13 +34,14 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if args and type(args[0]) is Collected:
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
     if args and type(args[0]) is Source and fn in CONSUMERS:
-        source = args[0].taken(recorder)
-        items = call_function(recorder, (key, "items"), equivalents.items_of, (source,), {})
+        items = gathered(recorder, key, args[0])
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
+    if fn in arrays.OF_TYPES and all(map(nested.is_of_types, (*args, *kwargs.values()))):
+        return fn(*args, **kwargs)
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)
@@ -64,6 +65,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return mapped(recorder, key, *args)
     if kind is type and not kwargs and (fn, len(args)) in GENERATORS and args[0] is not None:
         return generated(recorder, key, GENERATORS[fn, len(args)], args, {})
+    if kind is arrays.CACHE and not kwargs:
+        return remembered(recorder, key, fn, args)
     if kind is type:
         return construct(recorder, key, fn, args, kwargs)
     if kind is types.BuiltinFunctionType:
@@ -73,6 +76,20 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
+
+
+def remembered(recorder: Recorder, key: Any, fn: Any, args: Any) -> bool:
+    """A question to a cache of a library's: it is asked at each call, as there is no telling what it has forgotten."""
+    known = fn.__module__.partition(".")[0] in arrays.PACKAGES
+    if not known or not all(type(x) is types.ModuleType or type(x) is type for x in args):
+        return bool(refuse(f"{fn.__name__}, which has a cache, is called"))
+    return decided(recorder, key, fn, args, fn(*args))
+
+
+def gathered(recorder: Recorder, key: Any, source: Source) -> Any:
+    """A list of all that a loop would go through."""
+    given = (source.taken(recorder),)
+    return call_function(recorder, (key, "items"), equivalents.items_of, given, {})
 
 
 def mapped(recorder: Recorder, key: Any, fn: Any, *given: Any) -> Source:

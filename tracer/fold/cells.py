@@ -7,13 +7,9 @@ from typing import Any
 from ..joins import UNBOUND, assigned_outside
 from .basics import loaded, now, refuse
 from .memories import stored
-from .region import OBJECT
+from .region import OBJECT, Cell
 
 VALUE = "value"
-
-
-class Cell:
-    """What a cell holds; it has no ``value`` as long as the variable has none."""
 
 
 def made(key: Any, x: Any) -> Cell:

@@ -139,6 +139,8 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
 def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
     """An object of a class of the user's."""
     outside = recorder.outside
+    if issubclass(cls, dict):
+        return record(recorder, key, cls, args, kwargs)
     if outside.of_class(cls, "__new__") is not object.__new__:
         return refuse(f"a {cls.__name__} is made in a way of its own")
     if outside.of_class(cls, "__del__") is not MISSING:
@@ -152,3 +154,15 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     elif method is not object.__init__ or args or kwargs:
         return refuse(f"a {cls.__name__} is made in C")
     return obj
+
+
+def record(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    """An object of a class that is derived from dict, made of keywords: it has items, and no attributes of its own."""
+    of_class = recorder.outside.of_class
+    usual = [of_class(cls, name) is static(dict, name) for name in ("__new__", "__init__")]
+    if args or not all(usual) or of_class(cls, "__del__") is not MISSING:
+        return refuse(f"a {cls.__name__} is made in a way of its own")
+    items = [y for name, x in kwargs.items() for y in (name, recorder.packed((key, name), x))]
+    obj = cls.__new__(cls)
+    dict.update(obj, kwargs)
+    return recorder.born((key, "new"), OBJECT, (cls, *items), obj)

@@ -18,7 +18,7 @@ from ..operators import INPLACE
 from ..tape import Site
 from . import arrays, attributes, calls, cells, generators, imports, memories, operators
 from .basics import NUMBERS, decided, is_object, is_same, now, refuse
-from .iteration import Collected, Items, source_of
+from .iteration import Collected, Items, Source, source_of
 from .recorder import Box
 from .region import APPEND, Instruction, Op
 
@@ -249,9 +249,23 @@ def collected(site: Site) -> Hook:
     return Collected
 
 
-def unpack(site: Site) -> Hook:
+def unpack(site: Site, most: int | None = None) -> Hook:
+    """``most`` is how many items an iterator is asked for, and then once more; None where it is for all."""
     key = object()
-    return lambda x: memories.taken_apart(key, x)
+
+    def hook(x: Any) -> Any:
+        if type(x) is Source:
+            x = calls.gathered(now(), key, x)
+            if most is not None and len(x) > most:
+                return refuse("an iterator is taken apart that gives more")
+        return memories.taken_apart(key, x)
+
+    return hook
+
+
+def merge_keywords(site: Site) -> Hook:
+    key = object()
+    return lambda obj, fn, given: {**given, **memories.keywords(now(), key, obj, given)}
 
 
 def spread(site: Site) -> Hook:
@@ -362,8 +376,8 @@ def call_ex(site: Site) -> Hook:
     key = object()
 
     def hook(fn: Any, args: Any, kwargs: Any = None) -> Any:
-        if type(args) is not tuple or kwargs:
+        if type(args) is not tuple:
             return refuse("arguments are spread from a container")
-        return calls.call(key, fn, args, {})
+        return calls.call(key, fn, args, {**kwargs} if kwargs else {})
 
     return hook

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kinds import MISSING, static
 from . import arrays, equivalents
 from .basics import (
     ATOMS,
@@ -75,6 +76,18 @@ def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) 
     )
 
 
+def keywords(recorder: Recorder, key: Any, held: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """``**held`` in a call, beside what is ``given``: a dict that has these keys, in this order, in every run."""
+    if type(held) is not dict or id(held) not in recorder.memories:
+        return refuse(f"arguments are spread from a {type(held).__name__}")  # type: ignore[no-any-return]
+    if not all(type(name) is str and name not in given for name in held):
+        return refuse("keywords are no names, or given twice")  # type: ignore[no-any-return]
+    names = recorder.born((key, "keys"), list, (held,), [*held])
+    for i, name in enumerate(apart_by_length(recorder, (key, "names"), names)):
+        decided(recorder, (key, "name", i), operator.eq, (name, plain(name)), True)
+    return {name: loaded(recorder, (key, name), held, name, x) for name, x in [*held.items()]}
+
+
 def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
     """A list of what is in a tuple."""
     made = list(items)
@@ -118,11 +131,25 @@ def sliced(recorder: Recorder, key: Any, items: Any, part: slice) -> Any:
     return call_function(recorder, key, equivalents.part_of, given, {})
 
 
+def has_items(recorder: Recorder, x: Any, method: str) -> bool:
+    """Whether something is a list or a dict to this method, by its class or as one that is derived from dict."""
+    kind = type(x)
+    if kind is list or kind is dict:
+        return True
+    of_class = recorder.outside.of_class
+    own = is_object(recorder, x) and issubclass(kind, dict)
+    return (
+        own
+        and of_class(kind, method) is static(dict, method)
+        and of_class(kind, "__missing__") is MISSING
+    )
+
+
 def item(key: Any, container: Any, index: Any) -> Any:
     """``container[index]``."""
     kind = type(container)
     recorder = now()
-    if kind is list or kind is dict:
+    if has_items(recorder, container, "__getitem__"):
         if id(container) not in recorder.memories:
             return refuse(f"a {kind.__name__} from outside is read")
         if type(index) is slice:
@@ -182,7 +209,7 @@ def put(key: Any, container: Any, index: Any, x: Any) -> None:
     if arrays.is_boxed(container):
         return arrays.must_be_memory(recorder, container)  # type: ignore[no-any-return]
     must_be_own(recorder, container)
-    if type(container) is list or type(container) is dict:
+    if has_items(recorder, container, "__setitem__"):
         given, where = indexed(recorder, (key, "index"), index)
         value = recorder.packed(key, x)
         try:

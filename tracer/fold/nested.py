@@ -57,7 +57,7 @@ def frame(x: Any, found: list[Any]) -> Any:
 
 def is_of_types(x: Any) -> bool:
     """Whether something says of which type an array is to be."""
-    return type(x) is np.dtype or (
+    return issubclass(type(x), np.dtype) or (
         issubclass(type(x), type) and (x in (float, int, bool) or issubclass(x, np.generic))
     )
 

@@ -23,7 +23,7 @@ from .basics import (
 )
 from .functions import call_function
 from .memories import apart, elements, indexed
-from .recorder import Box, Recorder
+from .recorder import Box, Recorder, is_made
 from .region import LENGTH, OBJECT, REPEAT, Array
 
 SPECIAL = {
@@ -224,6 +224,8 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
 def family(recorder: Recorder, x: Any) -> Any:
     """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
     found = FAMILIES.get(type(plain(x)))
+    if type(x) is types.FunctionType or type(x) is type:
+        return OBJECT
     if found is None and (is_object(recorder, x) or is_member(x)):
         names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
         own = [of_class(type(x), name) is not static(object, name) for name in names]
@@ -301,6 +303,8 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
         return decided(recorder, key, operator.is_, (left, right), left is right)
     if any(memories):
         return False
+    if is_made(left) and is_made(right):
+        refuse("`is` compares functions that the run has made")
     for x in (left, right):
         if type(x) is Box:
             recorder.as_memory(x)  # which has an identity

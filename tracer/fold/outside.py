@@ -27,6 +27,7 @@ from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy,
 ATOMS = frozenset((int, float, bool, str, type(None)))
 THEMSELVES: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
+    arrays.CACHE,
 )  # fmt: skip
 
 
@@ -183,7 +184,7 @@ class Outside:
         """What a class holds at a place."""
         if is_one_of(type(found), ATOMS):
             return self.constant(place, found)
-        if type(found) is tuple:
+        if type(found) is tuple or is_of_numpy(found):
             return self.seen(place, found)
         if place.value is not found:
             raise Changed(f"{place} has changed")

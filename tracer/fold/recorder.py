@@ -31,7 +31,7 @@ import numpy as np
 
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND, names_of
-from ..rewrite import is_twin, original
+from ..rewrite import is_twin, loose_names, original
 from .region import (
     INVOKE,
     LOOP,
@@ -41,6 +41,7 @@ from .region import (
     SCOPE,
     Array,
     Block,
+    Cell,
     Constant,
     End,
     Folded,
@@ -157,6 +158,7 @@ class Recorder:
         self.folded = folded
         self.written = written  # under which keys arrays are made that some run writes to
         self.made: dict[int, tuple[Any, Any]] = {}  # arrays of this run with the keys, by identity
+        self.kept: set[Any] = set()  # the keys of those that were put into memories as values
         self.outside = outside  # see `outside.Outside`
         self.hooks = hooks  # with which functions are instrumented
         self.twins: dict[int, tuple[Any, Any]] = {}  # of functions, by their identity
@@ -344,25 +346,32 @@ class Recorder:
 
     def as_memory(self, box: Box) -> None:
         """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
-        memory = getattr(box.value, "base", None)
-        key, made = self.made.get(id(memory), (None, None))
-        if made is not None and made() is memory:
+        key = self.made_at(box)
+        if key is not None:
             self.written.add(key)
             raise Rewritten("an array is written to")
+
+    def made_at(self, box: Box) -> Any:
+        """The key under which this run has made an array, or that of which it is a view; None if it has not."""
+        memory = getattr(box.value, "base", None)
+        key, made = self.made.get(id(memory), (None, None))
+        return key if made is not None and made() is memory else None
 
     def packed(self, key: Any, x: Any) -> Any:
         """A value as a memory holds it: of a tuple, an op that makes it.
 
-        Where some arrays are written to, all that the run makes and puts into memories are taken for such.
+        Where some arrays are written to, all that the run makes and puts into memories are taken for such: it is
+        recorded anew when it has come to its end (see `run`).
         """
-        if self.written and type(x) is Box and type(x.value) is ARRAY:
-            self.as_memory(x)
+        if type(x) is Box and type(x.value) is ARRAY and (at := self.made_at(x)) is not None:
+            self.kept.add(at)
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
-            if issubclass(type(x), FIXED) and not (type(x) is FunctionType and is_twin(x.__code__)):
-                return x  # which is one object in all passes; a function that the run makes is not
-            raise Unfolded(f"a {type(x).__name__} is put into a container")
+            if not is_made(x):
+                if issubclass(type(x), FIXED):  # which is one object in all passes
+                    return x
+                raise Unfolded(f"a {type(x).__name__} is put into a container")
         found: list[Any] = []
         state = self.flat(x, found)
         return Packed(self.add((key, "pack", state), PACK, found, tuple))
@@ -493,6 +502,9 @@ class Recorder:
             return kind if kind is not Array else kind_of(x)
         if kind in PLAIN:
             return ("value", x)
+        if is_made(x):
+            code = ("object", id(self.constant(x.__code__).value))
+            return ("tuple", code, *[self.flat(y, found) for y in held_in(x)])
         if kind is MethodType:
             return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
         if issubclass(type(x), BaseException):  # of which nothing is known but its class
@@ -512,6 +524,8 @@ class Recorder:
             return tuple([self.rebuilt(y, ops) for y in x])
         if id(x) in self.memories:
             self.name(x, next(ops))
+        elif is_made(x):
+            return made_again(x, [self.rebuilt(y, ops) for y in held_in(x)])
         elif kind is MethodType:
             return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
@@ -866,6 +880,38 @@ class Recorder:
 
 
 NUMBERS = frozenset((int, float))
+
+
+def is_made(x: Any) -> bool:
+    """Whether something is a function that the run has made: to others a tuple of its code and what it holds."""
+    return type(x) is FunctionType and is_twin(x.__code__)
+
+
+def held_in(fn: FunctionType) -> list[Any]:
+    """What a function holds that the run has made: its defaults, and what is in its cells, which must stay as it is."""
+    found = [*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values()]
+    loose = loose_names(fn.__code__)
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        try:
+            x = cell.cell_contents
+        except ValueError:
+            x = UNBOUND
+        if x is UNBOUND or (name in loose and type(x) is not Cell):
+            raise Unfolded(f"{fn.__name__} is kept, which reads {name}, and that may change")
+        found.append(x)
+    return found
+
+
+def made_again(fn: FunctionType, held: list[Any]) -> FunctionType:
+    """The same function, holding the same by other names."""
+    count, names = len(fn.__defaults__ or ()), [*(fn.__kwdefaults__ or {})]
+    cells = tuple([CellType(x) for x in held[count + len(names) :]])
+    copy = FunctionType(
+        fn.__code__, fn.__globals__, fn.__name__, tuple(held[:count]) or None, cells
+    )
+    copy.__kwdefaults__ = dict(zip(names, held[count:], strict=False)) or None
+    copy.__qualname__, copy.__module__ = fn.__qualname__, fn.__module__
+    return copy
 
 
 def same_float(a: float, b: float) -> bool:

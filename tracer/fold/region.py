@@ -39,6 +39,7 @@ LIST, DICT, OBJECT = (
     "object",
 )  # births: of items; of keys and values in turn; of attributes
 REPEAT = "repeat"  # ``items * count``
+CONTENTS = "contents"  # (a list of arrays that are written to,): a list of what is in them now
 LOAD, STORE = "load", "store"  # (memory, key); (memory, key, value)
 PACK = "pack"  # a tuple of its operands, by the state in the key: (instruction, "pack", state)
 APPEND, POP, LENGTH = (
@@ -52,12 +53,13 @@ GET, PUT = (
     "get",
     "put",
 )  # (array, what its index is made of...); (array, value, what its index is made of...)
+TRANSPOSED = ("T",)  # in the place of an index
 CONTENT = (
     "content"  # (array,): what is in it now, an operand of ops that come before anything is written
 )
 ITEM = "item"  # what a loop over integers is given
 LOOP, SCOPE, INVOKE = "loop", "scope", "invoke"
-BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT, ARRAY))
+BIRTHS = frozenset((LIST, DICT, OBJECT, REPEAT, CONTENTS, ARRAY))
 OF_ARRAYS = frozenset((VIEW, GET, PUT, CONTENT))
 MEMORIES = (list, dict, set)  # and classes of the user's, and exceptions
 EXHAUSTED = (
@@ -185,12 +187,17 @@ class Array:
     and by which index.
     """
 
-    __slots__ = ("blank", "of", "value")
+    __slots__ = ("blank", "of", "value", "whole")
 
     def __init__(self, value: Any, blank: bool = False, of: Any = None) -> None:
         self.value = value
         self.blank = blank
         self.of = of
+        self.whole: Array = self if of is None else of[0].whole  # whose memory it is
+
+
+class Cell:
+    """A variable that functions inside write: an object, which has no ``value`` as long as the variable has none."""
 
 
 kinds: dict[tuple[Any, int], Kind] = {}

@@ -72,7 +72,12 @@ class Known:
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
-                value = self.recorded(recorder, f, names, args)
+                try:
+                    value = self.recorded(recorder, f, names, args)
+                except Unfolded:
+                    self.check_kept(recorder)
+                    raise
+            self.check_kept(recorder)
             self.runs += 1
             if recorder.grown:
                 self.growth.append((self.runs, recorder.grown, Block.count))
@@ -80,6 +85,12 @@ class Known:
         finally:
             active.recorder = None
             self.let_go()
+
+    def check_kept(self, recorder: Recorder) -> None:
+        """Where arrays are written to, those that lie in memories must be such as well, whatever became of the pass."""
+        if self.arrays and recorder.kept:
+            self.arrays |= recorder.kept
+            raise Rewritten("an array is written to") from None
 
     def let_go(self) -> None:
         """A call has ended, perhaps in the middle of a function."""

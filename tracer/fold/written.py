@@ -21,7 +21,22 @@ from .basics import NUMBERS, plain, refuse
 from .nested import frame as framed
 from .nested import plainly
 from .recorder import Box, Passing, Recorder
-from .region import ARRAY, CONTENT, DTYPES, GET, PUT, SCALARS, VIEW, Access, Array, Op, kind_of
+from .region import (
+    ARRAY,
+    CONTENT,
+    CONTENTS,
+    DTYPES,
+    GET,
+    PUT,
+    REPEAT,
+    SCALARS,
+    TRANSPOSED,
+    VIEW,
+    Access,
+    Array,
+    Op,
+    kind_of,
+)
 
 EMPTY = (np.empty, np.empty_like)  # what is made to be written to
 METHODS = "copy sum mean max min prod var std dot argmax argmin cumsum any all clip repeat"
@@ -68,7 +83,7 @@ def must_be_memory(recorder: Recorder, box: Box) -> Any:
 
 
 def must_be_filled(x: Array) -> None:
-    if x.blank:
+    if x.whole.blank:
         refuse("what is in an empty array is looked at")
 
 
@@ -80,6 +95,15 @@ def content(recorder: Recorder, key: Any, x: Array) -> Box:
     box: Box = recorder.read_only(x.value, op)
     op.now = box
     return box
+
+
+def contents(recorder: Recorder, key: Any, items: list[Array]) -> Any:
+    """A list of what is in arrays, for an op that comes next."""
+    for x in items:
+        must_be_filled(x)
+    same = recorder.born((key, "same"), REPEAT, (items, 1), [*items])
+    values: Any = [recorder.read_only(np.array(x.value, order="K")) for x in items]
+    return recorder.born((key, CONTENTS), CONTENTS, (same,), values)
 
 
 def get(recorder: Recorder, key: Any, x: Array, index: Any) -> Any:
@@ -103,6 +127,12 @@ def get(recorder: Recorder, key: Any, x: Array, index: Any) -> Any:
     return settled(recorder, key, box)
 
 
+def transposed(recorder: Recorder, key: Any, x: Array) -> Any:
+    """``x.T``, which is a view."""
+    view = Array(x.value.T, of=(x, TRANSPOSED, []))
+    return recorder.name(view, access(recorder, key, VIEW, (x,), kind_of(view), TRANSPOSED))
+
+
 def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
     """``x[index] = value``."""
     found: list[Any] = []
@@ -122,7 +152,7 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
     if floats and x.value.dtype != np.float64:
         refuse(f"a number with a derivative is written into an array of {x.value.dtype}")
     done(operator.setitem, x.value, plainly(index), plain(value))
-    x.blank = False
+    x.whole.blank = False
     access(recorder, key, PUT, (x, value, *found), type(None), frame)
 
 

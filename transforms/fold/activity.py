@@ -20,6 +20,7 @@ import numpy as np
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
+    CONTENTS,
     DICT,
     GET,
     LENGTH,
@@ -256,7 +257,7 @@ class Activity:
                 source for target, source in self.flows(op) if self.is_free(target)
             )
         elif op.fn in BIRTHS:
-            yield from self.memories(() if op.fn == REPEAT else op.args)
+            yield from self.memories(() if op.fn in (REPEAT, CONTENTS) else op.args)
         elif op.fn == PACK:
             yield from self.memories(op.args)
         elif op.fn in (STORE, APPEND):

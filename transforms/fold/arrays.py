@@ -27,7 +27,7 @@ import numpy as np
 from ...rules.broadcasting import unbroadcast
 from ...rules.elementwise import over, times, unknown
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
-from ...tracer.fold.region import SCALARS, Call, Constant, Kind, Op
+from ...tracer.fold.region import SCALARS, TRANSPOSED, Call, Constant, Kind, Op
 from .ways import Unemittable
 
 RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
@@ -120,6 +120,13 @@ def index_of(frame: Any, names: Sequence[str], constant: Callable[[Any], str]) -
     several = frame[0] == "tuple" and len(frame) > 1
     found = [part_of_index(x, left, constant) for x in (frame[1:] if several else [frame])]
     return f"{found[0]}," if several and len(found) == 1 else ", ".join(found)
+
+
+def view_of(text: str, frame: Any, names: Sequence[str], constant: Callable[[Any], str]) -> str:
+    """The source text of a part of an array, or of one of its views."""
+    if frame == TRANSPOSED:
+        return f"{text}.T"
+    return f"{text}[{index_of(frame, names, constant)}]"
 
 
 def part_of_index(frame: Any, names: Iterator[str], constant: Callable[[Any], str]) -> str:

@@ -14,6 +14,7 @@ from ...tracer.fold.region import (
     APPEND,
     ARRAY,
     CONTENT,
+    CONTENTS,
     DICT,
     EXHAUSTED,
     LENGTH,
@@ -41,10 +42,10 @@ from ...tracer.fold.region import (
     results_of,
 )
 from ..kernels import is_steady
-from .arrays import LEAST, RELAID, index_of, is_call, is_elementwise, is_sure, rule_of
+from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
 from .pulls import described, example
-from .snapshots import own
+from .snapshots import own, snapshot
 from .ways import Check, Node, Same, Turn, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -308,8 +309,8 @@ class Forward:
         """A read or a write by an index."""
         writer = self.writer
         start = 2 if op.fn == PUT else 1
-        index = index_of(op.frame, [*map(writer.name, op.args[start:])], writer.constant)
-        place = f"{writer.name(op.args[0])}[{index}]"
+        names = [*map(writer.name, op.args[start:])]
+        place = view_of(writer.name(op.args[0]), op.frame, names, writer.constant)
         if op.fn == PUT:
             return f"{place} = {writer.operand(op.args[1], False)}"
         return f"{writer.name(op)} = {place}"
@@ -330,6 +331,8 @@ class Forward:
             )
         if op.fn == PACK:
             return self.of_states.template(op.key[2], iter(op.args))
+        if op.fn == CONTENTS:
+            return f"[*map({self.writer.text.named(snapshot, 'snapshot')}, {args[0]})]"
         if op.fn == REPEAT:
             return f"{args[0]} * {args[1]}"
         if op.fn == LOAD:

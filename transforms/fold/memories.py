@@ -19,6 +19,7 @@ from ...tracer.fold.region import (
     APPEND,
     ARRAY,
     BIRTHS,
+    CONTENTS,
     DICT,
     LENGTH,
     LIST,
@@ -35,7 +36,7 @@ from ...tracer.fold.region import (
 )
 from .frames import MAYBE, Cotangents, Frame
 from .held import Held, is_tuple
-from .snapshots import shadow_in
+from .snapshots import put_back, shadow_in
 from .ways import Unemittable
 from .writer import Writer
 from .written import Arrays
@@ -241,6 +242,9 @@ class Memories:
                 for k, x in zip(given[::2], given[1::2], strict=True)
                 if self.cotangents.floats(x)
             ]
+        elif op.fn == CONTENTS:
+            read = f"{self.by_identity()}, {self.value(op.args[0])}, {self.of(frame, op)}"
+            frame.add(f"{self.writer.text.named(put_back, 'put_back')}({read})")
         elif self.writer.active(op.args[0]):
             self.repeat(frame, op)
         for key, x in items:

@@ -43,6 +43,14 @@ def shadow_in(shadows: dict[int, Any], x: Any) -> Any:
     return found if memory is x or not x.size else alike(x, found)
 
 
+def put_back(shadows: dict[int, Any], arrays: list[Any], cotangents: list[Any]) -> None:
+    """What was read of arrays gets its cotangents, if there are any."""
+    for x, d in zip(arrays, cotangents, strict=True):
+        if d is not None:
+            shadow = shadow_in(shadows, x)
+            np.add(shadow, d, shadow)
+
+
 def taken(d: Any, x: Any) -> Any:
     """The cotangent of an array that was written where ``d`` stands."""
     found = of_places(d, ..., x.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...tracer.fold.region import ARRAY, CONTENT, GET, PUT, VIEW, Access, Kind, Op
-from .arrays import index_of
+from .arrays import index_of, view_of
 from .frames import MAYBE, SURE, Cotangents, Frame
 from .snapshots import number, taken
 from .writer import Writer
@@ -48,7 +48,13 @@ class Arrays:
     def view(self, frame: Frame, op: Op) -> str:
         """The text of a view's shadow."""
         assert op.fn == VIEW
-        return f"{self.shadow(frame, op.args[0])}[{self.index(op, 1)}]"
+        return self.part(frame, op, 1)
+
+    def part(self, frame: Frame, op: Op, start: int) -> str:
+        """The text of what stands in the shadow where an op reads or writes."""
+        assert isinstance(op, Access)
+        names = [self.value(x) for x in op.args[start:]]
+        return view_of(self.shadow(frame, op.args[0]), op.frame, names, self.writer.constant)
 
     def index(self, op: Op, start: int) -> str:
         assert isinstance(op, Access)
@@ -64,11 +70,11 @@ class Arrays:
         elif type(op.type) is Kind:
             frame.add(f"{named(np.add.at, 'add_at')}({shadow}, {self.index(op, 1)}, {d})")
         else:
-            frame.add(f"{shadow}[{self.index(op, 1)}] += {d}")
+            frame.add(f"{self.part(frame, op, 1)} += {d}")
 
     def put(self, frame: Frame, op: Op) -> None:
         """What was written gets what is in the shadow there, where nothing is left."""
-        cell = f"{self.shadow(frame, op.args[0])}[{self.index(op, 2)}]"
+        cell = self.part(frame, op, 2)
         x = op.args[1]
         if self.cotangents.floats(x):
             kind = self.writer.resolve(x).type
