@@ -8,6 +8,8 @@ import operator
 import types
 from typing import Any
 
+import numpy as np
+
 from ...rules import registry
 from . import arrays, equivalents
 from .attributes import get, put
@@ -19,6 +21,8 @@ from .memories import born_list, count_of
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .recorder import Box, Recorder
 from .region import LENGTH, Array
+
+REAL = NUMBERS | {np.float64, np.int64}
 
 IN_C = frozenset((  # primitives among functions in C that are not those of `math`
     abs, round, pow, divmod, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg,
@@ -43,6 +47,8 @@ def call_builtin(
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
+    if (fn is max or fn is min) and not kwargs and are_mixed(args):
+        return extreme(recorder, key, fn, args)
     if any(map(arrays.is_array, args)) and fn is not isinstance:
         return arrays.called(recorder, key, fn, args, kwargs)
     if fn in BY_KEY and [*kwargs] == ["key"] and kwargs["key"] is not None:
@@ -122,7 +128,7 @@ def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
 
 def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
     """``max`` or ``min`` of numbers: decisions whose ways meet again. Equal numbers share the slope."""
-    if any(type(plain(x)) not in NUMBERS for x in args):
+    if any(type(plain(x)) not in REAL for x in args):
         return refuse("max or min of other things than numbers")
     if not any(type(x) is Box for x in args):
         return fn(*args)
@@ -130,14 +136,29 @@ def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
     recorder.scope(key, fn)
     best = args[0]
     for i, x in enumerate(args[1:]):
-        if asked(recorder, (key, i), better, x, best):
+        if compared(recorder, (key, i), better, x, best):
             best = x
-    if type(plain(best)) in (float, int):
-        given = [
-            x
-            for i, x in enumerate(args)
-            if x is best or asked(recorder, (key, i, "tie"), operator.eq, x, best)
-        ]
-        if len(given) > 1:
-            best = recorder.value(key, fn, given, plain(best))
+    given = [
+        x
+        for i, x in enumerate(args)
+        if x is best or compared(recorder, (key, i, "tie"), operator.eq, x, best)
+    ]
+    if len(given) > 1 and any(map(arrays.is_array, given)):
+        best = arrays.called(recorder, key, fn, given, {})
+    elif len(given) > 1:
+        best = recorder.value(key, fn, given, plain(best))
     return recorder.closed([best])[0]
+
+
+def are_mixed(args: tuple[Any, ...]) -> bool:
+    """Whether there are numbers of several types, NumPy's among them: it depends on the values which one comes out."""
+    kinds = {type(plain(x)) for x in args}
+    return len(kinds) > 1 and kinds <= REAL
+
+
+def compared(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
+    """Whether one number compares to another, be they Python's or NumPy's."""
+    if arrays.is_array(x) or arrays.is_array(y):
+        result = arrays.called(recorder, key, fn, (x, y), {})
+        return arrays.truth(recorder, (key, "truth"), result)
+    return asked(recorder, key, fn, x, y)

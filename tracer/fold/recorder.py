@@ -31,6 +31,7 @@ import numpy as np
 
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND
+from ..places import user_site
 from ..rewrite import is_twin
 from .region import (
     INVOKE,
@@ -307,12 +308,12 @@ class Recorder:
                 for known, x in zip(op.args, args, strict=True):
                     if (x.op is known and known.now is x) if type(x) is Box else same(known, x):
                         continue
-                    raise Unfolded("it does other things where it decided alike")
+                    raise self.differs(op, fn, kind, known, x)
                 self.i = i + 1
                 if op.type is UNKNOWN:
                     op.type = kind
                 return op
-            raise Unfolded("it does other things where it decided alike")
+            raise self.differs(op, fn, kind)
         if self.block.subject is not None or self.block.end is not None:
             raise Unfolded("it goes on where it ended")
         operands = tuple([self.operand(x) for x in args])
@@ -321,6 +322,20 @@ class Recorder:
         self.i = i + 1
         self.folded.size += 1
         return op
+
+    def differs(self, op: Op, fn: Any, kind: Any, known: Any = None, x: Any = None) -> Unfolded:
+        """What to say where an op is not the one that stands there; of an operand, which one was ``known``."""
+        if op.fn is not fn:
+            what = f"{called(fn)} where it was {called(op.fn)}"
+        elif op.type is not kind and UNKNOWN not in (op.type, kind):
+            what = f"{called(fn)} gives a {kind.__name__} where it gave a {op.type.__name__}"
+        elif known is None:
+            what = f"{called(fn)} is done by another instruction, or of another number of operands"
+        else:
+            what = f"{called(fn)} of {shown(x)} where it was of {shown(known)}"
+        return Unfolded(
+            f"it does other things where it decided alike ({user_site().place}): {what}"
+        )
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
         """The value of an op, boxed."""
@@ -673,10 +688,19 @@ class Recorder:
             if here.owner is frame is not None and handler in around(here.of):
                 break
             found: list[Any] = []
-            state = (type(error), *[self.flat(x, found) for x in out])
+            own = tuple([k for k, x in enumerate(out) if not self.outlives(x)])
+            state = (type(error), own, *[self.flat(out[k], found) for k in own])
             node = self.end("leave" if type(here.node) is Loop else "raise", state, found)
-            out = self.results(node, state, out, found)
+            kept = self.results(node, state, [out[k] for k in own], found)
+            for k, x in zip(own, kept, strict=True):
+                out[k] = x
         return out[1:]
+
+    def outlives(self, x: Any) -> bool:
+        """Whether a value consists of numbers of passes around the one that is left."""
+        if type(x) is tuple:
+            return bool(x) and all(map(self.outlives, x))
+        return type(x) is Box and x.turn != self.turn
 
     # Calls
 
@@ -828,6 +852,27 @@ class Recorder:
 
 
 NUMBERS = frozenset((int, float))
+
+
+def called(fn: Any) -> str:
+    """The name of what an op does."""
+    return fn if type(fn) is str else getattr(fn, "__name__", type(fn).__name__)
+
+
+def shown(x: Any) -> str:
+    """An operand in words."""
+    if type(x) is Op or isinstance(x, Op):
+        return f"a {x.type.__name__} from {called(x.fn)}"
+    if type(x) is Box:
+        return shown(x.op)
+    if type(x) is Reference:
+        return shown(x.ops[0])
+    value = x.value if type(x) is Constant else x
+    return (
+        repr(value)
+        if type(value) in NUMBERS or type(value) in PLAIN
+        else f"a {type(value).__name__}"
+    )
 
 
 def same_float(a: float, b: float) -> bool:
