@@ -95,6 +95,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    twin of a generator function is a function that runs at once
     give_all(site)                 h(obj) -> an iterator that gives nothing, of ``yield from``
     collected(site)                h(list) -> what stands for that generator expression in the call
+    lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
+                                   that may leave items
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
     cell(site)                     h(value) -> the object that a cell holds from now on: functions inside write the
@@ -250,13 +252,17 @@ def global_names(code: CodeType) -> frozenset[str]:
 
 
 def instrument(
-    code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+    code: CodeType,
+    hooks: Any,
+    executed: bool = False,
+    collects: bool = False,
+    lazily: bool = False,
 ) -> CodeType:
     """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
 
     ``executed`` tells that ``exec`` or ``eval`` will run it, so that it has the variables that these were given, and
-    ``collects`` that it is a generator expression of which the twin is a function that runs at once. A twin is returned
-    as it is. Raises ``UnsupportedCode`` for asynchronous code.
+    ``collects`` that it is a generator expression of which the twin is a function that runs at once, ``lazily`` for one
+    that may leave items. A twin is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
     """
     if is_twin(code):
         return code
@@ -268,7 +274,7 @@ def instrument(
     for one, own in NEEDED.items():
         if getattr(builtins, one, None) is not own:
             raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
-    rewriter = Rewriter(code, hooks, executed, collects)
+    rewriter = Rewriter(code, hooks, executed, collects, lazily)
     twin = rewriter.rewrite()
     name = id(twin)
 
@@ -292,7 +298,12 @@ class Rewriter:
     """
 
     def __init__(
-        self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+        self,
+        code: CodeType,
+        hooks: Any,
+        executed: bool = False,
+        collects: bool = False,
+        lazily: bool = False,
     ) -> None:
         self.folds = builtins.getattr(hooks, "folds", False) is True
         runs = builtins.getattr(hooks, "runs_generators", False) is True and not collects
@@ -300,7 +311,7 @@ class Rewriter:
         if collects or runs:
             code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code
-        self.collects = collects
+        self.lazily = lazily
         self.at_once = COLLECTED if collects else GIVING if runs else {}
         self.hooks = hooks
         self.executed = executed
@@ -330,13 +341,13 @@ class Rewriter:
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
-        at_once: frozenset[int] = frozenset()
+        at_once: dict[int, bool] = {}
         if flow is not None:
             self.shared, self.objects = flow.shared, flow.objects
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
-                out.consts[i] = self.nested(value, i in at_once)
+                out.consts[i] = self.nested(value, i in at_once, at_once.get(i, False))
         loops = find_loops(self.code, source, out.regions, flow)
         if self.folds:  # a handler may jump back to what follows it: that is no loop, as it is entered elsewhere
             loops = [loop for loop in loops if 0 not in loop.body]
@@ -384,9 +395,9 @@ class Rewriter:
             )
         return out.assemble(max(EXTRA_STACK, most))
 
-    def nested(self, code: CodeType, collects: bool) -> CodeType:
+    def nested(self, code: CodeType, collects: bool, lazily: bool) -> CodeType:
         try:
-            twin = instrument(code, self.hooks, collects=collects)
+            twin = instrument(code, self.hooks, collects=collects, lazily=lazily)
             self.globals |= global_names(twin)
             return twin
         except UnsupportedCode:
@@ -1016,6 +1027,8 @@ class Rewriter:
         if instr.arg == 0:
             self.emit(opmap["BUILD_LIST"], 0)
             self.apply(self.hooks.born(self.site()), 1)
+            if self.lazily:
+                self.apply(self.hooks.lazily(self.site()), 1)
             self.emit(STORE_FAST, 0)
 
     def yield_value(self, instr: Instr) -> None:

@@ -231,6 +231,76 @@ def all_of(items):  # type: ignore[no-untyped-def]
     return True
 
 
+def next_of(it):  # type: ignore[no-untyped-def]
+    """``next(it)``, of an iterator (see `iteration`)."""
+    i, items = it.at, it.items
+    if i >= len(items):
+        ended(it)
+        raise StopIteration
+    it.at = i + 1
+    return items[i]
+
+
+def next_or(it, default):  # type: ignore[no-untyped-def]
+    """``next(it, default)``."""
+    i, items = it.at, it.items
+    if i >= len(items):
+        ended(it)
+        return default
+    it.at = i + 1
+    return items[i]
+
+
+def ended(it: Any) -> None:
+    """Stands where an iterator has come to its end."""
+
+
+def first_items(items, n):  # type: ignore[no-untyped-def]
+    """``itertools.islice(items, n)``."""
+    i = 0
+    if n > 0:
+        for x in items:
+            yield x
+            i += 1
+            if i >= n:
+                return
+
+
+def taken_while(fn, items):  # type: ignore[no-untyped-def]
+    """``itertools.takewhile(fn, items)``."""
+    for x in items:
+        if not fn(x):
+            return
+        yield x
+
+
+def counted():  # type: ignore[no-untyped-def]
+    """``itertools.count()``."""
+    n = 0
+    while True:
+        yield n
+        n += 1
+
+
+def counted_from(n):  # type: ignore[no-untyped-def]
+    """``itertools.count(n)``."""
+    while True:
+        yield n
+        n += 1
+
+
+def first_of(items):  # type: ignore[no-untyped-def]
+    """``next(iter(items))``, of a list."""
+    if not items:
+        raise StopIteration
+    return items[0]
+
+
+def first_or(items, default):  # type: ignore[no-untyped-def]
+    """``next(iter(items), default)``, of a list."""
+    return items[0] if items else default
+
+
 def part_of(items, start, stop, step):  # type: ignore[no-untyped-def]
     """``items[start:stop:step]``, with a step that is a positive constant or None."""
     n = len(items)
@@ -405,7 +475,8 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
 
 GENERATORS: dict[Any, Callable[..., Any]] = {  # by the class, and with how many arguments
     (builtins.filter, 2): filtered, (itertools.accumulate, 1): accumulated, (itertools.chain, 2): chained,
-    (itertools.pairwise, 1): pairwise,
+    (itertools.pairwise, 1): pairwise, (itertools.islice, 2): first_items, (itertools.takewhile, 2): taken_while,
+    (itertools.count, 0): counted, (itertools.count, 1): counted_from,
 }  # fmt: skip
 BY_KEY = {builtins.max: greatest_by, builtins.min: least_by}
 ONE_ITERABLE = {

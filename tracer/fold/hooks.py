@@ -17,8 +17,8 @@ from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
 from . import arrays, attributes, calls, cells, generators, imports, memories, operators
-from .basics import NUMBERS, decided, is_object, is_same, now, refuse
-from .iteration import Collected, Items, source_of
+from .basics import NUMBERS, decided, is_same, now, refuse
+from .iteration import Items, source_of
 from .recorder import Box
 from .region import APPEND, Instruction, Op
 
@@ -242,11 +242,15 @@ def give(site: Site) -> Hook:
 
 def give_all(site: Site) -> Hook:
     key = object()
-    return lambda x: generators.give_all(key, iterated(key, x))
+    return lambda x: generators.give_all(key, calls.iterated(key, x))
 
 
 def collected(site: Site) -> Hook:
-    return Collected
+    return generators.collected
+
+
+def lazily(site: Site) -> Hook:
+    return lambda items: generators.lazily(now(), items, sys._getframe(1).f_code)
 
 
 def unpack(site: Site) -> Hook:
@@ -266,18 +270,11 @@ def iter(site: Site) -> Hook:
 
     def hook(x: Any) -> Any:
         recorder = now()
-        source = source_of(recorder, key, iterated(key, x))
+        source = source_of(recorder, key, calls.iterated(key, x))
         recorder.iterable = source.range
         return Items(key, source)
 
     return hook
-
-
-def iterated(key: Any, x: Any) -> Any:
-    """What is gone through where an object is."""
-    if not is_object(now(), x):
-        return x
-    return calls.call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 
 
 # Loops, decisions, exceptions

@@ -127,7 +127,7 @@ def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: 
     name = fn.__name__
     if name not in DRAWS or fn is not getattr(Random, name):
         return refuse(f"{name} is given a generator of random numbers")
-    if recorder.giving:
+    if recorder.giving or recorder.untouched is not None:
         return refuse("a generator draws random numbers")
     if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
         return refuse(f"{name} is given numbers that have a derivative")

@@ -34,12 +34,16 @@ from ..joins import UNBOUND
 from ..places import user_site
 from ..rewrite import is_twin
 from .region import (
+    APPEND,
     INVOKE,
     LOOP,
     PACK,
     PARAMETER,
+    POP,
+    PUT,
     RESULT,
     SCOPE,
+    STORE,
     Array,
     Block,
     Constant,
@@ -74,6 +78,7 @@ FIXED = (
     type(np.dot),
     Enum,
 )
+WRITES = frozenset((STORE, APPEND, POP, PUT))
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
@@ -172,9 +177,14 @@ class Recorder:
         self.of_arguments: set[int] = set()  # those that are arguments, or lie in them
         self.copied: set[int] = set()  # those that stand for others
         self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
+        self.untouched: frozenset[int] | None = None  # those that nobody may write to just now
+        self.outer: dict[int, frozenset[int] | None] = {}  # what those were, by who collects now
+        self.lazy: set[CodeType] = set()  # generator expressions of which items may be left
         self.yielded: set[int] = set()  # lists of what generators have given
-        self.giving: list[list[Any]] = []  # what the generators that run have given
-        self.unfinished = 0  # generators that were not asked to their end
+        # Of the generators that run: what they have given, and how much that may be.
+        self.giving: list[tuple[list[Any], int]] = []
+        self.generators: list[tuple[Any, bool]] = []  # see `generators.settled`
+        self.limits: dict[CodeType, int] = {}  # how much generators give
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
         self.turn = 0
@@ -295,6 +305,9 @@ class Recorder:
         """The op at this place: compared, or written."""
         if self.sealed and any(id(x) in self.sealed for x in args):
             raise Unfolded("a generator reads what may be changed between its items")
+        if self.untouched is not None and type(fn) is str and fn in WRITES:
+            if fn == PUT or id(args[0]) in self.untouched:
+                raise Unfolded("a generator writes what it may not be asked for")
         i = self.i
         if i < len(self.ops):
             op = self.ops[i]
@@ -687,6 +700,8 @@ class Recorder:
             here = self.open[-1]
             if here.owner is frame is not None and handler in around(here.of):
                 break
+            if here.owner is not None and here.owner.f_code in self.lazy:
+                raise Passing(f"a generator raises a {type(error).__name__}, perhaps unasked")
             found: list[Any] = []
             own = tuple([k for k, x in enumerate(out) if not self.outlives(x)])
             state = (type(error), own, *[self.flat(out[k], found) for k in own])

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 from ...tracer.fold.generators import is_generator
+from ...tracer.fold.iteration import Iterator as Iterator_
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
@@ -124,8 +125,8 @@ def generators_of(folded: Folded) -> Iterator[Region]:
 
 
 def is_given(birth: Op) -> bool:
-    """Whether a list is what a generator has given, to which nobody writes any more."""
-    return type(birth.key) is tuple and type(birth.key[0]) is CodeType
+    """Whether a list is what a generator has given, to which nobody writes any more, or an iterator, which is taken."""
+    return birth.type is Iterator_ or (type(birth.key) is tuple and type(birth.key[0]) is CodeType)
 
 
 def within(region: Region) -> set[Op]:
