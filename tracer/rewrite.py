@@ -88,6 +88,10 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     born(site)                     h(container) -> container; a list or dict has been made, a dict by ``make_dict``
                                    unless it is empty or its keys are constants
     extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
+    merged_keywords(site)          h(mapping, dict): the same of the keywords of a call, of which none is given twice
+    starred(site)                  h(list) -> list, of ``a, *list = …``
+    united(site)                   h(frozenset, set), which gets all that is in the former
+    merged(site)                   h(mapping, dict), which gets all that is in the mapping
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
     yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
                                    argument of a call gives a value: it runs at once and collects them all
@@ -97,6 +101,8 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     collected(site)                h(list) -> what stands for that generator expression in the call
     lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
                                    that may leave items
+    shown(site, how, has_spec)     h(x), or h(spec, x) -> text, in the place of what an f-string does
+    converted(site, how)           h(x) -> text, of ``!s``, ``!r`` or ``!a``
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
     cell(site)                     h(value) -> the object that a cell holds from now on: functions inside write the
@@ -166,6 +172,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_,
 }
+CONVERSIONS = ("", "s", "r", "a")
 # What replaces an instruction needs at most this many more stack slots.
 EXTRA_STACK = 4
 
@@ -957,6 +964,38 @@ class Rewriter:
 
     # What only a recorder of regions asks for
 
+    def dict_merge(self, instr: Instr) -> None:
+        self.collect(self.hooks.merged_keywords(self.site()), 1, instr.arg)
+
+    def make_empty_set(self, instr: Instr) -> None:
+        self.build_set(instr)
+        if instr.arg == 0:
+            self.apply(self.hooks.born(self.site()), 1)
+
+    def set_update(self, instr: Instr) -> None:
+        self.collect(self.hooks.united(self.site()), 1, instr.arg)
+
+    def unpack_starred(self, instr: Instr) -> None:
+        self.unpack(instr)
+        below = (instr.arg & 0xFF) + 1
+        if below > 1:
+            self.emit(SWAP, below)
+        self.apply(self.hooks.starred(self.site()), 1)
+        if below > 1:
+            self.emit(SWAP, below)
+
+    def shown(self, instr: Instr) -> None:
+        how, spec = "", instr.name == "FORMAT_WITH_SPEC"
+        if instr.name == "FORMAT_VALUE":
+            how, spec = CONVERSIONS[instr.arg & 3], bool(instr.arg & 4)
+        self.apply(self.hooks.shown(self.site(), how, spec), 1 + spec)
+
+    def converted(self, instr: Instr) -> None:
+        self.apply(self.hooks.converted(self.site(), CONVERSIONS[instr.arg & 3]), 1)
+
+    def joined(self, instr: Instr) -> None:
+        self.apply(self.hooks.build_string(self.site(), instr.arg), instr.arg)
+
     def list_or_dict(self, instr: Instr) -> None:
         if instr.name == "BUILD_MAP":
             self.build_map(instr)
@@ -974,6 +1013,9 @@ class Rewriter:
 
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
+
+    def dict_update(self, instr: Instr) -> None:
+        self.collect(self.hooks.merged(self.site()), 1, instr.arg)
 
     def fill_cells(self) -> None:
         """The function begins: cells that functions inside write get their objects."""
@@ -1081,6 +1123,16 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "BUILD_CONST_KEY_MAP": Rewriter.list_or_dict,
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
+        "DICT_UPDATE": Rewriter.dict_update,
+        "DICT_MERGE": Rewriter.dict_merge,
+        "BUILD_SET": Rewriter.make_empty_set,
+        "SET_UPDATE": Rewriter.set_update,
+        "UNPACK_EX": Rewriter.unpack_starred,
+        "FORMAT_VALUE": Rewriter.shown,
+        "FORMAT_SIMPLE": Rewriter.shown,
+        "FORMAT_WITH_SPEC": Rewriter.shown,
+        "CONVERT_VALUE": Rewriter.converted,
+        "BUILD_STRING": Rewriter.joined,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.delete_deref,

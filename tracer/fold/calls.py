@@ -18,7 +18,7 @@ from .equivalents import BY_KEY, GENERATORS, ONE_ITERABLE
 from .functions import call_function
 from .generators import generated, is_generator
 from .iteration import Collected, Iterator, Source, advanced, ended, of_items, source_of, zipped
-from .methods import drawn, of_text, ordered
+from .methods import OF_TEXT, drawn, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array
 
@@ -37,6 +37,11 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """``fn(*args, **kwargs)``."""
     recorder = now()
     kind = type(fn)
+    if kind is types.BuiltinFunctionType and type(fn.__self__) is str and fn.__name__ in OF_TEXT:
+        if args and type(args[0]) is Collected and fn.__name__ == "join":
+            args = (args[0].items, *args[1:])
+        if not kwargs:
+            return of_text(recorder, key, getattr(str, fn.__name__), (fn.__self__, *args))
     if args and type(args[0]) is Collected:
         if args[0].lazy and not kwargs:
             for one, count, same in PARTIAL:

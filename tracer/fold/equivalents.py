@@ -402,6 +402,34 @@ def setdefault(held, key, default):  # type: ignore[no-untyped-def]
     return held[key]
 
 
+def take_out(held, key):  # type: ignore[no-untyped-def]
+    """``held.pop(key)``, of a dict."""
+    x = held[key]
+    del held[key]
+    return x
+
+
+def take_or(held, key, default):  # type: ignore[no-untyped-def]
+    """``held.pop(key, default)``."""
+    if key not in held:
+        return default
+    x = held[key]
+    del held[key]
+    return x
+
+
+def discard(held, key):  # type: ignore[no-untyped-def]
+    """``held.discard(key)``, of a set."""
+    if key in held:
+        del held[key]
+
+
+def update(held, other):  # type: ignore[no-untyped-def]
+    """``held.update(other)``, of another dict."""
+    for key in other:
+        held[key] = other[key]
+
+
 def copied(held):  # type: ignore[no-untyped-def]
     """``dict(held)``."""
     made = {}
@@ -426,6 +454,21 @@ def backwards(steps: range) -> range:
 def part_of_text(text: str, start: int | None, stop: int | None, step: int | None) -> str:
     """``text[start:stop:step]``; it has no derivative."""
     return text[start:stop:step]
+
+
+def shown(x: Any, how: str, spec: str) -> str:
+    """``f"{x!how:spec}"``; no derivative flows through it."""
+    return format(CONVERSIONS[how](x) if how else x, spec)
+
+
+def joined(*parts: str) -> str:
+    """The text that parts make."""
+    return "".join(parts)
+
+
+def joined_by(text: str, parts: list[str]) -> str:
+    """``text.join(parts)``."""
+    return text.join(parts)
 
 
 def unordered() -> None:
@@ -473,6 +516,7 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
     return found
 
 
+CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 GENERATORS: dict[Any, Callable[..., Any]] = {  # by the class, and with how many arguments
     (builtins.filter, 2): filtered, (itertools.accumulate, 1): accumulated, (itertools.chain, 2): chained,
     (itertools.pairwise, 1): pairwise, (itertools.islice, 2): first_items, (itertools.takewhile, 2): taken_while,

@@ -16,11 +16,22 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import arrays, attributes, calls, cells, generators, imports, memories, operators
+from . import (
+    arrays,
+    attributes,
+    calls,
+    cells,
+    generators,
+    imports,
+    memories,
+    methods,
+    operators,
+    texts,
+)
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Items, source_of
 from .recorder import Box
-from .region import APPEND, Instruction, Op
+from .region import APPEND, DICT, Instruction, Op
 
 Hook = Callable[..., Any]
 folds = runs_generators = True
@@ -71,7 +82,7 @@ def binary(site: Site, op: Any) -> Hook:
                     recorder.i = i + 1
                     box = node.now = Box(value, node, recorder.turn)
                     return box
-        if type(value) not in NUMBERS:
+        if type(value) not in NUMBERS and type(value) is not str:
             return arrays.binary(recorder, key, op, fn, left, right, value)
         return recorder.value(key, fn, (left, right), value)
 
@@ -189,6 +200,61 @@ def setitem(site: Site) -> Hook:
     return lambda container, index, x: memories.put(key, container, index, x)
 
 
+def delitem(site: Site) -> Hook:
+    key = object()
+    return lambda index, container: memories.delete(key, container, index)
+
+
+def make_set(site: Site) -> Hook:
+    key = object()
+
+    def hook(items: tuple[Any, ...]) -> set[Any]:
+        made: set[Any] = now().born(key, DICT, (), set())
+        for i, x in enumerate(items):
+            methods.entered(now(), (key, i), made, x)
+        return made
+
+    return hook
+
+
+def add(site: Site) -> Hook:
+    key = object()
+    return lambda x, held: methods.entered(now(), key, held, x)
+
+
+def united(site: Site) -> Hook:
+    key = object()
+
+    def hook(items: Any, held: set[Any]) -> None:
+        if type(items) is not frozenset:
+            refuse(f"a set is made of a {type(items).__name__}")
+        for i, x in enumerate(sorted(items, key=repr)):
+            methods.entered(now(), (key, i), held, x)
+
+    return hook
+
+
+def starred(site: Site) -> Hook:
+    key = object()
+    return lambda items: memories.born_list(now(), key, items)
+
+
+def merged(site: Site) -> Hook:
+    key = object()
+    return lambda other, held: methods.updated(now(), key, held, other)
+
+
+def merged_keywords(site: Site) -> Hook:
+    key = object()
+
+    def hook(other: Any, held: Any) -> None:
+        if type(other) is not dict or {*other} & {*held}:
+            refuse("a keyword is given twice")
+        methods.updated(now(), key, held, other)
+
+    return hook
+
+
 def put(site: Site) -> Hook:
     key = object()
     return lambda x, index, container: memories.put(key, container, index, x)
@@ -203,6 +269,8 @@ def born(site: Site) -> Hook:
             return container
         if type(container) is list:
             return memories.born_list(recorder, key, container)
+        if type(container) is set:  # which is empty
+            return recorder.born(key, DICT, (), container)
         return memories.born_dict(recorder, key, [*container], [*container.values()])
 
     return hook
@@ -260,6 +328,26 @@ def unpack(site: Site) -> Hook:
 
 def spread(site: Site) -> Hook:
     return lambda x: x if type(x) is tuple else refuse(f"a {type(x).__name__} is taken apart")
+
+
+# Texts
+
+
+def shown(site: Site, how: str, has_spec: bool) -> Hook:
+    key = object()
+    if has_spec:
+        return lambda spec, x: texts.shown(now(), key, x, how, spec)
+    return lambda x: texts.shown(now(), key, x, how)
+
+
+def converted(site: Site, how: str) -> Hook:
+    key = object()
+    return lambda x: texts.shown(now(), key, x, how)
+
+
+def build_string(site: Site, n: int) -> Hook:
+    key = object()
+    return lambda *parts: texts.joined(now(), key, (parts[-1], *parts[:-1]))
 
 
 # Iteration
@@ -359,8 +447,7 @@ def call_ex(site: Site) -> Hook:
     key = object()
 
     def hook(fn: Any, args: Any, kwargs: Any = None) -> Any:
-        if type(args) is not tuple or kwargs:
-            return refuse("arguments are spread from a container")
-        return calls.call(key, fn, args, {})
+        given = memories.taken_apart((key, "given"), args)
+        return calls.call(key, fn, given, memories.named((key, "named"), kwargs or {}))
 
     return hook

@@ -373,4 +373,5 @@ def zipped(recorder: Recorder, key: Any, *given: Any) -> Source:
     return Source(steps, give, check, recorder.turn)
 
 
+ITERATORS = frozenset((Source, Iterator))
 OF_ITERATION = frozenset((Source, Items, Collected, Iterator))

@@ -35,6 +35,7 @@ from ..places import user_site
 from ..rewrite import is_twin
 from .region import (
     APPEND,
+    DROP,
     INVOKE,
     LOOP,
     PACK,
@@ -78,7 +79,7 @@ FIXED = (
     type(np.dot),
     Enum,
 )
-WRITES = frozenset((STORE, APPEND, POP, PUT))
+WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
@@ -184,6 +185,7 @@ class Recorder:
         # Of the generators that run: what they have given, and how much that may be.
         self.giving: list[tuple[list[Any], int]] = []
         self.generators: list[tuple[Any, bool]] = []  # see `generators.settled`
+        self.iterators: frozenset[type] = frozenset()  # the classes of what is gone through once
         self.limits: dict[CodeType, int] = {}  # how much generators give
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`

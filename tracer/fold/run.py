@@ -15,6 +15,7 @@ from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
 from .generators import settled
+from .iteration import ITERATORS
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, Folded, Op, is_looked_into, is_memory, is_of_numpy
@@ -72,6 +73,7 @@ class Known:
         try:
             recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
             recorder.limits = self.limits
+            recorder.iterators = ITERATORS
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):

@@ -17,6 +17,7 @@ from ...tracer.fold.iteration import Iterator as Iterator_
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
+    DROP,
     LOAD,
     PACK,
     POP,
@@ -67,7 +68,7 @@ class Origins:
                 self.follow(op, aliases)
         self.real.update(op.type for op, found in self.of.items() if OUTSIDE in found)
         for op in ops:
-            if op.fn in (STORE, APPEND, POP) and OUTSIDE in self.origins(op.args[0]):
+            if op.fn in (STORE, APPEND, POP, DROP) and OUTSIDE in self.origins(op.args[0]):
                 raise Unemittable("a container that may be from outside is written to")
         for generator in generators:
             self.must_be_sealed(within(generator))
