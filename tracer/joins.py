@@ -32,7 +32,9 @@ LOAD_FAST = dis.opmap.get(
 
 # What stands between a decision and its jump, and the decisions themselves.
 TESTS = {"TO_BOOL", "UNARY_NOT"}
-DECIDING = {"COMPARE_OP", "CONTAINS_OP", "IS_OP"}
+DECIDING = {
+    "COMPARE_OP", "CONTAINS_OP", "IS_OP", "MATCH_CLASS", "MATCH_KEYS", "MATCH_MAPPING", "MATCH_SEQUENCE",
+}  # fmt: skip
 # The interpreter compares exceptions itself: the way is known before.
 MATCHING = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}
 

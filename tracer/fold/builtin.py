@@ -19,9 +19,11 @@ from .functions import call_function
 from .iteration import OF_ITERATION
 from .memories import born_list, count_of, elements
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
+from .named import is_named, parts
 from .recorder import Box, Recorder
 from .region import LENGTH, Array
 
+OF_TUPLES = frozenset((len, sum, max, min, sorted, any, all, math.fsum, math.prod))
 REAL = NUMBERS | {np.float64, np.int64}
 
 IN_C = frozenset((  # primitives among functions in C that are not those of `math`
@@ -49,6 +51,8 @@ def call_builtin(
         return texts.shown(recorder, key, args[0], "r")
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
+    if fn in OF_TUPLES and args and is_named(recorder, args[0]):
+        return call_builtin(recorder, key, fn, (parts(recorder, key, args[0]), *args[1:]), kwargs)
     if (fn is max or fn is min) and not kwargs and are_mixed(args):
         return extreme(recorder, key, fn, args)
     if any(map(arrays.is_array, args)) and fn is not isinstance:

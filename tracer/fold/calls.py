@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from . import arrays, attributes, contexts, equivalents, operators
+from . import arrays, attributes, contexts, equivalents, named, operators
 from .basics import NUMBERS, apart_by_length, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
@@ -18,6 +18,7 @@ from .equivalents import BY_KEY, GENERATORS, ONE_ITERABLE
 from .functions import call_function
 from .generators import generated, is_generator
 from .iteration import Collected, Iterator, Source, advanced, ended, of_items, source_of, zipped
+from .memories import born_dict
 from .methods import OF_TEXT, drawn, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array
@@ -56,6 +57,11 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
+    if kind is types.FunctionType and (of_named := named.method(recorder, fn, args)) is not None:
+        if of_named == "_replace":
+            return named.replaced(recorder, key, args[0], kwargs)
+        values = named.parts(recorder, (key, "parts"), args[0])
+        return born_dict(recorder, key, [*named.fields_of(type(args[0]))], [*values])
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)
@@ -107,7 +113,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 
 def iterated(key: Any, x: Any) -> Any:
     """What is gone through where an object is."""
-    if type(x) is Iterator or not is_object(now(), x):
+    recorder = now()
+    if type(x) is Iterator or not is_object(recorder, x) or named.is_named(recorder, x):
         return x
     return call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 

@@ -16,6 +16,7 @@ from .basics import CONTAINERS, NUMBERS, computed, is_object, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed, stored
+from .named import is_class_of_named, made, opened
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
 
@@ -57,6 +58,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     """Lists and iterators made of others."""
+    args = [opened(recorder, (key, "given", i), x) for i, x in enumerate(args)]
     if not args and cls in CONTAINERS:
         return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
     if cls is dict and len(args) == 1 and type(args[0]) is dict:
@@ -140,6 +142,8 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
 
 def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
     """An object of a class of the user's."""
+    if is_class_of_named(cls):
+        return made(recorder, key, cls, args, kwargs)
     outside = recorder.outside
     if outside.of_class(cls, "__new__") is not object.__new__:
         return refuse(f"a {cls.__name__} is made in a way of its own")

@@ -24,6 +24,7 @@ from . import (
     contexts,
     generators,
     imports,
+    matching,
     memories,
     methods,
     operators,
@@ -334,6 +335,28 @@ def spread(site: Site) -> Hook:
 def context(site: Site) -> Hook:
     key = object()
     return lambda manager: contexts.entered(key, manager, sys._getframe(1))
+
+
+# Patterns
+
+
+def match_kind(site: Site, name: str) -> Hook:
+    return lambda x: matching.is_of_kind(name, x)
+
+
+def match_length(site: Site) -> Hook:
+    key = object()
+    return lambda x: matching.length(key, x)
+
+
+def match_keys(site: Site) -> Hook:
+    key = object()
+    return lambda keys, x: matching.values(key, keys, x)
+
+
+def match_class(site: Site) -> Hook:
+    key = object()
+    return lambda cls, names, count, x: matching.attributes_of(key, cls, names, count, x)
 
 
 # Texts

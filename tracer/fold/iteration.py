@@ -21,6 +21,7 @@ from . import arrays, equivalents
 from .basics import decided, loaded, now, plain, refuse
 from .functions import call_function
 from .memories import count_of, elements, stored
+from .named import is_named, parts
 from .recorder import Box, Recorder
 from .region import EXHAUSTED, ITEM, LENGTH, LIST, OBJECT
 
@@ -251,6 +252,8 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         return source_of_dict(recorder, key, x, "keys")
     if kind is Box and type(x.value) is range:
         return Source(x, lambda i: i)
+    if kind is not tuple and is_named(recorder, x):
+        x, kind = parts(recorder, (key, "parts"), x), tuple
     if kind is tuple:
         x = elements(recorder, (key, "items"), x)
     elif type(plain(x)) is str:

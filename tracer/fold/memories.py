@@ -28,6 +28,7 @@ from .basics import (
     refuse,
 )
 from .functions import call_function
+from .named import is_named, parts
 from .recorder import Box, Recorder
 from .region import APPEND, DICT, DROP, LENGTH, LIST, LOAD, REPEAT, STORE, Array
 
@@ -146,6 +147,8 @@ def item(key: Any, container: Any, index: Any) -> Any:
         return arrays.item(recorder, key, container, index)
     if type(plain(container)) is str:
         return part_of_text(recorder, key, container, index)
+    if is_named(recorder, container):
+        return item(key, parts(recorder, (key, "parts"), container), index)
     if is_object(recorder, container):
         method = recorder.outside.of_class(kind, "__getitem__")
         if type(method) is types.FunctionType:
@@ -247,6 +250,8 @@ def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
     if type(x) is tuple:
         return x
     recorder = now()
+    if is_named(recorder, x):
+        return parts(recorder, (key, "parts"), x)
     if type(x) is list and id(x) in recorder.memories:
         return apart_by_length(recorder, key, x)
     if type(x) in recorder.iterators:

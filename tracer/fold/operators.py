@@ -23,6 +23,7 @@ from .basics import (
 )
 from .functions import call_function
 from .memories import apart, elements, indexed
+from .named import opened
 from .recorder import Box, Recorder
 from .region import LENGTH, OBJECT, REPEAT, Array
 
@@ -57,6 +58,7 @@ FAMILIES = {
 def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
     """``left + right`` and the like, of something else than numbers; ``op`` may change ``left``, ``fn`` does not."""
     recorder = now()
+    left, right = opened(recorder, (key, 0), left), opened(recorder, (key, 1), right)
     kind, other = type(left), type(right)
     if kind is Array or other is Array:
         return arrays.binary_of_written(recorder, key, op, fn, left, right)
@@ -142,6 +144,8 @@ def unary(key: Any, op: Any, x: Any) -> Any:
 
 def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
     """``left < right`` and the like; ``decides`` says that only the truth of it is asked."""
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        left, right = opened(now(), (key, 0), left), opened(now(), (key, 1), right)
     kind, other = type(left), type(right)
     if kind is Array or other is Array:
         result = arrays.called(now(), key, op, (left, right), {})
@@ -201,6 +205,7 @@ def alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
 
 
 def is_alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
+    x, y = opened(recorder, (key, 0), x), opened(recorder, (key, 1), y)
     kinds = type(plain(x)), type(plain(y))
     if kinds == (tuple, tuple):
         return compared(recorder, key, operator.eq, x, y)
@@ -277,6 +282,7 @@ def truth(key: Any, x: Any) -> bool:
 def contains(key: Any, container: Any, item: Any) -> bool:
     """``item in container``."""
     recorder = now()
+    container = opened(recorder, (key, "container"), container)
     kind = type(container)
     if kind is tuple and not (is_constant(container) and (type(item) is Box or is_constant(item))):
         container, kind = elements(recorder, (key, "items"), container), list

@@ -653,7 +653,7 @@ class Recorder:
         exit: int,
         pushed: int,
     ) -> list[Any]:
-        """Loops are left, if they were running: the inner ones first. A value that is ``pushed`` comes before others."""
+        """Loops are left, if they were running: the inner ones first. One that is ``pushed`` comes first."""
         out = list(values)
         for cycle in cycles:
             here = self.open[-1] if self.open else None
