@@ -16,6 +16,7 @@ from .functions import call_function
 from .memories import must_be_own, stored
 from .memories import put as store_item
 from .methods import DRAWS, OF_TEXT
+from .named import fields_of, is_named, part
 from .recorder import Box, Recorder
 
 # What an attribute that an object has of its own goes before.
@@ -66,6 +67,10 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
         return call_function(recorder, (key, "call"), found.fget, (obj,), {})
     if name == "args" and found is static(BaseException, name):
         return loaded(recorder, key, obj, name, obj.args)
+    if is_named(recorder, obj) and name in fields_of(kind):
+        return part(recorder, key, obj, name)
+    if is_named(recorder, obj) and is_constant(found):
+        return found
     own = attributes_of(obj, found, name)
     there = name in own
     if is_slot(kind, found, name) and there:
@@ -119,7 +124,7 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
     """Refuse classes whose objects have attributes in a way of their own."""
     if (kind, name) in recorder.usual:
         return
-    base = next((x for x in (BaseException, dict) if issubclass(kind, x)), object)
+    base = next((x for x in (BaseException, dict, tuple) if issubclass(kind, x)), object)
     # Noted, so that a program makes sure of it (see `Held.attribute`).
     recorder.outside.of_class(kind, "__getattr__")
     if recorder.outside.of_class(kind, name) is not static(base, name):

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from . import arrays, equivalents
+from . import arrays, equivalents, texts
 from .attributes import assigned
 from .basics import CONTAINERS, NUMBERS, computed, is_object, plain, refuse
 from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed, stored
+from .named import is_class_of_named, made, opened
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
 
@@ -38,6 +39,8 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:
         return converted(recorder, key, cls, args[0])
+    if cls is str and len(args) == 1 and not kwargs:
+        return texts.shown(recorder, key, args[0], "s")
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
         return arrays.truth(recorder, key, args[0])
     if cls is range and all(type(plain(x)) is int for x in args):
@@ -55,6 +58,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:
     """Lists and iterators made of others."""
+    args = [opened(recorder, (key, "given", i), x) for i, x in enumerate(args)]
     if not args and cls in CONTAINERS:
         return recorder.born(key, *((LIST, (), []) if cls is list else (DICT, (), cls())))
     if cls is dict and len(args) == 1 and type(args[0]) is dict:
@@ -138,6 +142,8 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
 
 def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
     """An object of a class of the user's."""
+    if is_class_of_named(cls):
+        return made(recorder, key, cls, args, kwargs)
     outside = recorder.outside
     if issubclass(cls, dict):
         return record(recorder, key, cls, args, kwargs)

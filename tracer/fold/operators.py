@@ -23,6 +23,7 @@ from .basics import (
 )
 from .functions import call_function
 from .memories import apart, elements, indexed
+from .named import opened
 from .recorder import Box, Recorder, is_made
 from .region import LENGTH, OBJECT, REPEAT, Array
 
@@ -57,6 +58,7 @@ FAMILIES = {
 def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
     """``left + right`` and the like, of something else than numbers; ``op`` may change ``left``, ``fn`` does not."""
     recorder = now()
+    left, right = opened(recorder, (key, 0), left), opened(recorder, (key, 1), right)
     kind, other = type(left), type(right)
     if kind is Array or other is Array:
         return arrays.binary_of_written(recorder, key, op, fn, left, right)
@@ -73,6 +75,12 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
         return recorder.born(key, REPEAT, (right, left), right * plain(left))
     if (pair := counted(left, right)) is not None:
         return recorder.value(key, fn, pair, computed(recorder, key, fn, pair))
+    if (
+        Box in (kind, other)
+        and fn is operator.add
+        and type(plain(left)) is str is type(plain(right))
+    ):
+        return recorder.value(key, fn, (left, right), plain(left) + plain(right))
     if kind in ATOMS and other in ATOMS:
         if fn not in (operator.add, operator.mul) and not (
             is_constant(left) and is_constant(right)
@@ -136,6 +144,8 @@ def unary(key: Any, op: Any, x: Any) -> Any:
 
 def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
     """``left < right`` and the like; ``decides`` says that only the truth of it is asked."""
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        left, right = opened(now(), (key, 0), left), opened(now(), (key, 1), right)
     kind, other = type(left), type(right)
     if kind is Array or other is Array:
         result = arrays.called(now(), key, op, (left, right), {})
@@ -195,6 +205,7 @@ def alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
 
 
 def is_alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
+    x, y = opened(recorder, (key, 0), x), opened(recorder, (key, 1), y)
     kinds = type(plain(x)), type(plain(y))
     if kinds == (tuple, tuple):
         return compared(recorder, key, operator.eq, x, y)
@@ -273,6 +284,7 @@ def truth(key: Any, x: Any) -> bool:
 def contains(key: Any, container: Any, item: Any) -> bool:
     """``item in container``."""
     recorder = now()
+    container = opened(recorder, (key, "container"), container)
     kind = type(container)
     if kind is tuple and not (is_constant(container) and (type(item) is Box or is_constant(item))):
         container, kind = elements(recorder, (key, "items"), container), list
@@ -283,7 +295,7 @@ def contains(key: Any, container: Any, item: Any) -> bool:
     if id(container) in recorder.memories and kind in (dict, set):
         given, where = indexed(recorder, key, item)
         return decided(recorder, key, operator.contains, (container, given), where in container)
-    if kind is tuple or kind is str:
+    if kind is tuple or kind is str or kind is frozenset:
         if type(item) is not Box:
             return item in container
         found = item.value in container
