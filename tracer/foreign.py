@@ -244,7 +244,7 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if (known and fn in CONSUMERS) or name in TAKERS:
         merging = isinstance(fn, type) and issubclass(fn, dict)
         merging = merging or (name == "update" and isinstance(owner, dict))
-        own = attribute(fn, "__objclass__") is not None  # the first is what it works on
+        own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
         if own and args and issubclass(kind_of(args[0]), dict):
             merging = name == "update"
         leading = LEADING.get(fn, len(args)) if known else len(args)
@@ -261,6 +261,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         ):  # whose items are to be seen before they are compared
             given = args[-1]
             args = (*args[:-1], list(given) if fn is sorted or name == "join" else [*iter(given)])
+    if name == "__setitem__" and len(args) > 1 and type(args[-2]) is slice:
+        args = (*args[:-1], iterable(tracer, site, args[-1]))
+    if name == "from_iterable" and owner is itertools.chain and args:
+        args = (chained(tracer, site, args[0]), *args[1:])
+    if name == "__setstate__" and type(owner) is itertools.chain:
+        args = tuple([with_chained(tracer, site, x) for x in args])
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
         if args and hasattr(fn, "__objclass__"):
@@ -350,7 +356,10 @@ TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat,
 CREATING = frozenset(("type", "__new__", "__call__"))  # classes, whose module is their maker's
 REDUCING = frozenset(("__reduce__", "__reduce_ex__"))
 HASHED = (set, frozenset, dict)  # of whose elements C code does not ask the hashes again
-TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
+TAKERS = frozenset(
+    "extend extendleft update join fromkeys __init__ __iadd__ union intersection difference symmetric_difference "
+    "intersection_update difference_update symmetric_difference_update".split()
+)
 
 
 def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
@@ -358,6 +367,21 @@ def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
     if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
         return stand_ins.mapping(tracer, site, value)
     return iterable(tracer, site, value)
+
+
+def chained(tracer: Tracer, site: Site, iterables: Any) -> Any:
+    """The iterables that a ``chain`` will draw one by one, each as C code is to iterate over it."""
+    if not can_be_iterated(iterables):
+        return iterables
+    return map(functools.partial(iterable, tracer, site), iterable(tracer, site, iterables))
+
+
+def with_chained(tracer: Tracer, site: Site, state: Any) -> Any:
+    """The state of a ``chain``: the iterator that it draws iterables from, and the one that it is in."""
+    if type(state) is not tuple or not state:
+        return state
+    rest = [iterable(tracer, site, x) if is_iterator(x) else x for x in state[1:]]
+    return (chained(tracer, site, state[0]), *rest)
 
 
 LOOKERS = frozenset(
