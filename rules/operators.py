@@ -89,6 +89,13 @@ def power_by_exponent(x: Any, y: Any, z: Any) -> Any:
     return z * log_or_zero(x + 0j if is_complex(z) and not is_complex(x) else x)
 
 
+def power_in_place(x: Any, y: Any) -> Any:
+    """What ``x **= y`` makes of an array: NumPy rounds that of complex numbers otherwise than ``x ** y``."""
+    z = x.copy()
+    z **= y
+    return z
+
+
 elementwise((op.add, op.iadd), 1, 1)
 elementwise((op.sub, op.isub), 1, -1)
 elementwise((op.mul, op.imul), lambda x, y, z: y, lambda x, y, z: x)
@@ -96,7 +103,7 @@ elementwise(
     (op.truediv, op.itruediv), over(lambda x, y, z: y), over(lambda x, y, z: y, lambda x, y, z: -z)
 )
 elementwise((op.mod, op.imod), 1, lambda x, y, z: -(x // y))
-elementwise((op.pow, op.ipow), power_by_base, power_by_exponent)
+elementwise((op.pow, op.ipow, power_in_place), power_by_base, power_by_exponent)
 elementwise(op.neg, -1)
 elementwise(op.pos, 1)
 elementwise(op.abs, abs_slope)
