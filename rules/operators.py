@@ -85,7 +85,7 @@ def power_by_base(x: Any, y: Any, z: Any) -> Any:
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:
-    """d(x**y)/dy: z log(x) for positive x and where the power is infinite, 0 at other 0 and NaN below, but if complex."""
+    """d(x**y)/dy: z log(x) where x is positive or z infinite, 0 at other 0 and NaN below, unless z is complex."""
     return z * log_or_zero(x + 0j if is_complex(z) and not is_complex(x) else x, z)
 
 
