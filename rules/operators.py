@@ -48,14 +48,14 @@ def finite_power(x: Any, p: Any, y: Any) -> Any:
     return np.where(pole, 0, np.where(pole, 1, x) ** p)[()]
 
 
-def log_or_zero(x: Any) -> Any:
-    """The logarithm of the base of a power: 0 for 0, NaN for negative numbers."""
-    if type(x) in PLAIN:
+def log_or_zero(x: Any, z: Any) -> Any:
+    """The logarithm of the base of a power ``z``: for 0, 0 unless that is infinite; NaN for negative numbers."""
+    if type(x) in PLAIN and (x != 0 or type(z) in PLAIN):
         if type(x) is complex:
             return cmath.log(x) if x != 0 else 0j
         return math.log(x) if x > 0 else 0.0 if x == 0 else math.nan
     with np.errstate(all="ignore"):
-        return np.where(np.equal(x, 0), 0, np.log(x))[()]
+        return np.where(np.equal(x, 0) & np.isfinite(z), 0, np.log(x))[()]
 
 
 elementwise(lowered, 1, None)
@@ -65,7 +65,7 @@ elementwise(
     lambda x, p, y, z: power_by_exponent(x, p, z),
     None,
 )
-elementwise(log_or_zero, lambda x, z: ratio(1.0, x))
+elementwise(log_or_zero, lambda x, z, log: ratio(1.0, x), None)
 
 
 @query
@@ -85,8 +85,15 @@ def power_by_base(x: Any, y: Any, z: Any) -> Any:
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:
-    """d(x**y)/dy: z log(x) for positive x, 0 at 0 and NaN below, unless the power is complex."""
-    return z * log_or_zero(x + 0j if is_complex(z) and not is_complex(x) else x)
+    """d(x**y)/dy: z log(x) where x is positive or z infinite, 0 at other 0 and NaN below, unless z is complex."""
+    return z * log_or_zero(x + 0j if is_complex(z) and not is_complex(x) else x, z)
+
+
+def power_in_place(x: Any, y: Any) -> Any:
+    """What ``x **= y`` makes of an array: NumPy rounds that of complex numbers otherwise than ``x ** y``."""
+    z = x.copy()
+    z **= y
+    return z
 
 
 elementwise((op.add, op.iadd), 1, 1)
@@ -96,7 +103,7 @@ elementwise(
     (op.truediv, op.itruediv), over(lambda x, y, z: y), over(lambda x, y, z: y, lambda x, y, z: -z)
 )
 elementwise((op.mod, op.imod), 1, lambda x, y, z: -(x // y))
-elementwise((op.pow, op.ipow), power_by_base, power_by_exponent)
+elementwise((op.pow, op.ipow, power_in_place), power_by_base, power_by_exponent)
 elementwise(op.neg, -1)
 elementwise(op.pos, 1)
 elementwise(op.abs, abs_slope)

@@ -97,7 +97,7 @@ elementwise(math.nextafter, 1, None)
 elementwise(
     math.pow,
     lambda x, y, z: y * finite_power(x, lowered(y, 1), y),
-    lambda x, y, z: z * log_or_zero(x),
+    lambda x, y, z: z * log_or_zero(x, z),
 )
 elementwise(math.exp2, lambda x, z: z * math.log(2.0))
 elementwise(math.cbrt, lambda x, z: quotient(1.0, 3.0 * z * z))

@@ -19,12 +19,12 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..rules import registry
-from . import attributes, frames, meaning, operators, stand_ins
+from . import attributes, frames, meaning, operators, rewrite, stand_ins
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box
@@ -83,7 +83,7 @@ from .slots import is_object, kind_of, plain_of
 from .structure import is_container
 from .tape import Guard, Op, Site, fn_name, ops_in
 from .text import PRIVATE, STRINGS, by_users_codec
-from .through import read_cells, write_cells
+from .through import contents, read_cells, write_cells
 from .unboxing import lower, refuse_carrier
 from .write_back import draw_all
 from .writers import is_home, is_shared, write_container, writes_to
@@ -244,7 +244,7 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if (known and fn in CONSUMERS) or name in TAKERS:
         merging = isinstance(fn, type) and issubclass(fn, dict)
         merging = merging or (name == "update" and isinstance(owner, dict))
-        own = attribute(fn, "__objclass__") is not None  # the first is what it works on
+        own = owner is None and hasattr(fn, "__objclass__")  # the first is what it works on
         if own and args and issubclass(kind_of(args[0]), dict):
             merging = name == "update"
         leading = LEADING.get(fn, len(args)) if known else len(args)
@@ -261,6 +261,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         ):  # whose items are to be seen before they are compared
             given = args[-1]
             args = (*args[:-1], list(given) if fn is sorted or name == "join" else [*iter(given)])
+    if name == "__setitem__" and len(args) > 1 and type(args[-2]) is slice:
+        args = (*args[:-1], iterable(tracer, site, args[-1]))
+    if name == "from_iterable" and owner is itertools.chain and args:
+        args = (chained(tracer, site, args[0]), *args[1:])
+    if name == "__setstate__" and type(owner) is itertools.chain:
+        args = tuple([with_chained(tracer, site, x) for x in args])
     if tracer.reads is not None:
         tracer.reads.looked_into(owner, site)
         if args and hasattr(fn, "__objclass__"):
@@ -350,7 +356,10 @@ TEXTUAL = frozenset((str, bytes, repr, ascii, format, chr, ord, operator.concat,
 CREATING = frozenset(("type", "__new__", "__call__"))  # classes, whose module is their maker's
 REDUCING = frozenset(("__reduce__", "__reduce_ex__"))
 HASHED = (set, frozenset, dict)  # of whose elements C code does not ask the hashes again
-TAKERS = frozenset(("extend", "extendleft", "update", "join", "fromkeys"))
+TAKERS = frozenset(
+    "extend extendleft update join fromkeys __init__ __iadd__ union intersection difference symmetric_difference "
+    "intersection_update difference_update symmetric_difference_update".split()
+)
 
 
 def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
@@ -358,6 +367,21 @@ def taken(tracer: Tracer, site: Site, value: Any, merging: bool) -> Any:
     if merging and is_object(value) and stand_ins.has_keys(tracer, site, value):
         return stand_ins.mapping(tracer, site, value)
     return iterable(tracer, site, value)
+
+
+def chained(tracer: Tracer, site: Site, iterables: Any) -> Any:
+    """The iterables that a ``chain`` will draw one by one, each as C code is to iterate over it."""
+    if not can_be_iterated(iterables):
+        return iterables
+    return map(functools.partial(iterable, tracer, site), iterable(tracer, site, iterables))
+
+
+def with_chained(tracer: Tracer, site: Site, state: Any) -> Any:
+    """The state of a ``chain``: the iterator that it draws iterables from, and the one that it is in."""
+    if type(state) is not tuple or not state:
+        return state
+    rest = [iterable(tracer, site, x) if is_iterator(x) else x for x in state[1:]]
+    return (chained(tracer, site, state[0]), *rest)
 
 
 LOOKERS = frozenset(
@@ -642,13 +666,17 @@ def told(tracer: Tracer, site: Site, fn: Any, value: Any, origin: Origin) -> Any
 
 def handed_over(tracer: Tracer, value: Any, memo: dict[int, Any]) -> Any:
     """An argument for C code; ``memo`` is that of all arguments of the call, among which one may stand twice."""
+    if id(value) in memo:
+        return memo[id(value)][1]
     if is_container(value) or is_one_of(type(value), PRIVATE) or is_one_of(type(value), STAND_INS):
         return lower(tracer, value, memo)
     return lower(tracer, value, memo) if tracer.texts.drawn and is_bearer(tracer, value) else value
 
 
 def instead(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
-    """What a pickler gets in the place of iterators over containers: such over what it gets in the place of those.
+    """What a pickler gets in the place of functions of the run, and of iterators over containers.
+
+    The latter are iterators over what it gets in the place of those.
 
     A weak reference is made to a container of the run itself.
     """
@@ -663,6 +691,8 @@ def instead(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
         if is_container(x) and id(x) not in seen:
             seen.add(id(x))
             todo += frames.parts_of(x).values()
+        elif is_twin(x):
+            as_written(x, memo)
         elif is_one_of(type(x), OVER_CONTAINERS) and id(x) not in memo:
             refuse_carrier(tracer, x)
             make, (held, *rest), *state = x.__reduce__()
@@ -670,6 +700,29 @@ def instead(tracer: Tracer, fn: Any, args: Any) -> dict[int, Any]:
             if state and is_container(held):
                 memo[id(x)][1].__setstate__(*state)
     return memo
+
+
+def as_written(fn: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
+    """What a pickler gets in the place of a function of the run: one with the code that was written."""
+    if id(fn) in memo:
+        return cast(types.FunctionType, memo[id(fn)][1])
+    cells = fn.__closure__ and tuple([types.CellType() for _ in fn.__closure__])
+    code = rewrite.original(fn.__code__)
+    plain = types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, cells)
+    memo[id(fn)] = fn, plain
+    functools.update_wrapper(plain, fn)
+    del plain.__dict__["__wrapped__"]
+    plain.__dict__.update(fn.__dict__)
+    plain.__kwdefaults__ = fn.__kwdefaults__
+    for cell, own in zip(cells or (), fn.__closure__ or (), strict=True):
+        held = contents(own)
+        if held is not MISSING:
+            cell.cell_contents = as_written(held, memo) if is_twin(held) else held
+    return plain
+
+
+def is_twin(value: Any) -> bool:
+    return type(value) is types.FunctionType and rewrite.is_twin(value.__code__)
 
 
 # Iterators that are pickled with the very container that they go over.
@@ -784,7 +837,8 @@ def again(
         must_be_certain(tracer, site, fn_name(fn))
     called_back = tracer.called_back
     own = () if type(fn) is types.FunctionType else (fn,)
-    callbacks, kept = callbacks_in((*own, *args, *kwargs.values()))
+    handed = (*args, *kwargs.values()) if home_of(fn) not in PICKLERS else ()  # to be called
+    callbacks, kept = callbacks_in((*own, *handed))
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         value = performed(tracer, site, fn, args, kwargs, True, **how)

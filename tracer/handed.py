@@ -16,6 +16,7 @@ import array
 import ctypes
 import itertools
 import mmap
+import pickle
 import sys
 import types
 from collections.abc import Iterable
@@ -57,6 +58,8 @@ def home_of(fn: Any) -> str:
     owner = attribute(fn, "__self__")
     if isinstance(owner, types.ModuleType):
         return str(attribute(owner, "__name__", ""))
+    if isinstance(owner, (pickle.Pickler, pickle.Unpickler)):  # or of a class that derives from it
+        return "_pickle"
     home = attribute(fn, "__objclass__") or (type(owner) if owner is not None else None)
     found = attribute(fn, "__module__") or getattr(home or type(fn), "__module__", None)
     return found if isinstance(found, str) else ""

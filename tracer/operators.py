@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.operators import power_in_place
 from . import escape, marks, meaning, protocols, seals
 from .arrays import refusing, write_all
 from .border import COLLECTIONS
@@ -560,8 +561,11 @@ def update(tracer: Tracer, site: Site, op: Any, target: ArrayBox, value: Any) ->
         )  # raises what plain Python raises, before anything is computed
     new: Any = None
     failed: Exception | None = None
+    functional = INPLACE[op]
+    if op is operator.ipow and target.value.dtype.kind == "c":
+        functional = power_in_place
     try:
-        new = meaning.calls.call(tracer, site, INPLACE[op], (target, value), {})
+        new = meaning.calls.call(tracer, site, functional, (target, value), {})
     except Exception as error:
         failed = error
     if is_one_of(type(new), BOXES) and (

@@ -15,6 +15,7 @@ import itertools
 import operator
 import types
 from collections import deque
+from collections.abc import Iterator
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -308,7 +309,7 @@ def takes_arrays(fn: Any) -> bool:
 def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
     """An object as NumPy takes it where it wants an array, if it has a way to become one; else itself."""
     found = python_special(value, "__array__")
-    if found is not MISSING:
+    if found is not MISSING and native_base(type(value)) not in BUILT_IN:
         result = invoke(tracer, site, found, value)
         if type(result) is not ArrayBox and not isinstance(result, np.ndarray):
             raise ValueError("object __array__ method not producing an array")
@@ -320,6 +321,9 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
         items = elements(tracer, site, value)
         return items if items is value else meaning.calls.call(tracer, site, np.array, (items,), {})
     return value
+
+
+BUILT_IN = operators.EXACT | {str, bytes}  # what derives from these NumPy takes for one of them
 
 
 def elements(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -335,6 +339,13 @@ def elements(tracer: Tracer, site: Site, value: Any) -> Any:
 
 
 MOST_NESTED = 64  # lists in one another; NumPy has no more dimensions than that
+
+
+def as_array_or_several(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The same for a list or tuple of numbers, or of such operands, as well."""
+    if is_one_of(type(value), (list, tuple)) and discovered(value) is not None:
+        return as_element(tracer, site, value, None)
+    return as_operands(tracer, site, value)
 
 
 def as_operands(tracer: Tracer, site: Site, value: Any) -> Any:
@@ -357,6 +368,8 @@ def as_element(
     """
     kind = type(value)
     if kind is list or kind is tuple:
+        if dtype is None and not depth:
+            dtype = discovered(value)
         if depth < MOST_NESTED and may_hold_object(value):
             return kind([as_element(tracer, site, x, dtype, depth + 1) for x in value])
         return value
@@ -364,12 +377,44 @@ def as_element(
         return value
     if dtype is not None and dtype.kind == "f" and isinstance(value, (int, complex)):
         value = protocols.number(tracer, site, float, value)  # not what the class derives from
+    elif dtype is not None and dtype.kind == "c" and isinstance(value, int):
+        value = protocols.number(tracer, site, complex, value)
     inner = (bare if single else as_operand)(tracer, site, value)
     if depth and isinstance(plain_of(inner), np.ndarray) and plain_of(inner).ndim == 0:
         inner = value
     if not is_object(inner) or dtype is None or dtype.kind not in NUMBER:
         return inner
     return protocols.number(tracer, site, NUMBER[dtype.kind], inner)
+
+
+def discovered(values: Any) -> Any:
+    """The type of an array of nested lists with integers of the user's, which NumPy asks for a number of that type.
+
+    None where that is an integer, or where there are other objects.
+    """
+    samples: list[Any] = []
+    own = False
+    for x in leaves(values):
+        if is_object(x):
+            base = native_base(type(x))
+            if base not in WIDE:
+                return None
+            own = own or base is int
+            samples.append(WIDE[base](0))
+        else:
+            plain = plain_of(x)
+            samples.append(plain.dtype.type(0) if isinstance(plain, np.ndarray) else plain)
+    found = np.array(samples).dtype if own else None
+    return found if found is not None and found.kind in "fc" else None
+
+
+def leaves(values: Any, depth: int = 0) -> Iterator[Any]:
+    """What stands in nested lists and tuples."""
+    for x in values:
+        if type(x) is not list and type(x) is not tuple:
+            yield x
+        elif depth < MOST_NESTED:
+            yield from leaves(x, depth + 1)
 
 
 def may_hold_object(values: Any) -> bool:
@@ -390,7 +435,9 @@ def as_arguments(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) ->
         return tuple([as_element(tracer, site, x, np.dtype(fn)) for x in args])
     if type(fn) is np.ufunc:  # of a list it makes an array
         return tuple([as_element(tracer, site, x, None) for x in args])
-    how = as_operands if attribute(fn, "_implementation") else as_operand
+    how: Any = as_operands if fn in OF_SEVERAL else as_array_or_several
+    if not attribute(fn, "_implementation"):
+        how = as_operand
     place = JOINING.get(fn)
     if place is not None and len(args) > place and is_object(args[place]):
         args = (*args[:place], joined(tracer, site, fn, args[place]), *args[place + 1 :])
@@ -403,6 +450,7 @@ TWICE = frozenset((np.dot, np.inner, np.vdot, np.correlate, np.ptp))  # these as
 
 # Where the functions that are given a sequence of arrays have it; and how the arrays are taken out of it.
 JOINING = {np.stack: 0, np.vstack: 0, np.hstack: 0, np.concatenate: 0, np.choose: 1}
+OF_SEVERAL = frozenset((*JOINING, np.dstack, np.column_stack, np.block))
 BY_NUMBER = frozenset((np.concatenate, np.choose))
 
 

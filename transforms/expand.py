@@ -498,8 +498,8 @@ def is_own(rule: registry.Rule) -> bool:
 def rounds(op: Op, rule: registry.Rule) -> bool:
     """Whether an op makes whole numbers of what may be others: by these it has the derivative zero, as floor has.
 
-    A rule of somebody else may say otherwise. A view as integers shows all bits of a number, and what `as_integers` is
-    given are integers.
+    A rule of somebody else may say otherwise. A view as integers shows all bits of a number, what `as_integers` is
+    given are integers, and an integer that is the largest of some numbers stands among them.
     """
     return is_whole(op.value) and op.fn not in EXACT and is_own(rule)
 
@@ -512,7 +512,7 @@ def is_whole(value: Any) -> bool:
     return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u")
 
 
-EXACT = frozenset((*methods("view"), as_integers))
+EXACT = frozenset((*methods("view"), as_integers, max, min))
 
 
 def reads_data(reads: Reads | None) -> bool:

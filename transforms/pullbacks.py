@@ -12,6 +12,7 @@ revived    the run behind a pullback, made again from the skeleton and the value
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Callable, Collection
 from types import FunctionType, MethodType
 from typing import Any, Literal, overload
@@ -225,7 +226,10 @@ class ForwardAux(Forward):
 
 
 class Kept(Pullback):
-    """A pullback whose reverse sweep is a program."""
+    """A pullback whose reverse sweep is a program.
+
+    That leaves out what comes to nothing for a finite cotangent: what an infinity or a NaN comes to, the tape says.
+    """
 
     run: Run | None = None
 
@@ -255,6 +259,8 @@ class Kept(Pullback):
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         program = self.program
         if type(dy) is float and program.leaf is not None:
+            if dy - dy != 0.0:
+                return super().__call__(dy)
             if program.leaf is float and program.quiet:
                 try:
                     return program.back(self.inputs, self.residuals, dy)  # type: ignore[misc, no-any-return]
@@ -268,6 +274,8 @@ class Kept(Pullback):
             fold(error)
             raise
         if any(is_one_of(type(d), BOXES) for _, d in seeds) or len(seeds) != program.seeds:
+            return super().__call__(dy)
+        if not all(is_finite(d) for _, d in seeds):
             return super().__call__(dy)
         return self.pulled(dy, *[d for _, d in seeds])
 
@@ -291,6 +299,18 @@ class Kept(Pullback):
 
 Kept.__call__.__qualname__ = "back"
 intrinsic(Kept.__call__)
+
+
+SMALL = 1000  # elements, of which a product is cheaper than a look at each
+
+
+def is_finite(seed: Any) -> bool:
+    """Whether a cotangent is finite, or a small array of them so far from infinity that its square is."""
+    if not isinstance(seed, np.ndarray):
+        return cmath.isfinite(seed)
+    return (
+        cmath.isfinite(np.vdot(seed, seed)) if seed.size < SMALL else bool(np.isfinite(seed).all())
+    )
 
 
 def revived(program: Program, inputs: tuple[Any, ...], drawn: Any) -> Run:

@@ -7,6 +7,7 @@ import pytest
 
 from helpers import assert_same
 from wengert import explain, grad, jit, pullback, value_and_grad
+from wengert.transforms.budget import Budget
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 
@@ -138,3 +139,34 @@ def test_a_loop_that_is_left_on_a_value_and_a_cotangent_that_is_none_or_traced()
         assert value == f(0.5, 0.2)
         assert back((1.0, None)) == pytest.approx((0.2**4, 4 * 0.5 * 0.2**3), rel=1e-14)
         assert grad(lambda c: back((c, 0.0))[0])(2.0) == pytest.approx(0.2**4, rel=1e-14)
+
+
+def test_what_only_the_rest_of_the_program_needs_has_a_name(monkeypatch):
+    """A part of a larger expression, all of which is computed on the way out."""
+    monkeypatch.setenv("WENGERT_FOLD", "0")
+    monkeypatch.setattr(Budget, "limited", False)
+
+    def counted(x, n):
+        i = k = 0
+        while i < 6:
+            i += 1
+            k = (n * 3 + i) % 7
+            k -= (n * 3 + 1) % 7
+        return x * k
+
+    def in_the_midst(x, n):
+        i = 0
+        while True:
+            k = (n * 3 + i) % 7
+            k -= (n * 5 + i) % 11
+            i += 1
+            if i > n:
+                return x * k
+
+    for f in (counted, in_the_midst):
+        both = value_and_grad(f)
+        for n in (3, 4, 5, 6, 7, 8, 9):
+            value, slope = both(1.5, n)
+            assert_same(value, f(1.5, n))
+            assert slope == value / 1.5
+        assert "2 calls traced" in explain(both, 1.5, 9)

@@ -2,16 +2,19 @@
 
 import copy
 import functools
+import io
 import itertools
+import marshal
 import operator
 import pickle
 import sys
+import types
 from collections import defaultdict
 
 import pytest
 
 from helpers import assert_same
-from wengert import EscapeError, grad, jit, pullback, value_and_grad
+from wengert import EscapeError, WengertError, grad, jit, pullback, value_and_grad
 
 SCALE = 3.0
 
@@ -206,3 +209,63 @@ def test_what_a_compiled_callable_keeps_is_not_called_untraced():
     made = compiled(calling, three)
     with pytest.raises(EscapeError, match="three"):
         grad(lambda x: made() * x)(3.0)
+
+
+class ByValue(pickle.Pickler):
+    """Pickles inner functions by their code, as cloudpickle does."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, types.FunctionType) and "<locals>" in obj.__qualname__:
+            held = [cell.cell_contents for cell in obj.__closure__ or ()]
+            return remade, (marshal.dumps(obj.__code__), obj.__name__, obj.__defaults__, held)
+        return NotImplemented
+
+
+def remade(code, name, defaults, held):
+    cells = tuple(map(types.CellType, held))
+    return types.FunctionType(marshal.loads(code), globals(), name, defaults, cells)
+
+
+def sent(thing):
+    file = io.BytesIO()
+    ByValue(file).dump(thing)
+    return pickle.loads(file.getvalue())
+
+
+def bare_one(x):
+    return sent(lambda y: y + 1)(2.0) * x
+
+
+def nested_ones(x):
+    def inner(v, by=3):
+        return v * by
+
+    def outer(y):
+        return inner(y) + k
+
+    k = 2
+    first, second = sent([outer, {"inner": inner}])
+    return (first(x) + second["inner"](2.0)) * x
+
+
+def one_with_an_integer(x):
+    n = int(x)
+    return sent(lambda y: y * n)(x)
+
+
+@pytest.mark.parametrize("f", [bare_one, nested_ones, one_with_an_integer])
+def test_functions_of_the_run_are_pickled_as_they_are_written(f):
+    for on in (True, False):
+        with jit(on):
+            for x in (2.25, 3.5, 2.25, 5.5):
+                value, slope = value_and_grad(f)(x)
+                assert value == f(x)
+                assert slope == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-6)
+
+
+def test_one_that_holds_a_traced_number_is_not_pickled():
+    for on in (True, False):
+        with jit(on):
+            for x in (2.0, 3.5, 2.0):
+                with pytest.raises(WengertError, match="ByValue|pickle|dump"):
+                    value_and_grad(lambda x: sent(lambda y: y * x)(2.0))(x)

@@ -56,6 +56,16 @@ class Named(int):
         return 5
 
 
+class Spoken(Named):
+    def __complex__(self):
+        return 3j
+
+
+class Shown(float):
+    def __array__(self, dtype=None, copy=None):
+        return np.array(42.0)
+
+
 def filled(x, number):
     a = np.zeros(2)
     a[0] = number
@@ -84,6 +94,17 @@ OPERATIONS = {
     "float64 of complex": lambda x, n: np.sqrt(Phase(n)).real * x,
     "float64 of an integer": lambda x, n: np.float64(Named(n)) * x,
     "an element": lambda x, n: filled(x, Named(n)),
+    "in a list": lambda x, n: np.array([x, Named(n)]).sum(),
+    "in a list of constants": lambda x, n: np.array([1.0, Named(n)]).sum() * x,
+    "in nested lists": lambda x, n: np.array([[1, x], (Named(n), True)]).sum(),
+    "beside an array": lambda x, n: np.array([np.array([x, 1.0]), [Named(n), 2]]).sum(),
+    "among integers": lambda x, n: np.array([1, Named(n)]).sum() * x,
+    "among complex numbers": lambda x, n: abs(np.array([1j * x, Named(n), Spoken(n)]).sum()),
+    "summed": lambda x, n: np.sum([x, Named(n)]),
+    "added to a list": lambda x, n: np.add([x, Named(n)], 1).sum(),
+    "stacked": lambda x, n: np.stack([x, Named(n)]).sum(),
+    "not asked for an array": lambda x, n: np.asarray(Shown(n)) * x,
+    "nor by a ufunc": lambda x, n: np.add(Shown(n), x) * x,
 }
 ORIGINS = {
     "an argument": lambda n: n,

@@ -118,3 +118,47 @@ def test_a_key_in_c_leaves_the_methods_of_classes_as_they_are(how):
     for x in (1.0, 2.0, 3.0, 4.0):
         assert value_and_grad(f)(x) == (count * x * x, 2 * count * x)
         assert Named.__hash__.__code__ is own
+
+
+def alone(n):
+    return max(2, n)
+
+
+def of_a_list(n):
+    return max([2, n, 1]) * n + min([n, 2])
+
+
+def bounded(n):
+    return min(5, max(2, n)) * n
+
+
+def in_a_loop(n):
+    total = 0.0
+    for k in range(5):
+        total += max(k, n) * n
+    return total
+
+
+def generated(n):
+    return sum(max([k, n]) * n for k in range(5))
+
+
+def taken_in_turn(n):
+    return max(v for v in [2, n, 1]) + max(iter([n, 2])) * n
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("f", [alone, of_a_list, bounded, in_a_loop, generated, taken_in_turn])
+def test_an_integer_shares_the_slope_with_a_number_that_is_equal(f, flat, monkeypatch):
+    """Whichever of them is the result: half of the slope before and half of that behind."""
+    if flat:
+        monkeypatch.setenv("WENGERT_FOLD", "0")
+    monkeypatch.setattr(Budget, "limited", False)
+    slope = (f(2 + 1e-6) - f(2 - 1e-6)) / 2e-6
+    for on in (True, False):
+        with jit(on):
+            for n in (2.0, 1.5, 2.0, 2.0, 2, 3, 2, 2, np.float64(2.0), np.float64(2.0)):
+                value, found = value_and_grad(f)(n)
+                assert (value, type(value)) == (f(n), type(f(n)))
+                if n == 2:
+                    assert found == pytest.approx(slope, rel=1e-5)

@@ -1,5 +1,6 @@
 """Iterators and views that are arguments, or stand in one: they are seen as they are, and stay where they stood."""
 
+import copy
 import functools
 import itertools
 import types
@@ -93,7 +94,22 @@ def draws(it):
         return v
 
 
+def filled(fill, made=list):
+    """What a method that takes the elements of an iterator makes of them."""
+    container = made()
+    fill(container)
+    return sum(container)
+
+
 READ = {
+    "chained": lambda it: sum(itertools.chain.from_iterable([it])),
+    "chain of iterators": lambda it: sum(itertools.chain.from_iterable(iter([it, it]))),
+    "made again": lambda it: filled(lambda c: c.__init__(it)),
+    "added": lambda it: filled(lambda c: c.__iadd__(it)),
+    "a slice": lambda it: filled(lambda c: c.__setitem__(slice(0, 0), it)),
+    "united": lambda it: sum(set().union(it)),
+    "of the set": lambda it: sum(set.symmetric_difference({0.5}, it)),
+    "in common": lambda it: sum({1.5, 2.5}.intersection(it)),
     "next": next,
     "dunder": lambda it: it.__next__(),
     "for": draws,
@@ -112,7 +128,32 @@ OF_FLOATS = {
     "generator": lambda: (v for v in [1.5, 2.5]),
     "repeat": lambda: itertools.repeat(1.5, 2),
     "cycle": lambda: itertools.islice(itertools.cycle([1.5, 2.5]), 2),
+    "chain": lambda: itertools.chain([1.5], [2.5]),
 }
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: itertools.chain([1.5], [2.5]),
+        lambda: itertools.chain.from_iterable([[1.5], iter([2.5])]),
+        lambda: itertools.accumulate([1.5, 2.5]),
+        lambda: itertools.repeat(1.5, 2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(not hasattr(itertools.chain, "__setstate__"), reason="not copied from 3.14 on")
+def test_a_derivative_by_what_the_copy_of_an_iterator_gives_is_refused(made, on):
+    def begun(a):
+        next(a[0])
+        return next(copy.copy(a[0])) * a[1]
+
+    with jit(on):
+        for _ in range(3):
+            for f in (lambda a: sum(copy.copy(a[0])) * a[1], begun):
+                with pytest.raises(WengertError, match="make a list of it"):
+                    value_and_grad(f)([made(), 2.0])
 
 
 @pytest.mark.parametrize("on", [True, False])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, assert_close, assert_same, check, numeric_grad
-from wengert import grad, jvp, linearize, pullback, value_and_grad
+from wengert import grad, jit, jvp, linearize, pullback, value_and_grad
 
 case = Cases()
 
@@ -922,3 +922,44 @@ def test_no_array_to_write_to():
         value, d = value_and_grad(f)(x)
         assert value == f(x)
         np.testing.assert_allclose(d, slope, rtol=1e-15)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("on", [True, False])
+def test_powers_in_place_of_complex_arrays(on, flat, monkeypatch):
+    """NumPy rounds them otherwise than those that are not in place."""
+    if flat:
+        monkeypatch.setenv("WENGERT_FOLD", "0")
+
+    def of_one(x, z):
+        a = np.array(z * x)
+        a **= 2
+        return a
+
+    def of_a_part(x, z):
+        a = np.array([z * x, z, x])
+        a[:2] **= 2
+        return a
+
+    def repeated(x, z):
+        a = np.array([z * x, z])
+        for _ in range(3):
+            a **= 2
+        return a
+
+    def by_a_number(x, z):
+        a = np.array([z * x, z])
+        a **= x
+        return a
+
+    with jit(on):
+        for re, im in np.random.default_rng(0).normal(size=(8, 2)):
+            z = complex(re, im)
+            for f in (of_one, of_a_part, repeated, by_a_number):
+                assert_same(pullback(lambda x, f=f, z=z: f(x, z), 1.3)[0], f(1.3, z))
+
+                def real(x, f=f, z=z):
+                    return (f(x, z) * (1 + 0.5j)).real.sum()
+
+                slope = (real(1.3 + 1e-6) - real(1.3 - 1e-6)) / 2e-6
+                assert grad(real)(1.3) == pytest.approx(slope, rel=1e-4, abs=1e-5)

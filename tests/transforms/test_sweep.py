@@ -411,3 +411,62 @@ def test_an_array_without_axes_that_was_written_to_and_leaves_as_a_float(case, o
             assert_close(value_and_grad(f)(x), (x**3, 3.0 * x**2))
             assert_close(hessian(f)(x), 6.0 * x)
             assert_close(grad(grad(f))(x), 6.0 * x)
+
+
+# -------------------------------------------------------------------------- cotangents that are not finite
+
+
+def zero_times(x):
+    return 0.0 * x + x
+
+
+def nothing_but_zero(x):
+    return np.sin(x) * 0.0 + x * 0.0
+
+
+def cancelling(x):
+    return x - x + 2.0 * x - x * 2.0
+
+
+def zero_of_arrays(x):
+    return x * np.array([0.0, 1.0]) + (x - x)
+
+
+def in_a_loop(x):
+    y = x
+    for _ in range(12):
+        y = y * 0.0 + x
+    return y
+
+
+def several(x):
+    return x, 0.0 * x, [x * 2.0]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (zero_times, 2.0),
+        (nothing_but_zero, 2.0),
+        (cancelling, 2.0),
+        (in_a_loop, 1.5),
+        (several, 1.5),
+        (zero_of_arrays, np.array([2.0, 1.0])),
+    ],
+)
+def test_a_program_leaves_out_nothing_that_an_infinite_cotangent_meets(f, x, flat, monkeypatch):
+    if flat:
+        monkeypatch.setenv("WENGERT_FOLD", "0")
+    for d in (math.inf, -math.inf, math.nan, 1.5):
+        dys = [d]
+        if f is several:
+            dys = [(1.0, d, [0.0]), (d, 1.0, [None])]
+        elif f is zero_of_arrays:
+            dys = [np.array([d, 1.0]), np.array([1.0, d]), np.full(2, d)]
+        for dy in dys:
+            with np.errstate(invalid="ignore"):
+                with jit(False):
+                    expected = pullback(f, x)[1](dy)
+                for _ in range(6):
+                    np.testing.assert_equal(pullback(f, x)[1](dy), expected)

@@ -18,35 +18,35 @@ import numpy as np
 
 def greatest(items):  # type: ignore[no-untyped-def]
     """``max(items)``."""
-    best, empty, equal = None, True, False
+    best, empty, equal, other = None, True, False, None
     for x in items:
         if empty:
             best, empty = x, False
         elif x > best:
             best, equal = x, False
         elif x == best:
-            equal = True
+            equal, other = True, x
     if empty:
         raise ValueError  # whose text is not to be read: it differs between versions
-    if equal and isinstance(best, float):
-        shared()
+    if equal:
+        shared(best, other)
     return best
 
 
 def least(items):  # type: ignore[no-untyped-def]
     """``min(items)``."""
-    best, empty, equal = None, True, False
+    best, empty, equal, other = None, True, False, None
     for x in items:
         if empty:
             best, empty = x, False
         elif x < best:
             best, equal = x, False
         elif x == best:
-            equal = True
+            equal, other = True, x
     if empty:
         raise ValueError
-    if equal and isinstance(best, float):
-        shared()
+    if equal:
+        shared(best, other)
     return best
 
 
@@ -114,7 +114,7 @@ def added(items):  # type: ignore[no-untyped-def]
     return found
 
 
-def shared() -> None:
+def shared(best: Any, other: Any) -> None:
     """Stands where equal numbers would share a slope: such a run is traced."""
 
 

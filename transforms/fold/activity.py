@@ -249,6 +249,8 @@ class Activity:
     def hands_on(self, op: Op) -> bool:
         """The same of an op that something varied flows into, which has to be known of its class."""
         carries = self.carries(op)
+        if not carries and (op.fn is max or op.fn is min):
+            raise Unemittable("an integer that shares its slope with a float")
         if not carries and not self.is_discrete(op) and op.fn != PACK and type(op) is not Take:
             raise Unemittable(f"a derivative through a {op.type.__name__}")
         return carries
