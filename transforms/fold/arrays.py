@@ -56,7 +56,7 @@ def is_call(op: Op) -> bool:
         return False
     if isinstance(op, Call) or is_numpy_type(op.type):
         return True
-    return any([isinstance(x, Op) and is_numpy_type(x.type) for x in op.args])
+    return any(isinstance(x, Op) and is_numpy_type(x.type) for x in op.args)
 
 
 def is_constant(op: Op) -> bool:
