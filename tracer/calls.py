@@ -17,7 +17,6 @@ import enum
 import functools
 import importlib
 import inspect
-import logging
 import math
 import operator
 import sys
@@ -64,6 +63,7 @@ from .kinds import (
     attribute,
     flags_of,
     hashes_natively,
+    imported,
     is_one_of,
     isinstance,
     keyword_defaults,
@@ -121,6 +121,7 @@ ELSEWHERE = frozenset(
     }
 )
 
+LOGGING = ("logging", "Logger._log")  # which may log by itself
 # What makes functions out of text, for an object of its own: run as it is.
 AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_argparser_methods")})
 
@@ -471,7 +472,11 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         raise elsewhere(site, fn.__qualname__)
     elif named in AS_IS:
         return fn(*args, **kwargs)
-    elif is_untraced(fn) or (fn is logging.Logger._log and logs_alone(tracer, site, fn, args)):
+    elif is_untraced(fn) or (
+        named == LOGGING
+        and fn is imported("logging", "Logger")._log
+        and logs_alone(tracer, site, fn, args)
+    ):
         return call_untraced(tracer, site, fn, args, kwargs)
     else:
         twin = twin_of(tracer, fn, args[0] if args else None)
@@ -586,7 +591,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
             hold(tracer.texts, made, origin)
         return follow(tracer, site, fn, result, origin)
     for x in args:
-        if is_object(x) and isinstance(x, logging.LogRecord):
+        if is_object(x) and isinstance(x, imported("logging", "LogRecord")):
             lower(tracer, x)  # a record, of whose numbers this makes text
     return opaque(tracer, site, fn, args, kwargs)
 

@@ -8,7 +8,6 @@ habit   an attribute that numbers and arrays have elsewhere (``loss.backward()``
 
 from __future__ import annotations
 
-import difflib
 import dis
 from collections.abc import Iterable
 from types import FrameType
@@ -87,6 +86,8 @@ ALSO = {
 
 def absent(module: str, name: str, known: Iterable[str], frame: FrameType) -> Exception:
     """The error where the package is asked for a name that it does not have; an import has one of its own."""
+    import difflib
+
     imported = frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
     close = difflib.get_close_matches(name, known, 1, 0.7)
     advice = NAMES.get(ALSO.get(name, name))

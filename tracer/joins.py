@@ -119,16 +119,18 @@ def written_inside(code: CodeType) -> frozenset[int]:
         if isinstance(inner, CodeType)
         for name in written_outside(inner)
     }
-    names = names_of(code)
+    found &= {*code.co_cellvars}
+    if not found:
+        return frozenset()
     # A comprehension may have a cell of its own with the name of one of the function's.
     put_away = {x.arg for x in dis.get_instructions(code) if x.opname == "LOAD_FAST_AND_CLEAR"}
-    return frozenset(
-        i for i, x in enumerate(names) if x in found & {*code.co_cellvars} and i not in put_away
-    )
+    return frozenset(i for i, x in enumerate(names_of(code)) if x in found and i not in put_away)
 
 
 def written_outside(code: CodeType) -> set[str]:
     """The variables of enclosing functions that a function, or one inside it, stores or deletes."""
+    if not code.co_freevars:
+        return set()
     stores = ("STORE_DEREF", "DELETE_DEREF")
     found = {x.argval for x in dis.get_instructions(code) if x.opname in stores}
     for inner in code.co_consts:

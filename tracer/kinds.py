@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import numbers
+import sys
 import types
 import weakref
 from collections.abc import Collection, Container, Iterable
@@ -48,6 +49,15 @@ def static(cls: type, name: str) -> Any:
         if found is not MISSING:
             return found
     return MISSING
+
+
+class Nothing:
+    """What no object is of."""
+
+
+def imported(module: str, name: str) -> Any:
+    """A class of a module that somebody has imported; importing it for its class alone would take too long."""
+    return Nothing if module not in sys.modules else vars(sys.modules[module]).get(name, Nothing)
 
 
 def has(cls: type, name: str) -> bool:

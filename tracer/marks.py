@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import io
-import logging
 import pathlib
 import sys
 import types
@@ -43,7 +42,7 @@ from .holders import (
     is_reader,
     may_hold,
 )
-from .kinds import are_one_of, attribute, has, is_number_class, is_one_of, isinstance
+from .kinds import are_one_of, attribute, has, imported, is_number_class, is_one_of, isinstance
 from .origins import File, Origin, Texts, dependent, dependents, joined
 from .places import blame
 from .seals import Unfollowed
@@ -372,7 +371,9 @@ def reachable(tracer: Any, fn: types.FunctionType, given: tuple[Any, ...]) -> It
         x = todo.pop(0)
         kind = type(x)
         if not (
-            is_one_of(kind, SILENT) or is_one_of(kind, PRIVATE) or isinstance(x, logging.Manager)
+            is_one_of(kind, SILENT)
+            or is_one_of(kind, PRIVATE)
+            or isinstance(x, imported("logging", "Manager"))
         ):
             new = [y for y in inside(tracer, x, type(x), True) if id(y) not in reached]
             reached |= {id(y): y for y in new}

@@ -25,7 +25,6 @@ RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
 PER_OP = 40e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
 BESIDES = 20  # ops, by which every region is taken to be larger
-PASSES = 4  # calls may be recorded as passes whatever was spent before
 # Traced calls that a region may have cost with its first program, with the second and the third. A pass that has added
 # nothing says that the program would have answered: it mostly answers the next calls.
 CREDIT = (11, 14, 17)
@@ -56,7 +55,8 @@ class Budget:
         self.barren = 0
         self.region = 0.0  # what was spent on the region
         self.passes = 0  # calls that were recorded as a pass
-        self.waiting = 0  # the size of the region, while its latest passes are in no program
+        self.size = 0  # of the region
+        self.waiting = False  # whether its latest passes are in no program
         self.regions = 0  # programs of regions
         self.unfolded = 0  # calls that could not be recorded as a pass: the latest ones in a row
         self.per_op = 0.0  # that the latest program of a region took
@@ -107,13 +107,14 @@ class Budget:
         return price <= self.left() or price <= self.left() + won()
 
     def may_fold(self, won: Callable[[], float]) -> bool:
-        """Whether a call may be recorded as a pass over a region: each pass adds to what the earlier ones have made."""
-        if not self.limited or self.passes + self.unfolded < PASSES:
+        """Whether a call may be recorded as a pass over a region: after the first one, where a program may follow.
+
+        What no program answers mostly adds to the region; beside what waits already it may add nothing.
+        """
+        if not self.limited or not self.passes + self.unfolded:
             return True
-        price = self.usual * 2.0 ** min(self.unfolded, MOST_BARREN)
-        if self.waiting:  # a pass alone would be of no use
-            price += self.writing(self.waiting)
-        return price <= self.left() or price <= self.left() + won()
+        price = self.writing(self.size) * 2.0 ** min(self.unfolded, MOST_BARREN)
+        return self.affords(price, not self.waiting, won)
 
     def writing(self, size: int) -> float:
         """The price of the program of a region of this size."""
@@ -121,9 +122,10 @@ class Budget:
 
     def may_write(self, size: int, grown: bool, won: Callable[[], float]) -> bool:
         """Whether the program of a region of this size may be written, after a pass that has ``grown`` it or not."""
-        if not self.limited:
-            return True
-        price = self.writing(size)
+        return not self.limited or self.affords(self.writing(size), grown, won)
+
+    def affords(self, price: float, grown: bool, won: Callable[[], float]) -> bool:
+        """Whether so much may be spent on a region to which a pass has added, or not."""
         credit = CREDIT[self.regions] - GROWING * grown if self.regions < len(CREDIT) else 0
         credit = credit if self.passes else FIRST_PASS
         if price + self.region <= credit * self.usual:
@@ -137,7 +139,7 @@ class Budget:
         self.spent += seconds
         self.region += seconds
         self.passes += 1
-        self.waiting = size
+        self.size, self.waiting = size, True
 
     def note_fold(self, building: float, size: int) -> None:
         """A program of all passes was made, which answers the call that was recorded last."""
@@ -146,7 +148,7 @@ class Budget:
         self.per_op = building / (size + BESIDES)
         Budget.latest = (Budget.latest + self.per_op) / 2
         self.regions += 1
-        self.waiting = 0
+        self.waiting = False
         self.spent += building
         self.region += building
 

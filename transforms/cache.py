@@ -24,6 +24,7 @@ from typing import Any
 
 from ..rules.registry import rules
 from ..tracer.entrances import entrance
+from ..tracer.fold.run import kinds_of
 from ..tracer.intrinsic import Intrinsic, intrinsic
 from ..tracer.kinds import (
     HEAP_TYPE,
@@ -235,8 +236,6 @@ class Entry:
         folding = self.folding
         if folding.why is not None or not (folding.known or folding.programs):
             return False
-        from ..tracer.fold.run import kinds_of
-
         kinds = kinds_of(args)
         return kinds in folding.known or kinds in folding.programs
 

@@ -35,6 +35,7 @@ from ..tracer.tracebacks import fold
 from .budget import working
 from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
 from .faces import as_method, dress, in_class_body
+from .fold.keep import recorded
 from .gather import is_element
 from .loops import LoopFunction
 from .pairs import Late
@@ -226,8 +227,6 @@ class Caller:
 
     def by_region(self, entry: Entry, args: tuple[Any, ...], keys: Any, answer: str) -> Any:
         """Record a call, and answer it by the program of all the ways that were seen."""
-        from .fold.keep import recorded
-
         program = recorded(entry, self.f, args, keys, answer)
         if program is None:
             return MISSING

@@ -254,7 +254,10 @@ class GuardWriter:
     def conditions(self, place: Place, v: str) -> Iterator[str]:
         """The conditions under which a place does not hold what it held."""
         value, check = place.value, place.check
-        if check == "is":
+        if check == "is" and is_made_anew(value):
+            method = self.constant(types.BuiltinFunctionType, "builtin")
+            yield f"type({v}) is not {method} or {v} != {self.constant(value, 'k')}"
+        elif check == "is":
             plain = value is None or value is True or value is False
             yield f"{v} is not {value if plain else self.constant(value, 'k')}"
         elif check == "value" and type(value) is tuple and not value:  # of which there is one
@@ -653,6 +656,11 @@ def held(place: Place) -> str:
     if place.check == "keys":
         return with_keys(place.value, place.key_list or [])
     return seen(place.check, place.value)
+
+
+def is_made_anew(value: Any) -> bool:
+    """Whether a value is a method of a class, written in C: ``dict.fromkeys`` is another object at each mention."""
+    return type(value) is types.BuiltinFunctionType and type(value.__self__) is type
 
 
 def root_of(place: Place) -> Place:

@@ -34,6 +34,7 @@ from .argnums import leave_aux, options_text
 from .cache import Entry
 from .direct import Direct, found, state_of
 from .dispatch import traced_run, written
+from .fold.multiplied import PULLBACK
 from .loops import Miss
 from .programs import Builder, Program
 from .silence import ignoring, restore
@@ -210,8 +211,6 @@ class Forward(Direct):
         f = self.f.__func__ if type(self.f) is MethodType else self.f
         if kwargs or self.has_aux or type(f) is not FunctionType:
             return MISSING
-        from .fold.multiplied import PULLBACK
-
         return self.by_region(entry, args, range(len(args)), PULLBACK)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

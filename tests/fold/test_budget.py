@@ -1,5 +1,8 @@
 """When the program of a region is written: with a clock of our own, in which a traced call takes one second."""
 
+import subprocess
+import sys
+
 import pytest
 from worlds import clear_cache
 
@@ -33,6 +36,23 @@ def test_a_pass_that_has_added_nothing_is_worth_more_than_one_that_has(budget):
     assert budget.may_write(20, True, nothing) and not budget.may_write(40, True, nothing)
     assert budget.may_write(70, False, nothing) and not budget.may_write(90, False, nothing)
     assert budget.may_write(90, False, lambda: 20.0)  # what was won may be spent
+
+
+def test_a_pass_is_recorded_where_its_program_could_be_paid(budget):
+    budget.note_pass(8.0, 40)
+    assert budget.may_fold(nothing)  # of six seconds
+    budget.note_pass(1.0, 90)
+    assert not budget.may_fold(nothing) and budget.may_fold(lambda: 20.0)
+    budget.note_pass(1.0, 50)
+    assert budget.may_fold(nothing)
+    budget.note_fold(7.0, 50)
+    assert not budget.may_fold(nothing)  # what it is written anew for adds to it
+
+
+def test_no_call_pays_for_the_import():
+    loaded = "import sys, wengert; print({f'wengert.transforms.fold.{x}' in sys.modules for x in ('keep', 'reverse')})"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert done.stdout == "{True}\n", done.stderr
 
 
 def test_what_was_spent_on_a_region_counts(budget):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import math
 import random
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from wengert import jit, value_and_grad
+from wengert.tracer.fold.equivalents import sort
+from wengert.tracer.fold.run import Known
 from wengert.transforms import cache
 
 CALLS = 12
@@ -315,6 +318,41 @@ def rows_with_none(x: float, n: int) -> float:
     return t
 
 
+def heaps(x: float, n: int) -> float:
+    """Two heaps that are pushed to and popped from at several places, as one kind of items and as another."""
+    numbers, named = [x, x * 0.5], [(x * 3.0, "last")]
+    heapq.heapify(numbers)
+    total = 0.0
+    for i in range(n):
+        heapq.heappush(numbers, x * math.cos(3.0 * i + x))
+        heapq.heappush(named, (math.sin(x * (i + 2)), "odd" if i % 2 else "even"))
+        if i % 3 == 2:
+            first, name = heapq.heappop(named)
+            heapq.heappush(numbers, first * x)
+            total = total + (first if name == "odd" else first * first)
+    while len(numbers) > 1:
+        total = total * 0.7 + heapq.heappop(numbers)
+    while named:
+        key, name = heapq.heappop(named)
+        total = total + key * len(name)
+        if key > 0.5:
+            total = total + heapq.heappushpop(numbers, key * x) * x
+    return total
+
+
+def insorted(x: float, n: int) -> float:
+    """`bisect` at several places, of lists of numbers and of pairs."""
+    numbers, pairs = [x], [(x, 0)]
+    for i in range(n):
+        bisect.insort(numbers, x * math.sin(5.0 * i + x))
+        bisect.insort_left(pairs, (math.cos(x + i * i), i))
+    at = bisect.bisect(numbers, 0.5 * x)
+    bisect.insort(numbers, x * x)
+    return (
+        sum(y * (k - at) for k, y in enumerate(numbers)) + pairs[0][0] * pairs[-1][0] + pairs[0][1]
+    )
+
+
 def two_sums(x: float, n: int) -> float:
     a = [i for i in range(n)]
     b = [x, 1, 2.0]
@@ -359,7 +397,7 @@ def stackobj(x: float, n: int) -> float:
     [
         memo, memo_in_loop, heap_of_pairs, tuples_in_list, tree, dict_of_pairs, texts_and_numbers, sums,
         ints_and_floats, popped, keys, shapes, chained, lists_in_tuples, repeated, sort_pairs, grid, grid_keys,
-        rows_with_none, two_sums, equal, stackobj,
+        rows_with_none, two_sums, equal, stackobj, heaps, insorted,
     ],
 )  # fmt: skip
 def test_what_is_taken_out_may_be_one_of_several_things(f: Callable[..., float]) -> None:
@@ -456,7 +494,9 @@ def test_gradients_by_ints_are_those_of_the_flat_tape(f: Callable[..., float]) -
     check(f, number_first, argnums=1)
 
 
-@pytest.mark.parametrize("f", [heap_of_pairs, texts_and_numbers, tree, dict_of_pairs])
+@pytest.mark.parametrize(
+    "f", [heap_of_pairs, heaps, insorted, sort_pairs, texts_and_numbers, tree, dict_of_pairs]
+)
 def test_gradients_are_those_of_differences(f: Callable[..., float]) -> None:
     both = value_and_grad(f)
     rng = random.Random(2)
@@ -537,3 +577,57 @@ def test_a_list_that_holds_something_without_a_gradient(held):
         assert np.geterr() == before
         h = 1e-6
         assert abs(slope - (f([held, x + h], n) - f([held, x - h], n)) / (2 * h)) < 1e-4
+
+
+def pushed(x: float) -> float:
+    heap = [x, 2.0]
+    heapq.heappush(heap, x * x)
+    return heapq.heappop(heap) + heap[0]
+
+
+def pushed_twice(x: float) -> float:
+    heap = [x, 2.0]
+    heapq.heappush(heap, x * x)
+    heapq.heappush(heap, x * x)
+    return heapq.heappop(heap) + heap[0]
+
+
+def test_a_heap_is_pushed_to_by_one_function_wherever_that_is_called() -> None:
+    sizes = []
+    for f in (pushed, pushed_twice):
+        known = Known()
+        for x in (0.5, 1.5, 2.5):
+            known.run(f, ["x"], (x,))
+        sizes.append(known.folded.size)
+        assert {"_siftdown", "heappush"} <= {
+            x.code.co_name for x in known.folded.functions.values()
+        }
+    assert sizes[1] < 1.2 * sizes[0]
+
+
+def test_a_sort_compares_no_more_than_it_must() -> None:
+    class Counted(float):
+        count = 0
+
+        def __lt__(self, other: float) -> bool:
+            Counted.count += 1
+            return float(self) < other
+
+    rng = random.Random(3)
+    for n in (0, 1, 2, 3, 64, 300):
+        items = [Counted(rng.random()) for _ in range(n)]
+        expected = sorted(items)
+        Counted.count = 0
+        sort(items, None, False)
+        assert items == expected
+        assert Counted.count <= n * math.log2(max(n, 1)) + 1
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_sort_leaves_what_is_equal_in_its_order(backwards: bool) -> None:
+    rng = random.Random(4)
+    for n in range(20):
+        items = [(rng.randrange(4), i) for i in range(n)]
+        expected = sorted(items, key=lambda pair: pair[0], reverse=backwards)
+        sort(items, lambda pair: pair[0], backwards)
+        assert items == expected

@@ -610,3 +610,38 @@ def test_pullbacks_look_at_code_too():
     for _ in range(4):
         value, back = pullback(f, 3.0)
         assert (value, back(1.0)) == (6.0, (2.0,))
+
+
+# ------------------------------------------------------------------------------------- methods of classes, in C
+
+
+def from_keys(x):
+    held = dict.fromkeys(("a", "b"), x)
+    return held["a"] * held["b"] + int.from_bytes(b"\x02", "big") * x
+
+
+def test_a_method_of_a_class_is_the_same_though_it_is_another_object():
+    assert dict.fromkeys is not dict.fromkeys
+    both = warmed(from_keys, 3.0)
+    before = both.__self__.program.hits
+    assert both(4.0) == (24.0, 10.0)
+    assert both.__self__.program.hits + both.__self__.hits > before
+
+
+class Keyed(dict):
+    pass
+
+
+make = Keyed.fromkeys
+
+
+def made_by_name(x):
+    held = make(("a", "b"), x)
+    return held["a"] * held["b"]
+
+
+def test_a_method_of_another_class_is_another_one(monkeypatch):
+    both = warmed(made_by_name, 3.0)
+    assert both(4.0) == (16.0, 8.0)
+    monkeypatch.setitem(globals(), "make", lambda keys, x: {"a": x, "b": 1.0})
+    assert both(4.0) == (4.0, 1.0)

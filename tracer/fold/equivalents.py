@@ -377,17 +377,28 @@ def sort(items, key, backwards):  # type: ignore[no-untyped-def]
     for k in keys:
         if k != k:
             unordered()
-    for i in range(1, len(items)):
-        x, k, j = items[i], keys[i], i
-        while j > 0 and (keys[j - 1] < k if backwards else k < keys[j - 1]):
-            items[j] = items[j - 1]
+    n, width = len(items), 1
+    while width < n:  # runs of this length are in order: two and two of them are merged
+        merged, order = [], []
+        for low in range(0, n, 2 * width):
+            i, mid = low, min(low + width, n)
+            j, high = mid, min(low + 2 * width, n)
+            for _ in range(low, high):
+                first = j == high
+                if not first and i < mid:
+                    first = not (keys[i] < keys[j] if backwards else keys[j] < keys[i])
+                if first:
+                    k, i = i, i + 1
+                else:
+                    k, j = j, j + 1
+                merged.append(items[k])
+                if key is not None:
+                    order.append(keys[k])
+        for k in range(n):
+            items[k] = merged[k]
             if key is not None:
-                keys[j] = keys[j - 1]
-            j = j - 1
-        if j < i:
-            items[j] = x
-            if key is not None:
-                keys[j] = k
+                keys[k] = order[k]
+        width = 2 * width
 
 
 def get(held, key, default):  # type: ignore[no-untyped-def]

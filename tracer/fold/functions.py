@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import heapq
 from typing import Any
 
 from ...rules import registry
@@ -11,6 +13,8 @@ from . import equivalents
 from .basics import plain, refuse
 from .recorder import Passing, Recorder
 
+# The modules of long functions that are called at many places: written there, they would make most of a program.
+SHARED = frozenset((bisect.__file__, heapq.__file__))
 PASSING = {
     equivalents.shared: "equal numbers share the slope of max or min",
     equivalents.unordered: "NaN has no order",
@@ -37,7 +41,8 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
     if kwargs and code in recorder.codes:
         return refuse(f"{fn.__name__} calls itself with keywords")
     twin = twin_of(recorder, fn)
-    return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args)
+    shared = not kwargs and code.co_filename in SHARED
+    return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args, shared)
 
 
 def twin_of(recorder: Recorder, fn: Any) -> Any:

@@ -194,6 +194,7 @@ class Recorder:
         ] = []  # managers, in the frames that will leave them
         self.limits: dict[CodeType, int] = {}  # how much generators give
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
+        self.looked_into: dict[type, bool] = {}  # classes that were met in memories
         self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
         self.turn = 0
         self.turns = {0, WHOLE}
@@ -263,15 +264,19 @@ class Recorder:
             return type(known) is Constant and known.value is x
         if type(known) is not Reference:
             return False
+        turns = self.turns
         if len(known.ops) == 1:
             (op,) = known.ops
-            return any(o is op and turn in self.turns for o, turn in reversed(names[0]))
-        before = len(known.ops)
-        found = known.narrowed(self.operand(x))
-        self.folded.size += (
-            len(known.ops) < before
-        )  # a program that asks for more is to be written anew
-        return found
+            for other, turn in reversed(names[0]):
+                if other is op and turn in turns:
+                    return True
+            return False
+        found = {op for op, turn in names[0] if turn in turns and op.home in self.visible}
+        ops = [op for op in known.ops if op in found]
+        if ops and len(ops) < len(known.ops):
+            known.ops = ops
+            self.folded.size += 1  # a program that asks for more is to be written anew
+        return bool(ops)
 
     def name(self, memory: Any, op: Op, turn: int | None = None) -> Any:
         """From here on in this turn the memory is known by this op as well."""
@@ -297,7 +302,10 @@ class Recorder:
             for y in x:
                 self.admit_inside(y, owner)
         elif id(x) not in self.memories or (type(x) is list and id(owner) in self.given):
-            if is_looked_into(type(x)) and (type(x) is not list or id(owner) in self.given):
+            kind = type(x)
+            if kind not in self.looked_into:
+                self.looked_into[kind] = is_looked_into(kind)
+            if self.looked_into[kind] and (kind is not list or id(owner) in self.given):
                 self.admit(x, id(owner) in self.of_arguments)
 
     # Ops
@@ -784,10 +792,14 @@ class Recorder:
         fn: FunctionType,
         run: Callable[..., Any],
         args: tuple[Any, ...],
+        shared: bool = False,
     ) -> Any:
-        """Run the instrumented copy ``fn`` of a function as a pass of its own."""
+        """Run the instrumented copy ``fn`` of a function as a pass of its own.
+
+        It has one region for all its calls if it calls itself, or is ``shared``.
+        """
         code = fn.__code__
-        if code in self.codes:
+        if shared or code in self.codes:
             return self.invoke(key, fn, run, args)
         self.scope(key, code)
         self.codes.append(code)
@@ -878,7 +890,7 @@ class Recorder:
     def invoke(
         self, key: Any, fn: FunctionType, run: Callable[..., Any], args: tuple[Any, ...]
     ) -> Any:
-        """A function that calls itself: a region of its own, which uses nothing from outside but constants.
+        """A function with a region of its own, which uses nothing from outside but constants, for all its calls.
 
         What it has captured is given to it like its arguments.
         """

@@ -246,13 +246,6 @@ class Reference:
     def __init__(self, ops: list[Op]) -> None:
         self.ops = ops
 
-    def narrowed(self, now: Reference) -> bool:
-        """Leave those that can be meant by another pass as well; False if none is left."""
-        ops = [x for x in self.ops if any(x is y for y in now.ops)]
-        if ops and len(ops) < len(self.ops):
-            self.ops = ops
-        return bool(ops)
-
 
 class End(NamedTuple):
     """How a pass ends: ``kind`` is "next" (of a loop), "leave" (of a loop), "return" or "raise"."""
@@ -357,7 +350,7 @@ class Take(Op):
 
 
 class Function(Region):
-    """The region of a function that calls itself, shared by all its calls: it uses nothing from outside."""
+    """The region of a function that is shared by all its calls: it uses nothing from outside."""
 
     __slots__ = ("code", "ops", "running", "size")
 

@@ -87,9 +87,10 @@ class Aliases:
         """The op or constant that an operand comes down to."""
         if type(x) is Reference:
             x = x.ops[0]
-        if not isinstance(x, Op) or x not in self.known:
+        known = self.known.get(x, x)
+        if known is x:
             return x
-        found = self.known[x] = self.resolve(self.known[x])  # which makes the way shorter
+        found = self.known[x] = self.resolve(known)  # which makes the way shorter
         return found
 
     def candidates(self, x: Any) -> list[Any]:

@@ -52,12 +52,11 @@ def is_of_floats(kind: Any) -> bool:
 
 
 def is_call(op: Op) -> bool:
-    if isinstance(op, Call) or not callable(op.fn):
-        return isinstance(op, Call)
-    for x in (op, *op.args):
-        if isinstance(x, Op) and (type(x.type) is Kind or x.type in SCALARS):
-            return True
-    return False
+    if type(op.fn) is str or op.fn is None:
+        return False
+    if isinstance(op, Call) or is_numpy_type(op.type):
+        return True
+    return any(isinstance(x, Op) and is_numpy_type(x.type) for x in op.args)
 
 
 def is_constant(op: Op) -> bool:

@@ -177,11 +177,12 @@ class Writer:
     def name(self, x: Any) -> str:
         """The source text of an operand's value."""
         x = self.resolve(x)
+        found = self.names.get(x)
+        if found is not None:
+            return found
         if isinstance(x, Op):
-            found = self.names.get(x)
-            if found is None:
-                wanted = variable(x)
-                found = self.names[x] = self.own(wanted) if wanted else self.fresh("t")
+            wanted = variable(x)
+            found = self.names[x] = self.own(wanted) if wanted else self.fresh("t")
             return found
         if isinstance(x, Constant):
             return self.text.named(x.value, getattr(x.value, "__name__", "c"))
