@@ -139,7 +139,9 @@ def is_steady(op: Op) -> bool:
         return is_array(args[0])
     if fn is operator.getitem:
         return steady_index(args[0], args[1])
-    if isinstance(fn, np.ufunc) or getattr(math, attribute(fn, "__name__", ""), None) is fn:
+    if isinstance(fn, np.ufunc):  # to which an integer of more than 64 bits is an object
+        return type(value) is np.ndarray or not any(type(x.value) is int for x in op.operands())
+    if getattr(math, attribute(fn, "__name__", ""), None) is fn:
         return True
     if fn is max or fn is min:  # which give one of several things, as it is
         given = args if len(args) > 1 else args[0]

@@ -140,3 +140,18 @@ def test_the_type_of_a_value_is_that_of_plain_python(f, sign, fold, monkeypatch)
         assert value == expected
         assert math.isclose(back(1.0)[0], slope)
         assert answer(x) == expected
+
+
+@pytest.mark.parametrize("fold", ["0", "1"])
+@pytest.mark.parametrize("of", [np.abs, np.negative, lambda n: np.divide(n, 2)])
+def test_an_integer_of_more_than_64_bits_is_an_object_to_numpy(of, fold, monkeypatch):
+    monkeypatch.setenv("WENGERT_FOLD", fold)
+
+    def f(x, n):
+        return x * (2.0 if isinstance(of(n), np.generic) else 3.0)
+
+    both = value_and_grad(f)
+    for n in (*range(1, 9), 10**20, 3, -(10**20), -4):
+        value, slope = both(1.5, n)
+        assert value == f(1.5, n)
+        assert slope == value / 1.5
