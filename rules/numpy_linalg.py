@@ -18,8 +18,11 @@ import numpy as np
 from .broadcasting import is_complex, is_sequence, unbroadcast
 from .numpy_fft import fitted
 from .numpy_ufuncs import NUMPY2
-from .registry import nondiff, query, rrule
+from .registry import nondiff, query, rrule, varies
 from .zeros import conj, plus, ratio
+
+# Eigenvalues are complex or not, and the residuals of dependent columns are none.
+varies(np.linalg.eig, np.linalg.eigvals, np.linalg.lstsq)
 
 
 def _array(x: Any) -> Any:

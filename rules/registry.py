@@ -222,6 +222,26 @@ def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
     return decorate
 
 
+# What gives values of another type, dtype or shape for other values of the same operands.
+by_value: set[Callable[..., Any]] = set()
+
+
+def varies(*functions: F) -> None:
+    """Declare that the type, dtype or shape of what each function gives goes by the values of its operands."""
+    by_value.update(functions)
+
+
+# The packages whose functions give values of one type for operands of one type, but for those `by_value`.
+KNOWN_PACKAGES = frozenset(
+    ("builtins", "math", "operator", "_operator", "statistics", "numpy", "scipy", "wengert")
+)
+
+
+def is_typed_by_operands(fn: Any) -> bool:
+    """Whether the type of what a function gives follows from those of its operands: of a user's own, nobody knows."""
+    return package_of(fn).partition(".")[0] in KNOWN_PACKAGES and fn not in by_value
+
+
 # By what solves a system with the factors of a matrix: what factors it, and the same solver with the matrix before its
 # operands. That one's derivative has no need of those of the factors, which are its second operand.
 factored: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]] = {}

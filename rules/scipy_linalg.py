@@ -16,8 +16,11 @@ from .broadcasting import is_complex, is_sequence, settled, unbroadcast
 from .equivalents import like
 from .numpy_fft import fitted
 from .numpy_linalg import _pinv_pullback, _svd_pullback, largest, triangle_read
-from .registry import Operand, caller, factored, frule, nondiff, query, rrule
+from .registry import Operand, caller, factored, frule, nondiff, query, rrule, varies
 from .zeros import conj, plus, ratio
+
+# Square roots, logarithms and eigenvectors are complex or not; a part of the eigenvalues may be asked for.
+varies(linalg.sqrtm, linalg.logm, linalg.eig, linalg.eigvals, linalg.eigh)
 
 
 def array(x: Any) -> Any:

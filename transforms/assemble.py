@@ -297,7 +297,12 @@ class Assembly(Text):
         """The condition under which the value of an op is not of the type, dtype or shape that it had."""
         name, value = self.names[op], op.value
         if type(value) is not np.ndarray:
-            return f"type({name}) is not {self.function(type(value))}"
+            condition = f"type({name}) is not {self.function(type(value))}"
+            return (
+                f"{condition} or len({name}) != {len(value)}"
+                if isinstance(value, tuple)
+                else condition
+            )
         dtype = self.constant(value.dtype, "dtype")
         return (
             f"type({name}) is not {self.function(np.ndarray)} or {name}.shape != {value.shape!r}"

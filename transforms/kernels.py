@@ -24,7 +24,7 @@ import numpy as np
 
 from ..rules import broadcasting, mutation, operators, zeros
 from ..rules.linear import variable
-from ..rules.registry import lookup
+from ..rules.registry import is_typed_by_operands, lookup, varies
 from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import INFIX, PREFIX
 from ..tracer.tape import ATOMS, Op, element, ops_in
@@ -107,18 +107,16 @@ def is_native(fn: Any) -> bool:
 
 # ------------------------------------------------------------------------------------------------- steady
 
-SHAPES_BY_VALUE = frozenset(
-    (
-        *(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract, np.repeat),
-        *(np.trim_zeros, np.setdiff1d, np.union1d, np.intersect1d, np.setxor1d, np.bincount),
-        *(np.delete, np.insert, np.arange, np.linspace, np.ndarray.nonzero, np.ndarray.compress),
-        np.ndarray.repeat,
-    )
-)
+varies(np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.compress, np.extract, np.repeat)
+varies(np.trim_zeros, np.setdiff1d, np.union1d, np.intersect1d, np.setxor1d, np.bincount)
+varies(np.delete, np.insert, np.arange, np.linspace, np.ndarray.nonzero, np.ndarray.compress)
+varies(np.ndarray.repeat)
 
 
 # These cannot fail on plain floats.
 SAFE = frozenset((operator.add, operator.sub, operator.mul, operator.neg, operator.pos))
+
+POWERS = frozenset((operator.pow, operator.ipow, pow))
 
 # Further functions whose values are of one type for operands of one type.
 STEADY: set[Any] = {zeros.product, zeros.quotient, zeros.ratio}
@@ -131,13 +129,8 @@ def is_steady(op: Op) -> bool:
         return False
     if fn in STEADY:
         return True
-    if fn is operator.pow:
-        # A negative number to a fractional power is complex, an integer to a negative one a float.
-        if not is_one_of(type(value), (float, int)) or (
-            type(value) is float and type(value_of(args[1])) is int
-        ):
-            return True
-        return not isinstance(args[0], Op) and type(value) is float and args[0] > 0
+    if fn in POWERS:
+        return is_steady_power(*args)
     if fn in INFIX or fn in PREFIX or getattr(fn, "steady", False) is True:
         return True
     if fn is element:
@@ -146,7 +139,9 @@ def is_steady(op: Op) -> bool:
         return is_array(args[0])
     if fn is operator.getitem:
         return steady_index(args[0], args[1])
-    if isinstance(fn, np.ufunc) or getattr(math, attribute(fn, "__name__", ""), None) is fn:
+    if isinstance(fn, np.ufunc):  # to which an integer of more than 64 bits is an object
+        return type(value) is np.ndarray or not any(type(x.value) is int for x in op.operands())
+    if getattr(math, attribute(fn, "__name__", ""), None) is fn:
         return True
     if fn is max or fn is min:  # which give one of several things, as it is
         given = args if len(args) > 1 else args[0]
@@ -158,11 +153,21 @@ def is_steady(op: Op) -> bool:
     if fn is np.array or fn is np.asarray:
         return all(is_array(x) or isinstance(x.value, (float, np.inexact)) for x in op.operands())
     rule = lookup(fn)
-    if rule is None or rule.recorded or fn in SHAPES_BY_VALUE:
+    if rule is None or rule.recorded or not is_typed_by_operands(fn):
         return False
     if fn is np.where:
         return len(args) == 3
     return isinstance(value, (np.ndarray, np.inexact, float, tuple))
+
+
+def is_steady_power(x: Any, p: Any, *modulus: Any) -> bool:
+    """Is a power of one type: a negative number to a fraction is complex, an integer to a negative one a float."""
+    base, exponent = type(value_of(x)), type(value_of(p))
+    if modulus or not all(is_one_of(kind, (float, int, bool)) for kind in (base, exponent)):
+        return True
+    if exponent is float:
+        return not isinstance(x, Op) and x > 0
+    return base is float
 
 
 def is_count(op: Op) -> bool:
