@@ -44,6 +44,8 @@ READS_NO_CELL = {
     "SET_FUNCTION_ATTRIBUTE", "UNPACK_SEQUENCE", "JUMP_FORWARD", "JUMP_BACKWARD", "LIST_APPEND",
 }  # fmt: skip
 AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>"}  # functions that run where they are made
+LAZY = {"any", "all", "next"}  # builtins that may leave items of a generator
+BEFORE_CODE = {"LOAD_CLOSURE", "BUILD_TUPLE", "PUSH_NULL", "NOP"}
 PLAIN_ARGUMENTS = {
     "LOAD_CONST", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
     "LOAD_DEREF",
@@ -311,17 +313,33 @@ LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
 SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
 
 
-def consumed_at_once(code: CodeType, source: list[Instr], depths: dict[int, int]) -> frozenset[int]:
+def consumed_at_once(
+    code: CodeType, source: list[Instr], depths: dict[int, int]
+) -> dict[int, bool]:
     """The generator expressions, by the number of their constant, that are made nowhere but as a call's first argument.
 
-    The further arguments are constants and variables, so that nothing happens between.
+    The further arguments are constants and variables, so that nothing happens between. It is told whether what is
+    called has the name of one that may leave items (see `LAZY`).
     """
-    found: set[int] = set()
+    found: dict[int, bool] = {}
     other: set[int] = set()
     for i, instr in enumerate(source):
         if instr.name == "LOAD_CONST" and is_genexpr(code.co_consts[instr.arg]):
-            (found if is_first_argument(source, i, depths) else other).add(instr.arg)
-    return frozenset(found - other)
+            lazy = callee(code, source, i) in LAZY
+            if (
+                not is_first_argument(source, i, depths)
+                or found.setdefault(instr.arg, lazy) is not lazy
+            ):
+                other.add(instr.arg)
+    return {number: lazy for number, lazy in found.items() if number not in other}
+
+
+def callee(code: CodeType, source: list[Instr], i: int) -> str | None:
+    """The global that is called with the generator expression of which the code is loaded here."""
+    i -= 1
+    while source[i].name in BEFORE_CODE or source[i].name.startswith("LOAD_FAST"):
+        i -= 1
+    return code.co_names[source[i].arg >> 1] if source[i].name == "LOAD_GLOBAL" else None
 
 
 def is_genexpr(x: Any) -> bool:
@@ -356,7 +374,7 @@ def is_first_argument(source: list[Instr], i: int, depths: dict[int, int]) -> bo
     return False
 
 
-def made_and_run(code: CodeType, source: list[Instr], i: int, at_once: frozenset[int]) -> bool:
+def made_and_run(code: CodeType, source: list[Instr], i: int, at_once: dict[int, bool]) -> bool:
     """Whether the function for which a cell is loaded here is run at once, and none that it makes lives on."""
     while source[i].name.startswith("LOAD_"):
         i += 1

@@ -88,6 +88,10 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     born(site)                     h(container) -> container; a list or dict has been made, a dict by ``make_dict``
                                    unless it is empty or its keys are constants
     extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
+    merged_keywords(site)          h(mapping, dict): the same of the keywords of a call, of which none is given twice
+    starred(site)                  h(list) -> list, of ``a, *list = …``
+    united(site)                   h(frozenset, set), which gets all that is in the former
+    merged(site)                   h(mapping, dict), which gets all that is in the mapping
     list_append(site)              h(value, list), which appends it; in a comprehension, or after ``*`` in a list
     yielded(site)                  h(value, list) -> None, which appends it; a generator expression that is the first
                                    argument of a call gives a value: it runs at once and collects them all
@@ -95,6 +99,10 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    twin of a generator function is a function that runs at once
     give_all(site)                 h(obj) -> an iterator that gives nothing, of ``yield from``
     collected(site)                h(list) -> what stands for that generator expression in the call
+    lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
+                                   that may leave items
+    shown(site, how, has_spec)     h(x), or h(spec, x) -> text, in the place of what an f-string does
+    converted(site, how)           h(x) -> text, of ``!s``, ``!r`` or ``!a``
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
     cell(site)                     h(value) -> the object that a cell holds from now on: functions inside write the
@@ -164,6 +172,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "UNARY_INVERT": operator.invert,
     "UNARY_NOT": operator.not_,
 }
+CONVERSIONS = ("", "s", "r", "a")
 # What replaces an instruction needs at most this many more stack slots.
 EXTRA_STACK = 4
 
@@ -265,12 +274,13 @@ def instrument(
     executed: bool = False,
     collects: bool = False,
     loose: frozenset[str] = frozenset(),
+    lazily: bool = False,
 ) -> CodeType:
     """The twin of ``code`` in which the callables made by ``hooks`` see every use of a value.
 
     ``executed`` tells that ``exec`` or ``eval`` will run it, so that it has the variables that these were given, and
-    ``collects`` that it is a generator expression of which the twin is a function that runs at once. A twin is returned
-    as it is. Raises ``UnsupportedCode`` for asynchronous code.
+    ``collects`` that it is a generator expression of which the twin is a function that runs at once, ``lazily`` for one
+    that may leave items. A twin is returned as it is. Raises ``UnsupportedCode`` for asynchronous code.
     """
     if is_twin(code):
         return code
@@ -282,7 +292,7 @@ def instrument(
     for one, own in NEEDED.items():
         if getattr(builtins, one, None) is not own:
             raise UnsupportedCode(f"builtins.{one} is replaced, so that no bytecode can be written")
-    rewriter = Rewriter(code, hooks, executed, collects)
+    rewriter = Rewriter(code, hooks, executed, collects, lazily)
     rewriter.loose = loose & {*code.co_freevars}
     twin = rewriter.rewrite()
     name = id(twin)
@@ -312,7 +322,12 @@ class Rewriter:
     """
 
     def __init__(
-        self, code: CodeType, hooks: Any, executed: bool = False, collects: bool = False
+        self,
+        code: CodeType,
+        hooks: Any,
+        executed: bool = False,
+        collects: bool = False,
+        lazily: bool = False,
     ) -> None:
         self.folds = builtins.getattr(hooks, "folds", False) is True
         runs = builtins.getattr(hooks, "runs_generators", False) is True and not collects
@@ -320,7 +335,7 @@ class Rewriter:
         if collects or runs:
             code = code.replace(co_flags=code.co_flags & ~CO_GENERATOR)
         self.code = code
-        self.collects = collects
+        self.lazily = lazily
         self.at_once = COLLECTED if collects else GIVING if runs else {}
         self.hooks = hooks
         self.executed = executed
@@ -351,14 +366,14 @@ class Rewriter:
         heads: dict[int, Loop] = {}
         exits: dict[int, list[Loop]] = {}
         flow = RenamedFlow(self.code, source, out.regions) if self.folds else None
-        at_once: frozenset[int] = frozenset()
+        at_once: dict[int, bool] = {}
         if flow is not None:
             self.shared, self.objects = flow.shared, flow.objects
             self.loose |= {names_of(self.code)[i] for i in flow.numbers(flow.loose)}
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
-                out.consts[i] = self.nested(value, i in at_once)
+                out.consts[i] = self.nested(value, i in at_once, at_once.get(i, False))
         loops = find_loops(self.code, source, out.regions, flow)
         if self.folds:  # a handler may jump back to what follows it: that is no loop, as it is entered elsewhere
             loops = [loop for loop in loops if 0 not in loop.body]
@@ -406,9 +421,9 @@ class Rewriter:
             )
         return out.assemble(max(EXTRA_STACK, most))
 
-    def nested(self, code: CodeType, collects: bool) -> CodeType:
+    def nested(self, code: CodeType, collects: bool, lazily: bool) -> CodeType:
         try:
-            twin = instrument(code, self.hooks, collects=collects, loose=self.loose)
+            twin = instrument(code, self.hooks, collects=collects, lazily=lazily, loose=self.loose)
             self.globals |= global_names(twin)
             return twin
         except UnsupportedCode:
@@ -968,6 +983,38 @@ class Rewriter:
 
     # What only a recorder of regions asks for
 
+    def dict_merge(self, instr: Instr) -> None:
+        self.collect(self.hooks.merged_keywords(self.site()), 1, instr.arg)
+
+    def make_empty_set(self, instr: Instr) -> None:
+        self.build_set(instr)
+        if instr.arg == 0:
+            self.apply(self.hooks.born(self.site()), 1)
+
+    def set_update(self, instr: Instr) -> None:
+        self.collect(self.hooks.united(self.site()), 1, instr.arg)
+
+    def unpack_starred(self, instr: Instr) -> None:
+        self.unpack(instr)
+        below = (instr.arg & 0xFF) + 1
+        if below > 1:
+            self.emit(SWAP, below)
+        self.apply(self.hooks.starred(self.site()), 1)
+        if below > 1:
+            self.emit(SWAP, below)
+
+    def shown(self, instr: Instr) -> None:
+        how, spec = "", instr.name == "FORMAT_WITH_SPEC"
+        if instr.name == "FORMAT_VALUE":
+            how, spec = CONVERSIONS[instr.arg & 3], bool(instr.arg & 4)
+        self.apply(self.hooks.shown(self.site(), how, spec), 1 + spec)
+
+    def converted(self, instr: Instr) -> None:
+        self.apply(self.hooks.converted(self.site(), CONVERSIONS[instr.arg & 3]), 1)
+
+    def joined(self, instr: Instr) -> None:
+        self.apply(self.hooks.build_string(self.site(), instr.arg), instr.arg)
+
     def list_or_dict(self, instr: Instr) -> None:
         if instr.name == "BUILD_MAP":
             self.build_map(instr)
@@ -989,6 +1036,9 @@ class Rewriter:
 
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
+
+    def dict_update(self, instr: Instr) -> None:
+        self.collect(self.hooks.merged(self.site()), 1, instr.arg)
 
     def fill_cells(self) -> None:
         """The function begins: its keywords are a dict, and cells that functions inside write get their objects."""
@@ -1047,6 +1097,8 @@ class Rewriter:
         if instr.arg == 0:
             self.emit(opmap["BUILD_LIST"], 0)
             self.apply(self.hooks.born(self.site()), 1)
+            if self.lazily:
+                self.apply(self.hooks.lazily(self.site()), 1)
             self.emit(STORE_FAST, 0)
 
     def yield_value(self, instr: Instr) -> None:
@@ -1100,6 +1152,16 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "LIST_EXTEND": Rewriter.list_extend,
         "LIST_APPEND": Rewriter.list_append,
         "UNPACK_SEQUENCE": Rewriter.unpack_exactly,
+        "DICT_UPDATE": Rewriter.dict_update,
+        "DICT_MERGE": Rewriter.dict_merge,
+        "BUILD_SET": Rewriter.make_empty_set,
+        "SET_UPDATE": Rewriter.set_update,
+        "UNPACK_EX": Rewriter.unpack_starred,
+        "FORMAT_VALUE": Rewriter.shown,
+        "FORMAT_SIMPLE": Rewriter.shown,
+        "FORMAT_WITH_SPEC": Rewriter.shown,
+        "CONVERT_VALUE": Rewriter.converted,
+        "BUILD_STRING": Rewriter.joined,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.delete_deref,

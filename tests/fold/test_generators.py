@@ -252,6 +252,16 @@ def test_a_generator_without_an_end() -> None:
             total += v
         return total
 
+    followed(f)
+
+
+def test_a_generator_gives_more_than_is_recorded() -> None:
+    def f(x: float, n: int) -> float:
+        for i in itertools.count():
+            if i > 6_000:
+                break
+        return x * n
+
     refused(f, "gives too much")
 
 
@@ -262,7 +272,223 @@ def test_a_generator_that_is_left() -> None:
                 return p * p
         return x
 
-    refused(f, "not asked to its end")
+    followed(f)
+
+
+def test_a_generator_that_is_left_catches_exceptions() -> None:
+    def f(x: float, n: int) -> float:
+        left = [0.0]
+
+        def each() -> Iterator[float]:
+            try:
+                for i in range(9):
+                    yield x * i
+            finally:
+                x * 2.0
+
+        for p in each():
+            left.append(p)
+            if p > n:
+                break
+        return sum(left)
+
+    refused(f, "catches exceptions")
+
+
+def steps(x: float) -> Iterator[float]:
+    p = x
+    while True:
+        yield p
+        p = p * 1.2 + 0.1
+
+
+def evens(n: int, x: float) -> Iterator[float]:
+    for i in range(n):
+        if i % 2 == 0:
+            yield i * x
+
+
+def asked_for_the_next(x: float, n: int) -> float:
+    given, total = steps(x), 0.0
+    for i in range(n):
+        total += next(given) * i
+    best = next(given)
+    while best < 2.0 * n:
+        best = next(given)
+    return total + best
+
+
+def asked_after_the_end(x: float, n: int) -> float:
+    given = iter([x * i for i in range(n)])
+    total = next(given, 5.0)
+    for p in given:
+        if p > 2.0:
+            break
+        total += p
+    else:
+        total *= 2.0
+    for p in given:
+        total -= 0.3 * p
+    return total + next(given, x)
+
+
+def many_of_them(x: float, n: int) -> float:
+    given = [evens(k + 1, x) for k in range(n)]
+    total = 0.0
+    while given:
+        one = given.pop()
+        value = next(one, None)
+        if value is None:
+            continue
+        total = total * 0.9 + value
+        given.append(one)
+    return total
+
+
+def until_it_stops(x: float, n: int) -> float:
+    given, total = iter((x, 2.0 * x, 3.0 * x)), 0.0
+    for k in range(n):
+        try:
+            total += next(given) * k
+        except StopIteration:
+            total += 1.0
+            break
+    return total
+
+
+def the_one_before_is_asked_once_more(x: float, n: int) -> float:
+    given, total = steps(x), 0.0
+    for p, q in zip(given, range(n), strict=False):
+        total += p * q
+    total += next(given)
+    few = evens(n + 3, x)
+    for q, p in zip(range(2), few, strict=False):
+        total += p * q
+    return total + next(few, x) * 3.0
+
+
+def by_itertools(x: float, n: int) -> float:
+    total = sum(itertools.islice(steps(x), n))
+    total += sum(itertools.takewhile(lambda v: v < n, steps(x)))
+    for i in itertools.count(1):
+        total += x / i
+        if total > n:
+            return total
+    return x
+
+
+def longer_than_at_first(x: float, n: int) -> float:
+    total = 0.0
+    for v in evens(60 * n, x):
+        total += v
+    return total
+
+
+def items_that_are_left(x: float, n: int) -> float:
+    items, total = [x * i for i in range(n)], 0.0
+    for p in items:
+        if any(q > p + 0.5 for q in items):
+            total += p
+        if all(q < 2.0 * x for q in items):
+            total += x * x
+    for k in range(2, 3 * n):
+        if all(k % d for d in range(2, k)):
+            total += x / k
+    total += next((q for q in items if q > 0.3), x)
+    return total + (1.0 if any(map(lambda v: v > 1.0, evens(n, x))) else x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [asked_for_the_next, asked_after_the_end, many_of_them, until_it_stops, the_one_before_is_asked_once_more,
+     by_itertools, longer_than_at_first, items_that_are_left],
+)  # fmt: skip
+def test_left_early(f: Callable[..., float]) -> None:
+    followed(f)
+
+
+def test_items_that_nobody_asks_for_raise() -> None:
+    def f(x: float, n: int) -> float:
+        total = x
+        for k in range(n):
+            if any(x / (3 - i) > 0.5 for i in range(n)):
+                total = total * 1.5 + k
+        return total
+
+    compare(f)
+
+
+def test_items_that_nobody_asks_for_are_counted() -> None:
+    def f(x: float, n: int) -> float:
+        seen: list[float] = []
+
+        def big(p: float) -> bool:
+            seen.append(p)
+            return p > 1.0
+
+        return x * len(seen) if any(big(x * i) for i in range(n)) else x + sum(seen)
+
+    refused(f, "what it may not be asked for")
+
+
+def test_any_is_another_function() -> None:
+    def f(x: float, n: int) -> float:
+        def any(items: Any) -> float:
+            total = 0.0
+            for p in items:
+                total += p
+            return total
+
+        first = all
+        total = any(x * i for i in range(n))
+        return total if first(i < 4 for i in range(n)) else total * 2.0
+
+    compare(f)
+
+
+def test_an_iterator_is_asked_while_it_is_looped_over() -> None:
+    def f(x: float, n: int) -> float:
+        given, total = iter([x * i for i in range(n + 2)]), 0.0
+        for p in given:
+            total += p
+            if p > 1.0:
+                total += 2.0 * next(given, 1.0)
+        return total
+
+    def g(x: float, n: int) -> float:
+        given = iter([x * i for i in range(2 * n)])
+        return sum(p * q for p, q in zip(given, given, strict=False))
+
+    refused(f, "by others")
+    cache.entries.clear()
+    refused(g, "by others")
+
+
+def test_an_iterator_that_a_generator_has_taken() -> None:
+    """On no way that was seen an iterator is asked that a generator goes through, but on two of them together it is."""
+
+    def each(items: Any) -> Iterator[float]:
+        for v in items:
+            yield v * 2.0
+
+    def f(x: float, taken: bool, asked: bool, n: int) -> float:
+        given, total = iter((x, 2.0 * x, 3.0 * x)), 0.0
+        if taken:
+            total += next(each(given), 1.0) * n
+        if asked:
+            for v in given:
+                total += v
+        return total
+
+    both = value_and_grad(f)
+    rng = random.Random(1)
+    ways = [(True, False), (False, True)] * 6 + [(True, True)] * 3
+    for taken, asked in ways:
+        x, n = rng.random(), rng.randint(1, 4)
+        value, slope = both(x, taken, asked, n)
+        assert_same(value, f(x, taken, asked, n))
+        with jit(False):
+            assert slope == pytest.approx(both(x, taken, asked, n)[1], rel=1e-12)
 
 
 def test_a_generator_expression_is_kept_by_a_generator() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from .recorder import Box, Recorder, Unfolded, active, same_float
 from .region import LENGTH, LOAD, Array
 
+MOST_LENGTHS = 8  # of what is taken apart at one place
 NUMBERS = frozenset((int, float))
 CONTAINERS = frozenset((list, dict, set))
 ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
@@ -57,10 +58,23 @@ def loaded(recorder: Recorder, key: Any, memory: Any, index: Any, x: Any) -> Any
 
 
 def apart_by_length(recorder: Recorder, key: Any, items: list[Any]) -> tuple[Any, ...]:
-    """What is in a list that has this length in every run."""
-    count = recorder.value(key, LENGTH, (items,), len(items))
-    decided(recorder, key, operator.eq, (count, len(items)), True)
+    """What is in a list, of which each length is a way of its own."""
+    length_of(recorder, key, items)
     return tuple([loaded(recorder, (key, i), items, i, x) for i, x in enumerate([*items])])
+
+
+def length_of(recorder: Recorder, key: Any, memory: Any) -> None:
+    """Which length a memory has decides: it is asked for those that were met, in their order."""
+    size = len(memory)
+    count = recorder.value(key, LENGTH, (memory,), size)
+    known = recorder.folded.lengths.setdefault(key, [])
+    if size not in known:
+        known.append(size)
+        if len(known) > MOST_LENGTHS:
+            refuse("what is taken apart has too many lengths")
+    for n in known:
+        if decided(recorder, (key, n), operator.eq, (count, n), n == size):
+            return
 
 
 def computed(recorder: Recorder, key: Any, fn: Any, args: Any) -> Any:

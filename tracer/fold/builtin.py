@@ -10,13 +10,13 @@ from typing import Any
 
 from ...rules import registry
 from ..kinds import MISSING
-from . import arrays, equivalents
+from . import arrays, equivalents, texts
 from .attributes import get, put
 from .basics import CONTAINERS, NUMBERS, computed, decided, is_object, plain, refuse
 from .equivalents import BY_KEY, ONE_ITERABLE, equivalent
 from .functions import call_function
 from .iteration import OF_ITERATION
-from .memories import born_list, count_of
+from .memories import born_list, count_of, elements
 from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .operators import compare
 from .recorder import Box, Recorder
@@ -43,6 +43,8 @@ def call_builtin(
         return put(recorder, key, args[0], args[1], args[2])
     if type(owner) is dict and id(owner) in recorder.memories:
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
+    if fn is repr and len(args) == 1:
+        return texts.shown(recorder, key, args[0], "r")
     if fn is sorted:
         return ordered(recorder, key, args, kwargs)
     if (fn is max or fn is min) and len(args) > 1 and not kwargs and all(map(is_one, args)):
@@ -78,6 +80,8 @@ def call_builtin(
     if fn is sum and len(args) == 1 and type(args[0]) is list:
         if args[0] and all(map(arrays.is_boxed, args[0])):
             return call_function(recorder, key, equivalents.added, args, {})
+    if (fn is sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is tuple:
+        return call_builtin(recorder, key, fn, (elements(recorder, (key, "items"), args[0]),), {})
     if (fn is sum or fn is math.fsum) and len(args) == 1 and type(args[0]) is list:
         return total(recorder, key, fn, args[0])
     if (same := equivalent(fn)) is not None:

@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from . import arrays, equivalents, nested, operators
+from . import arrays, attributes, equivalents, nested, operators
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
-from .equivalents import BY_KEY, GENERATORS
+from .equivalents import BY_KEY, GENERATORS, ONE_ITERABLE
 from .functions import call_function
 from .generators import generated, is_generator
-from .iteration import Collected, Source, zipped
-from .methods import drawn, of_text, ordered
+from .iteration import Collected, Iterator, Source, advanced, ended, of_items, source_of, zipped
+from .methods import OF_TEXT, drawn, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
+
+# Who may leave items of a generator, with how many arguments.
+PARTIAL: tuple[tuple[Any, int, Any], ...] = (
+    (any, 1, equivalents.any_of), (all, 1, equivalents.all_of),
+    (next, 1, equivalents.first_of), (next, 2, equivalents.first_or),
+)  # fmt: skip
 
 OF_NUMBERS = (sum, max, min, math.fsum, math.prod)
 
@@ -31,9 +37,18 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """``fn(*args, **kwargs)``."""
     recorder = now()
     kind = type(fn)
+    if kind is types.BuiltinFunctionType and type(fn.__self__) is str and fn.__name__ in OF_TEXT:
+        if args and type(args[0]) is Collected and fn.__name__ == "join":
+            args = (args[0].items, *args[1:])
+        if not kwargs:
+            return of_text(recorder, key, getattr(str, fn.__name__), (fn.__self__, *args))
     if args and type(args[0]) is Collected:
+        if args[0].lazy and not kwargs:
+            for one, count, same in PARTIAL:
+                if fn is one and len(args) == count:
+                    return call_function(recorder, key, same, (args[0].items, *args[1:]), {})
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
-    if args and type(args[0]) is Source and fn in CONSUMERS:
+    if args and type(args[0]) in (Source, Iterator) and any(fn is one for one in CONSUMERS):
         items = gathered(recorder, key, args[0])
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
@@ -45,6 +60,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)
+        if fn is equivalents.ended:
+            return ended(recorder, key, *args)
         if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
             return arrays.called(recorder, key, fn, args, kwargs)
         if is_generator(fn.__code__) and registry.lookup(fn) is None:
@@ -59,11 +76,22 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             args = (arrays.called(recorder, (key, "copy"), np.copy, args, {}),)
         if arrays.is_of_floats(args[0]):
             return call_function(recorder, key, same, args, {})
+    if fn is iter and len(args) == 1 and not kwargs:
+        return of_items(recorder, key, iterated(key, args[0]))
+    if fn is next and not kwargs and len(args) in (1, 2) and type(args[0]) is Iterator:
+        return advanced(recorder, key, *args)
+    if (fn is any or fn is all) and len(args) == 1 and type(args[0]) in (Source, Iterator):
+        return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
     if arrays.is_of_arrays(fn):
         return arrays.called(recorder, key, fn, args, kwargs)
     if fn is map and len(args) > 1 and not kwargs:
         return mapped(recorder, key, *args)
-    if kind is type and not kwargs and (fn, len(args)) in GENERATORS and args[0] is not None:
+    if (
+        kind is type
+        and not kwargs
+        and (fn, len(args)) in GENERATORS
+        and not (args and args[0] is None)
+    ):
         return generated(recorder, key, GENERATORS[fn, len(args)], args, {})
     if kind is arrays.CACHE and not kwargs:
         return remembered(recorder, key, fn, args)
@@ -86,10 +114,17 @@ def remembered(recorder: Recorder, key: Any, fn: Any, args: Any) -> bool:
     return decided(recorder, key, fn, args, fn(*args))
 
 
-def gathered(recorder: Recorder, key: Any, source: Source) -> Any:
+def gathered(recorder: Recorder, key: Any, x: Any) -> Any:
     """A list of all that a loop would go through."""
-    given = (source.taken(recorder),)
+    given = (source_of(recorder, (key, "source"), x),)
     return call_function(recorder, (key, "items"), equivalents.items_of, given, {})
+
+
+def iterated(key: Any, x: Any) -> Any:
+    """What is gone through where an object is."""
+    if type(x) is Iterator or not is_object(now(), x):
+        return x
+    return call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 
 
 def mapped(recorder: Recorder, key: Any, fn: Any, *given: Any) -> Source:

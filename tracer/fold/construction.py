@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
-from . import arrays, equivalents
+from . import arrays, equivalents, texts
 from .attributes import assigned
 from .basics import CONTAINERS, NUMBERS, computed, is_object, plain, refuse
 from .functions import call_function
@@ -38,6 +38,8 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:
         return converted(recorder, key, cls, args[0])
+    if cls is str and len(args) == 1 and not kwargs:
+        return texts.shown(recorder, key, args[0], "s")
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
         return arrays.truth(recorder, key, args[0])
     if cls is range and all(type(plain(x)) is int for x in args):

@@ -231,6 +231,76 @@ def all_of(items):  # type: ignore[no-untyped-def]
     return True
 
 
+def next_of(it):  # type: ignore[no-untyped-def]
+    """``next(it)``, of an iterator (see `iteration`)."""
+    i, items = it.at, it.items
+    if i >= len(items):
+        ended(it)
+        raise StopIteration
+    it.at = i + 1
+    return items[i]
+
+
+def next_or(it, default):  # type: ignore[no-untyped-def]
+    """``next(it, default)``."""
+    i, items = it.at, it.items
+    if i >= len(items):
+        ended(it)
+        return default
+    it.at = i + 1
+    return items[i]
+
+
+def ended(it: Any) -> None:
+    """Stands where an iterator has come to its end."""
+
+
+def first_items(items, n):  # type: ignore[no-untyped-def]
+    """``itertools.islice(items, n)``."""
+    i = 0
+    if n > 0:
+        for x in items:
+            yield x
+            i += 1
+            if i >= n:
+                return
+
+
+def taken_while(fn, items):  # type: ignore[no-untyped-def]
+    """``itertools.takewhile(fn, items)``."""
+    for x in items:
+        if not fn(x):
+            return
+        yield x
+
+
+def counted():  # type: ignore[no-untyped-def]
+    """``itertools.count()``."""
+    n = 0
+    while True:
+        yield n
+        n += 1
+
+
+def counted_from(n):  # type: ignore[no-untyped-def]
+    """``itertools.count(n)``."""
+    while True:
+        yield n
+        n += 1
+
+
+def first_of(items):  # type: ignore[no-untyped-def]
+    """``next(iter(items))``, of a list."""
+    if not items:
+        raise StopIteration
+    return items[0]
+
+
+def first_or(items, default):  # type: ignore[no-untyped-def]
+    """``next(iter(items), default)``, of a list."""
+    return items[0] if items else default
+
+
 def part_of(items, start, stop, step):  # type: ignore[no-untyped-def]
     """``items[start:stop:step]``, with a step that is a positive constant or None."""
     n = len(items)
@@ -332,6 +402,34 @@ def setdefault(held, key, default):  # type: ignore[no-untyped-def]
     return held[key]
 
 
+def take_out(held, key):  # type: ignore[no-untyped-def]
+    """``held.pop(key)``, of a dict."""
+    x = held[key]
+    del held[key]
+    return x
+
+
+def take_or(held, key, default):  # type: ignore[no-untyped-def]
+    """``held.pop(key, default)``."""
+    if key not in held:
+        return default
+    x = held[key]
+    del held[key]
+    return x
+
+
+def discard(held, key):  # type: ignore[no-untyped-def]
+    """``held.discard(key)``, of a set."""
+    if key in held:
+        del held[key]
+
+
+def update(held, other):  # type: ignore[no-untyped-def]
+    """``held.update(other)``, of another dict."""
+    for key in other:
+        held[key] = other[key]
+
+
 def copied(held):  # type: ignore[no-untyped-def]
     """``dict(held)``."""
     made = {}
@@ -356,6 +454,21 @@ def backwards(steps: range) -> range:
 def part_of_text(text: str, start: int | None, stop: int | None, step: int | None) -> str:
     """``text[start:stop:step]``; it has no derivative."""
     return text[start:stop:step]
+
+
+def shown(x: Any, how: str, spec: str) -> str:
+    """``f"{x!how:spec}"``; no derivative flows through it."""
+    return format(CONVERSIONS[how](x) if how else x, spec)
+
+
+def joined(*parts: str) -> str:
+    """The text that parts make."""
+    return "".join(parts)
+
+
+def joined_by(text: str, parts: list[str]) -> str:
+    """``text.join(parts)``."""
+    return text.join(parts)
 
 
 def unordered() -> None:
@@ -403,9 +516,11 @@ def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Calla
     return found
 
 
+CONVERSIONS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 GENERATORS: dict[Any, Callable[..., Any]] = {  # by the class, and with how many arguments
     (builtins.filter, 2): filtered, (itertools.accumulate, 1): accumulated, (itertools.chain, 2): chained,
-    (itertools.pairwise, 1): pairwise,
+    (itertools.pairwise, 1): pairwise, (itertools.islice, 2): first_items, (itertools.takewhile, 2): taken_while,
+    (itertools.count, 0): counted, (itertools.count, 1): counted_from,
 }  # fmt: skip
 BY_KEY = {builtins.max: greatest_by, builtins.min: least_by}
 ONE_ITERABLE = {

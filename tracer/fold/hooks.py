@@ -16,11 +16,22 @@ from typing import Any
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
-from . import arrays, attributes, calls, cells, generators, imports, memories, operators
-from .basics import NUMBERS, decided, is_object, is_same, now, refuse
-from .iteration import Collected, Items, Source, source_of
+from . import (
+    arrays,
+    attributes,
+    calls,
+    cells,
+    generators,
+    imports,
+    memories,
+    methods,
+    operators,
+    texts,
+)
+from .basics import NUMBERS, decided, is_same, now, refuse
+from .iteration import Items, Iterator, Source, source_of
 from .recorder import Box
-from .region import APPEND, Instruction, Op
+from .region import APPEND, DICT, Instruction, Op
 
 Hook = Callable[..., Any]
 folds = runs_generators = True
@@ -71,7 +82,7 @@ def binary(site: Site, op: Any) -> Hook:
                     recorder.i = i + 1
                     box = node.now = Box(value, node, recorder.turn)
                     return box
-        if type(value) not in NUMBERS:
+        if type(value) not in NUMBERS and type(value) is not str:
             return arrays.binary(recorder, key, op, fn, left, right, value)
         return recorder.value(key, fn, (left, right), value)
 
@@ -189,6 +200,61 @@ def setitem(site: Site) -> Hook:
     return lambda container, index, x: memories.put(key, container, index, x)
 
 
+def delitem(site: Site) -> Hook:
+    key = object()
+    return lambda index, container: memories.delete(key, container, index)
+
+
+def make_set(site: Site) -> Hook:
+    key = object()
+
+    def hook(items: tuple[Any, ...]) -> set[Any]:
+        made: set[Any] = now().born(key, DICT, (), set())
+        for i, x in enumerate(items):
+            methods.entered(now(), (key, i), made, x)
+        return made
+
+    return hook
+
+
+def add(site: Site) -> Hook:
+    key = object()
+    return lambda x, held: methods.entered(now(), key, held, x)
+
+
+def united(site: Site) -> Hook:
+    key = object()
+
+    def hook(items: Any, held: set[Any]) -> None:
+        if type(items) is not frozenset:
+            refuse(f"a set is made of a {type(items).__name__}")
+        for i, x in enumerate(sorted(items, key=repr)):
+            methods.entered(now(), (key, i), held, x)
+
+    return hook
+
+
+def starred(site: Site) -> Hook:
+    key = object()
+    return lambda items: memories.born_list(now(), key, items)
+
+
+def merged(site: Site) -> Hook:
+    key = object()
+    return lambda other, held: methods.updated(now(), key, held, other)
+
+
+def merged_keywords(site: Site) -> Hook:
+    key = object()
+
+    def hook(other: Any, held: Any) -> None:
+        if type(other) is not dict or {*other} & {*held}:
+            refuse("a keyword is given twice")
+        methods.updated(now(), key, held, other)
+
+    return hook
+
+
 def put(site: Site) -> Hook:
     key = object()
     return lambda x, index, container: memories.put(key, container, index, x)
@@ -203,6 +269,8 @@ def born(site: Site) -> Hook:
             return container
         if type(container) is list:
             return memories.born_list(recorder, key, container)
+        if type(container) is set:  # which is empty
+            return recorder.born(key, DICT, (), container)
         return memories.born_dict(recorder, key, [*container], [*container.values()])
 
     return hook
@@ -242,11 +310,15 @@ def give(site: Site) -> Hook:
 
 def give_all(site: Site) -> Hook:
     key = object()
-    return lambda x: generators.give_all(key, iterated(key, x))
+    return lambda x: generators.give_all(key, calls.iterated(key, x))
 
 
 def collected(site: Site) -> Hook:
-    return Collected
+    return generators.collected
+
+
+def lazily(site: Site) -> Hook:
+    return lambda items: generators.lazily(now(), items, sys._getframe(1).f_code)
 
 
 def unpack(site: Site, most: int | None = None) -> Hook:
@@ -254,7 +326,7 @@ def unpack(site: Site, most: int | None = None) -> Hook:
     key = object()
 
     def hook(x: Any) -> Any:
-        if type(x) is Source:
+        if type(x) in (Source, Iterator):
             x = calls.gathered(now(), key, x)
             if most is not None and len(x) > most:
                 return refuse("an iterator is taken apart that gives more")
@@ -263,13 +335,28 @@ def unpack(site: Site, most: int | None = None) -> Hook:
     return hook
 
 
-def merge_keywords(site: Site) -> Hook:
-    key = object()
-    return lambda obj, fn, given: {**given, **memories.keywords(now(), key, obj, given)}
-
-
 def spread(site: Site) -> Hook:
     return lambda x: x if type(x) is tuple else refuse(f"a {type(x).__name__} is taken apart")
+
+
+# Texts
+
+
+def shown(site: Site, how: str, has_spec: bool) -> Hook:
+    key = object()
+    if has_spec:
+        return lambda spec, x: texts.shown(now(), key, x, how, spec)
+    return lambda x: texts.shown(now(), key, x, how)
+
+
+def converted(site: Site, how: str) -> Hook:
+    key = object()
+    return lambda x: texts.shown(now(), key, x, how)
+
+
+def build_string(site: Site, n: int) -> Hook:
+    key = object()
+    return lambda *parts: texts.joined(now(), key, (parts[-1], *parts[:-1]))
 
 
 # Iteration
@@ -280,18 +367,11 @@ def iter(site: Site) -> Hook:
 
     def hook(x: Any) -> Any:
         recorder = now()
-        source = source_of(recorder, key, iterated(key, x))
+        source = source_of(recorder, key, calls.iterated(key, x))
         recorder.iterable = source.range
         return Items(key, source)
 
     return hook
-
-
-def iterated(key: Any, x: Any) -> Any:
-    """What is gone through where an object is."""
-    if not is_object(now(), x):
-        return x
-    return calls.call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 
 
 # Loops, decisions, exceptions
@@ -376,8 +456,7 @@ def call_ex(site: Site) -> Hook:
     key = object()
 
     def hook(fn: Any, args: Any, kwargs: Any = None) -> Any:
-        if type(args) is not tuple:
-            return refuse("arguments are spread from a container")
-        return calls.call(key, fn, args, {**kwargs} if kwargs else {})
+        given = memories.taken_apart((key, "given"), args)
+        return calls.call(key, fn, given, memories.named((key, "named"), kwargs or {}))
 
     return hook

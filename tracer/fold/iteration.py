@@ -3,6 +3,9 @@
 Words
 -----
 source     what a loop goes through: a range, and what makes an item of a number of it.
+iterator   an object of the run's own, with a list and how far it was gone through: what ``iter`` gives, or a generator.
+away       of an iterator that a generator goes through, which runs at once: nobody else may ask it any more.
+cut        of a generator that has more to give than its list has.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import numpy as np
 
 from . import arrays, equivalents
 from .basics import decided, loaded, now, plain, refuse
-from .memories import count_of, elements
+from .functions import call_function
+from .memories import count_of, elements, stored
 from .recorder import Box, Recorder
-from .region import EXHAUSTED, ITEM, LENGTH
+from .region import EXHAUSTED, ITEM, LENGTH, LIST, OBJECT
 
 USED = -1
 
@@ -26,10 +30,11 @@ USED = -1
 class Source:
     """A range, what makes an item of a number of it, and a check at the end.
 
-    ``turn`` is that of an iterator, which is used up by the first loop: None of what may be looped over again.
+    ``turn`` is that of an iterator, which is used up by the first loop: None of what may be looped over again. ``skip``
+    takes an item of an iterator for nothing.
     """
 
-    __slots__ = ("check", "give", "range", "turn")
+    __slots__ = ("check", "give", "range", "skip", "turn")
 
     def __init__(
         self,
@@ -37,7 +42,9 @@ class Source:
         give: Callable[[Any], Any],
         check: Callable[[], None] | None = None,
         turn: int | None = None,
+        skip: Callable[[Any], Any] | None = None,
     ) -> None:
+        self.skip = skip
         self.range = range
         self.give = give
         self.check = check
@@ -50,13 +57,144 @@ class Source:
         if not recorder.is_within(self.turn):
             refuse("an iterator is used again")
         self.turn = USED
-        return Source(self.range, self.give, self.check)
+        return Source(self.range, self.give, self.check, skip=self.skip)
 
     @property
     def counts(self) -> bool:
         """Whether the numbers are 0, 1, 2... in every run."""
         op = self.range.op
         return op.fn is builtins.range and len(op.args) == 1
+
+
+class Iterator:
+    """What ``iter`` or a generator function gives. ``items``, ``at``, ``away`` and ``cut`` are a program's as well.
+
+    ``home`` is the generator that has made it, and ``owner`` the one that has taken it: each by the list of what it
+    gives.
+    """
+
+    def __init__(
+        self,
+        items: list[Any],
+        home: Any,
+        check: Callable[[], None] | None = None,
+        longer: Callable[[], None] | None = None,
+    ) -> None:
+        self.items = items
+        self.at: Any = 0
+        self.away = False
+        self.cut = longer is not None
+        self.home = self.owner = home
+        self.check = check  # whether it may be asked now
+        self.longer = longer  # asks for more than there is in the list
+        self.done = False
+
+
+def iterator(recorder: Recorder, key: Any, made: Iterator) -> Iterator:
+    """The op of an iterator that was just made."""
+    given = (Iterator, "items", made.items, "at", 0, "away", False, "cut", made.cut)
+    recorder.yielded.add(id(made))
+    return recorder.born((key, "iterator"), OBJECT, given, made)  # type: ignore[no-any-return]
+
+
+def of_items(recorder: Recorder, key: Any, x: Any) -> Any:
+    """``iter(x)``."""
+    if type(x) in (Iterator, Source):
+        return x
+    if type(x) is tuple:
+        x = elements(recorder, (key, "items"), x)
+    if type(x) is not list or id(x) not in recorder.memories:
+        return refuse(f"iter of a {type(x).__name__} is called")
+    return iterator(recorder, key, Iterator(x, running(recorder)))
+
+
+def running(recorder: Recorder) -> Any:
+    """The generator that runs."""
+    return recorder.giving[-1][0] if recorder.giving else None
+
+
+def asked(recorder: Recorder, key: Any, it: Iterator) -> None:
+    """An iterator is asked for items: by those who may."""
+    if it.check is not None:
+        it.check()
+    who, away = running(recorder), loaded(recorder, (key, "away"), it, "away", it.away)
+    if away and it.owner is not who:
+        refuse("an iterator is asked that a generator goes through")
+    if not away and it.home is not who:
+        stored(recorder, (key, "taken"), it, "away", True)
+        it.away, it.owner = True, who
+
+
+def ended(recorder: Recorder, key: Any, it: Iterator) -> None:
+    """An iterator has come to the end of its list, and gives nothing ever after."""
+    if loaded(recorder, (key, "cut"), it, "cut", it.cut) and it.longer is not None:
+        it.longer()
+    nothing = (
+        equivalents.ended.__code__,
+        key,
+    )  # as of lists that generators have given: nobody writes to it
+    it.items, it.at, it.done = recorder.born(nothing, LIST, (), []), 0, True
+    stored(recorder, (key, "dropped"), it, "items", it.items)
+    stored(recorder, (key, "begin"), it, "at", 0)
+
+
+def advanced(recorder: Recorder, key: Any, it: Iterator, *default: Any) -> Any:
+    """``next(it)`` or ``next(it, default)``."""
+    asked(recorder, (key, "asked"), it)
+    same = equivalents.next_or if default else equivalents.next_of
+    return call_function(recorder, key, same, (it, *default), {})
+
+
+def source_of_iterator(recorder: Recorder, key: Any, it: Iterator) -> Source:
+    """What an iterator still gives."""
+    asked(recorder, (key, "asked"), it)
+    items = loaded(recorder, (key, "items"), it, "items", it.items)
+    at = loaded(recorder, (key, "at"), it, "at", it.at)
+    begin, size = plain(at), len(items)
+    left = recorder.value(
+        (key, "left"), operator.sub, (count_of(recorder, key, items), at), size - begin
+    )
+    steps = recorder.value((key, "range"), range, (left,), range(size - begin))
+
+    def reached(key: Any, i: Any) -> Box:
+        """How far this loop has come, which must be as far as the iterator has: nobody else may ask it."""
+        recorder = now()
+        k = begin + plain(i)
+        j = recorder.value((key, "number"), operator.add, (at, i), k)
+        there = loaded(recorder, (key, "there"), it, "at", it.at)
+        if not decided(recorder, (key, "alone"), operator.eq, (there, j), plain(there) == k):
+            refuse("an iterator is asked by others while it is looped over")
+        return j
+
+    def step(key: Any, i: Any) -> Box:
+        """The iterator gives an item: the number of it."""
+        recorder, j = now(), reached(key, i)
+        k = j.value
+        it.at = recorder.value((key, "next"), operator.add, (j, 1), k + 1)
+        stored(recorder, (key, "step"), it, "at", it.at)
+        return j
+
+    def give(i: Box) -> Any:
+        if it.check is not None:
+            it.check()
+        j = step((key, "each"), i)
+        if j.value >= len(items):
+            refuse("a list grows shorter while it is looped over")
+        return loaded(now(), (key, "load"), items, j, items[j.value])
+
+    def check() -> None:
+        recorder = now()
+        if it.check is not None:
+            it.check()
+        there = recorder.value((key, "again"), LENGTH, (items,), len(items))
+        left = recorder.value((key, "rest"), operator.sub, (there, at), len(items) - begin)
+        number = recorder.value((key, "steps"), len, (steps,), len(steps.value))
+        reached((key, "all"), number)
+        if not decided(recorder, (key, "same"), operator.eq, (left, number), len(items) == size):
+            refuse("a list grows while it is looped over")
+        ended(recorder, (key, "end"), it)
+
+    return Source(steps, give, check, skip=lambda i: step((key, "skip"), i))
 
 
 class Items:
@@ -84,22 +222,31 @@ class Items:
                 self.source.check()
             raise
         recorder.decide(EXHAUSTED, False)
-        return self.source.give(recorder.value(self.key, ITEM, (), i))
+        try:
+            return self.source.give(recorder.value(self.key, ITEM, (), i))
+        except StopIteration:  # of a function that makes the items
+            return refuse("a StopIteration ends a loop")
 
 
 class Collected:
-    """What a generator expression gives that has run at once, for the call of which it is an argument."""
+    """What a generator expression gives that has run at once, for the call of which it is an argument.
 
-    __slots__ = ("items",)
+    ``lazy`` says that nobody sees whether all of it was asked for.
+    """
 
-    def __init__(self, items: list[Any]) -> None:
+    __slots__ = ("items", "lazy")
+
+    def __init__(self, items: list[Any], lazy: bool) -> None:
         self.items = items
+        self.lazy = lazy
 
 
 def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
     kind = type(x)
     if kind is Source:
         return x.taken(recorder)  # type: ignore[no-any-return]
+    if kind is Iterator:
+        return source_of_iterator(recorder, key, x)
     if kind is dict and id(x) in recorder.memories:
         return source_of_dict(recorder, key, x, "keys")
     if kind is Box and type(x.value) is range:
@@ -204,9 +351,21 @@ def zipped(recorder: Recorder, key: Any, *given: Any) -> Source:
     steps = recorder.value((key, "steps"), range, (least,), range(n))
 
     def check() -> None:
-        for one in sources:
+        """They are asked in their order, until the first has nothing to give: iterators before it have given more."""
+        iterators = any(one.skip is not None for one in sources)
+        for i, one in enumerate(sources):
+            if iterators and len(sources) > 1:
+                ended = decided(
+                    now(), (key, "last", i), operator.eq, (counts[i], least), counts[i].value == n
+                )
+                if not ended:
+                    if one.skip is not None:
+                        one.skip(least)
+                    continue
             if one.check is not None:
                 one.check()
+            if iterators:
+                break
 
     def give(i: Box) -> tuple[Any, ...]:
         return tuple([one.give(i) for one in sources])
@@ -214,4 +373,5 @@ def zipped(recorder: Recorder, key: Any, *given: Any) -> Source:
     return Source(steps, give, check, recorder.turn)
 
 
-OF_ITERATION = frozenset((Source, Items, Collected))
+ITERATORS = frozenset((Source, Iterator))
+OF_ITERATION = frozenset((Source, Items, Collected, Iterator))

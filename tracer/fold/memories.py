@@ -22,6 +22,7 @@ from .basics import (
     computed,
     decided,
     is_object,
+    length_of,
     loaded,
     now,
     plain,
@@ -29,7 +30,7 @@ from .basics import (
 )
 from .functions import call_function
 from .recorder import Box, Recorder
-from .region import APPEND, DICT, LENGTH, LIST, LOAD, REPEAT, STORE, Array
+from .region import APPEND, DICT, DROP, LENGTH, LIST, LOAD, REPEAT, STORE, Array
 
 
 def must_be_own(recorder: Recorder, memory: Any) -> None:
@@ -74,18 +75,6 @@ def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) 
     return recorder.born(
         key, DICT, [y for pair in zip(keys, packed, strict=True) for y in pair], made
     )
-
-
-def keywords(recorder: Recorder, key: Any, held: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """``**held`` in a call, beside what is ``given``: a dict that has these keys, in this order, in every run."""
-    if type(held) is not dict or id(held) not in recorder.memories:
-        return refuse(f"arguments are spread from a {type(held).__name__}")  # type: ignore[no-any-return]
-    if not all(type(name) is str and name not in given for name in held):
-        return refuse("keywords are no names, or given twice")  # type: ignore[no-any-return]
-    names = recorder.born((key, "keys"), list, (held,), [*held])
-    for i, name in enumerate(apart_by_length(recorder, (key, "names"), names)):
-        decided(recorder, (key, "name", i), operator.eq, (name, plain(name)), True)
-    return {name: loaded(recorder, (key, name), held, name, x) for name, x in [*held.items()]}
 
 
 def elements(recorder: Recorder, key: Any, items: tuple[Any, ...]) -> list[Any]:
@@ -225,6 +214,49 @@ def put(key: Any, container: Any, index: Any, x: Any) -> None:
     call_function(recorder, key, method, (container, index, x), {})
 
 
+def delete(key: Any, container: Any, index: Any) -> None:
+    """``del container[index]``."""
+    recorder = now()
+    if type(container) is list and type(index) is not slice:
+        call_function(recorder, key, equivalents.pop, (container, index), {})
+        return
+    if is_object(recorder, container):
+        method = recorder.outside.of_class(type(container), "__delitem__")
+        if type(method) is types.FunctionType:
+            call_function(recorder, key, method, (container, index), {})
+            return
+    if type(container) not in (dict, set):
+        refuse(f"an item of a {type(container).__name__} is deleted")
+    must_be_own(recorder, container)
+    given, where = indexed(recorder, (key, "index"), index)
+    try:
+        if type(container) is set:
+            container.remove(where)
+        else:
+            del container[where]
+    except (LookupError, TypeError) as error:
+        recorder.failed(key, DROP, (container, given), error)
+        raise
+    recorder.add(key, DROP, (container, given), type(None))
+
+
+def named(key: Any, given: Any) -> dict[str, Any]:
+    """The keywords that a dict has for a call: its length and its keys decide."""
+    recorder = now()
+    if not given:
+        return {}
+    if type(given) is not dict or id(given) not in recorder.memories:
+        return refuse(f"keywords are spread from a {type(given).__name__}")  # type: ignore[no-any-return]
+    length_of(recorder, (key, "count"), given)
+    found = {}
+    for name in given:
+        if type(name) is not str:
+            refuse("a keyword is no text")
+        decided(recorder, (key, name, "there"), operator.contains, (given, name), True)
+        found[name] = loaded(recorder, (key, name), given, name, given[name])
+    return found
+
+
 def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
     """The items of what is unpacked."""
     if type(x) is tuple:
@@ -232,6 +264,9 @@ def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
     recorder = now()
     if type(x) is list and id(x) in recorder.memories:
         return apart_by_length(recorder, key, x)
+    if type(x) in recorder.iterators:
+        items = call_function(recorder, (key, "items"), equivalents.items_of, (x,), {})
+        return apart_by_length(recorder, key, items)
     if arrays.is_array(x) and np.ndim(x.value):
         n = len(x.value)
         decided(recorder, key, operator.eq, (arrays.length(recorder, key, x), n), True)

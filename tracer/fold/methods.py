@@ -10,12 +10,12 @@ from . import equivalents
 from .basics import NUMBERS, computed, decided, plain, refuse
 from .functions import call_function
 from .iteration import source_of_dict
-from .memories import apart, append, indexed, listed, must_be_own
-from .recorder import Recorder
+from .memories import apart, append, delete, indexed, listed, must_be_own, put
+from .recorder import Box, Recorder
 from .region import POP, REPEAT, STORE
 
 OF_TEXT = frozenset(
-    "upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
+    "join upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
 )
 
 DRAWS = frozenset(
@@ -82,10 +82,19 @@ def method_of_set(
     recorder: Recorder, key: Any, held: set[Any], name: str, args: tuple[Any, ...]
 ) -> Any:
     """A set is a dict of its listed in the program; its order is not looked at."""
+    if name in ("remove", "discard") and len(args) == 1:
+        if name == "discard":
+            return call_function(recorder, key, equivalents.discard, (held, *args), {})
+        return delete(key, held, *args)
     if name != "add" or len(args) != 1:
         return refuse(f"{name} of a set is called")
+    return entered(recorder, key, held, args[0])
+
+
+def entered(recorder: Recorder, key: Any, held: set[Any], x: Any) -> None:
+    """``held.add(x)``."""
     must_be_own(recorder, held)
-    given, where = indexed(recorder, (key, "index"), args[0])
+    given, where = indexed(recorder, (key, "index"), x)
     held.add(where)
     recorder.add(key, STORE, (held, given, None), type(None))
 
@@ -103,17 +112,43 @@ def method_of_dict(
     if name == "get" and 0 < len(args) < 3 and not kwargs:
         default = args[1] if len(args) == 2 else None
         return call_function(recorder, key, equivalents.get, (held, args[0], default), {})
-    if name == "setdefault" and len(args) == 2 and not kwargs:
-        return call_function(recorder, key, equivalents.setdefault, (held, *args), {})
+    if name == "setdefault" and 0 < len(args) < 3 and not kwargs:
+        default = args[1] if len(args) == 2 else None
+        return call_function(recorder, key, equivalents.setdefault, (held, args[0], default), {})
+    if name == "pop" and 0 < len(args) < 3 and not kwargs:
+        same = equivalents.take_out if len(args) == 1 else equivalents.take_or
+        return call_function(recorder, key, same, (held, *args), {})
+    if name == "copy" and not args:
+        return call_function(recorder, key, equivalents.copied, (held,), {})
+    if name == "update" and len(args) < 2:
+        for other in args:
+            updated(recorder, (key, "other"), held, other)
+        for i, (k, x) in enumerate(kwargs.items()):
+            put((key, "keyword", i), held, k, x)
+        return None
     return refuse(f"{name} of a dict is called")
+
+
+def updated(recorder: Recorder, key: Any, held: dict[Any, Any], other: Any) -> None:
+    """``held.update(other)``, of another dict."""
+    if type(other) is not dict or other is held:
+        refuse(f"a dict is updated by a {type(other).__name__}")
+    call_function(recorder, key, equivalents.update, (held, other), {})
 
 
 def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
     """A method of a text: what it gives is a text, a number, or a decision."""
     values = [plain(x) for x in args]
+    if fn is str.join and len(args) == 2 and id(args[1]) in recorder.memories:
+        parts = [plain(x) for x in args[1]] if type(args[1]) is list else [None]
+        if any(type(x) is not str for x in parts):
+            return refuse("something else than a list of texts is joined")
+        return recorder.value(key, equivalents.joined_by, args, values[0].join(parts))
     if not all(type(x) in (str, int) for x in values):
         return refuse(f"{fn.__name__} of a text is given something else")
     value = fn(*values)
+    if not any(type(x) is Box for x in args):
+        return value if type(value) in (str, int, bool) else refuse(f"{fn.__name__} is called")
     if type(value) is bool:
         return decided(recorder, key, fn, args, value)
     if type(value) is not str and type(value) is not int:
@@ -127,7 +162,7 @@ def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: 
     name = fn.__name__
     if name not in DRAWS or fn is not getattr(Random, name):
         return refuse(f"{name} is given a generator of random numbers")
-    if recorder.giving:
+    if recorder.giving or recorder.untouched is not None:
         return refuse("a generator draws random numbers")
     if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
         return refuse(f"{name} is given numbers that have a derivative")

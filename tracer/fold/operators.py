@@ -73,6 +73,12 @@ def binary(key: Any, op: Any, fn: Any, left: Any, right: Any) -> Any:
         return recorder.born(key, REPEAT, (right, left), right * plain(left))
     if (pair := counted(left, right)) is not None:
         return recorder.value(key, fn, pair, computed(recorder, key, fn, pair))
+    if (
+        Box in (kind, other)
+        and fn is operator.add
+        and type(plain(left)) is str is type(plain(right))
+    ):
+        return recorder.value(key, fn, (left, right), plain(left) + plain(right))
     if kind in ATOMS and other in ATOMS:
         if fn not in (operator.add, operator.mul) and not (
             is_constant(left) and is_constant(right)
@@ -283,7 +289,7 @@ def contains(key: Any, container: Any, item: Any) -> bool:
     if id(container) in recorder.memories and kind in (dict, set):
         given, where = indexed(recorder, key, item)
         return decided(recorder, key, operator.contains, (container, given), where in container)
-    if kind is tuple or kind is str:
+    if kind is tuple or kind is str or kind is frozenset:
         if type(item) is not Box:
             return item in container
         found = item.value in container

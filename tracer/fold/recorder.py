@@ -31,14 +31,20 @@ import numpy as np
 
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND
+from ..places import user_site
 from ..rewrite import is_twin, loose_names
 from .region import (
+    APPEND,
+    DROP,
     INVOKE,
     LOOP,
     PACK,
     PARAMETER,
+    POP,
+    PUT,
     RESULT,
     SCOPE,
+    STORE,
     Array,
     Block,
     Cell,
@@ -74,6 +80,7 @@ FIXED = (
     type(np.dot),
     Enum,
 )
+WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
@@ -173,9 +180,15 @@ class Recorder:
         self.of_arguments: set[int] = set()  # those that are arguments, or lie in them
         self.copied: set[int] = set()  # those that stand for others
         self.sealed: set[int] = set()  # those that a generator may not look at (see `generators`)
+        self.untouched: frozenset[int] | None = None  # those that nobody may write to just now
+        self.outer: dict[int, frozenset[int] | None] = {}  # what those were, by who collects now
+        self.lazy: set[CodeType] = set()  # generator expressions of which items may be left
         self.yielded: set[int] = set()  # lists of what generators have given
-        self.giving: list[list[Any]] = []  # what the generators that run have given
-        self.unfinished = 0  # generators that were not asked to their end
+        # Of the generators that run: what they have given, and how much that may be.
+        self.giving: list[tuple[list[Any], int]] = []
+        self.generators: list[tuple[Any, bool]] = []  # see `generators.settled`
+        self.iterators: frozenset[type] = frozenset()  # the classes of what is gone through once
+        self.limits: dict[CodeType, int] = {}  # how much generators give
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
         self.turn = 0
@@ -296,6 +309,9 @@ class Recorder:
         """The op at this place: compared, or written."""
         if self.sealed and any(id(x) in self.sealed for x in args):
             raise Unfolded("a generator reads what may be changed between its items")
+        if self.untouched is not None and type(fn) is str and fn in WRITES:
+            if fn == PUT or id(args[0]) in self.untouched:
+                raise Unfolded("a generator writes what it may not be asked for")
         i = self.i
         if i < len(self.ops):
             op = self.ops[i]
@@ -309,12 +325,12 @@ class Recorder:
                 for known, x in zip(op.args, args, strict=True):
                     if (x.op is known and known.now is x) if type(x) is Box else same(known, x):
                         continue
-                    raise Unfolded("it does other things where it decided alike")
+                    raise self.differs(op, fn, kind, known, x)
                 self.i = i + 1
                 if op.type is UNKNOWN:
                     op.type = kind
                 return op
-            raise Unfolded("it does other things where it decided alike")
+            raise self.differs(op, fn, kind)
         if self.block.subject is not None or self.block.end is not None:
             raise Unfolded("it goes on where it ended")
         operands = tuple([self.operand(x) for x in args])
@@ -323,6 +339,20 @@ class Recorder:
         self.i = i + 1
         self.folded.size += 1
         return op
+
+    def differs(self, op: Op, fn: Any, kind: Any, known: Any = None, x: Any = None) -> Unfolded:
+        """What to say where an op is not the one that stands there; of an operand, which one was ``known``."""
+        if op.fn is not fn:
+            what = f"{called(fn)} where it was {called(op.fn)}"
+        elif op.type is not kind and UNKNOWN not in (op.type, kind):
+            what = f"{called(fn)} gives a {kind.__name__} where it gave a {op.type.__name__}"
+        elif known is None:
+            what = f"{called(fn)} is done by another instruction, or of another number of operands"
+        else:
+            what = f"{called(fn)} of {shown(x)} where it was of {shown(known)}"
+        return Unfolded(
+            f"it does other things where it decided alike ({user_site().place}): {what}"
+        )
 
     def value(self, key: Any, fn: Any, args: Sequence[Any], value: Any) -> Box:
         """The value of an op, boxed."""
@@ -686,11 +716,22 @@ class Recorder:
             here = self.open[-1]
             if here.owner is frame is not None and handler in around(here.of):
                 break
+            if here.owner is not None and here.owner.f_code in self.lazy:
+                raise Passing(f"a generator raises a {type(error).__name__}, perhaps unasked")
             found: list[Any] = []
-            state = (type(error), *[self.flat(x, found) for x in out])
+            own = tuple([k for k, x in enumerate(out) if not self.outlives(x)])
+            state = (type(error), own, *[self.flat(out[k], found) for k in own])
             node = self.end("leave" if type(here.node) is Loop else "raise", state, found)
-            out = self.results(node, state, out, found)
+            kept = self.results(node, state, [out[k] for k in own], found)
+            for k, x in zip(own, kept, strict=True):
+                out[k] = x
         return out[1:]
+
+    def outlives(self, x: Any) -> bool:
+        """Whether a value consists of numbers of passes around the one that is left."""
+        if type(x) is tuple:
+            return bool(x) and all(map(self.outlives, x))
+        return type(x) is Box and x.turn != self.turn
 
     # Calls
 
@@ -874,6 +915,27 @@ def made_again(fn: FunctionType, held: list[Any]) -> FunctionType:
     copy.__kwdefaults__ = dict(zip(names, held[count:], strict=False)) or None
     copy.__qualname__, copy.__module__ = fn.__qualname__, fn.__module__
     return copy
+
+
+def called(fn: Any) -> str:
+    """The name of what an op does."""
+    return fn if type(fn) is str else getattr(fn, "__name__", type(fn).__name__)
+
+
+def shown(x: Any) -> str:
+    """An operand in words."""
+    if type(x) is Op or isinstance(x, Op):
+        return f"a {x.type.__name__} from {called(x.fn)}"
+    if type(x) is Box:
+        return shown(x.op)
+    if type(x) is Reference:
+        return shown(x.ops[0])
+    value = x.value if type(x) is Constant else x
+    return (
+        repr(value)
+        if type(value) in NUMBERS or type(value) in PLAIN
+        else f"a {type(value).__name__}"
+    )
 
 
 def same_float(a: float, b: float) -> bool:

@@ -41,6 +41,7 @@ LIST, DICT, OBJECT = (
 REPEAT = "repeat"  # ``items * count``
 CONTENTS = "contents"  # (a list of arrays that are written to,): a list of what is in them now
 LOAD, STORE = "load", "store"  # (memory, key); (memory, key, value)
+DROP = "drop"  # (dict, key), which is there no more
 PACK = "pack"  # a tuple of its operands, by the state in the key: (instruction, "pack", state)
 APPEND, POP, LENGTH = (
     "append",
@@ -378,6 +379,7 @@ class Folded:
         self.region = Region()  # its parameters are the inputs
         self.outside = Region()  # the home of inputs from outside, which every pass sees
         self.functions: dict[Any, Function] = {}
+        self.lengths: dict[Any, list[int]] = {}  # of what is taken apart, by the instruction
         self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
         self.listed: tuple[int, list[Block], list[Op]] = -1, [], []  # at which size, and what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from types import MethodType
+from types import CodeType, MethodType
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from ..reads import Place
 from . import arrays, hooks
 from .basics import plain
 from .functions import call_function
+from .generators import settled
+from .iteration import ITERATORS
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, Folded, Op, is_looked_into, is_memory, is_of_numpy
@@ -32,12 +34,13 @@ class Known:
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much; ``written`` is the size
     of the region that the latest program was written of. ``arrays`` has the keys under which arrays are made that some
-    run writes to.
+    run writes to, and ``limits`` how much generators give before they are stopped.
     """
 
     def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
         self.varying = varying
         self.arrays: set[Any] = set()
+        self.limits: dict[CodeType, int] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -69,6 +72,8 @@ class Known:
         """One pass."""
         try:
             recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
+            recorder.limits = self.limits
+            recorder.iterators = ITERATORS
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
@@ -131,8 +136,7 @@ class Known:
             raise Passing(f"it ends in a {type(error).__name__}") from None
         if recorder.refusal is not None:
             raise recorder.refusal
-        if recorder.unfinished:
-            raise Unfolded("a generator is not asked to its end")
+        settled(recorder)
         if reads.problems:
             raise Unfolded(reads.problems.pop())
         if self.folded.size > LARGEST:

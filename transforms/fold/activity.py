@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ...tracer.fold.equivalents import shown
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
     CONTENTS,
     DICT,
+    DROP,
     GET,
     LENGTH,
     LOAD,
@@ -46,6 +48,7 @@ from ...tracer.fold.region import (
     Written,
     inner,
     is_memory,
+    is_number,
     results_of,
 )
 from .arrays import is_call, is_constant, is_numpy_type, is_of_floats
@@ -207,6 +210,7 @@ class Activity:
                 keys = map(self.resolve, op.args[::2] if op.fn == DICT else op.args[1:2])
                 if any(isinstance(x, Op) and x in varied for x in keys) and lists_keys(blocks):
                     raise Unemittable("a loop over keys of a dict that have derivatives")
+        self.must_not_read_texts([op for block in blocks for op in block.ops])
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
@@ -215,6 +219,15 @@ class Activity:
             for op in block.ops
             if op.fn in BIRTHS and op not in passed and op in self.active
         }
+
+    def must_not_read_texts(self, ops: list[Op]) -> None:
+        """Refuse numbers that are read out of texts, where any text is made of numbers: derivatives would be lost."""
+        if any(op.fn is shown for op in ops) and any(
+            is_number(op.type) and op.fn in (float, int) and getattr(x, "type", None) is str
+            for op in ops
+            for x in map(self.resolve, op.args)
+        ):
+            raise Unemittable("a number is read out of a text, and another text is made of numbers")
 
     def __call__(self, x: Any) -> bool:
         """Whether an operand is active."""
@@ -293,7 +306,7 @@ class Activity:
             return [(op.args[0], op)]
         if op.fn in (LOAD, POP):
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
-        if op.fn == LENGTH or op.fn is builtins.list or (is_call(op) and is_constant(op)):
+        if op.fn in (LENGTH, DROP) or op.fn is builtins.list or (is_call(op) and is_constant(op)):
             return []
         return [(x, y) for x in op.args for y in (results_of(op) if type(op) is Several else (op,))]
 

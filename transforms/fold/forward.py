@@ -16,6 +16,7 @@ from ...tracer.fold.region import (
     CONTENT,
     CONTENTS,
     DICT,
+    DROP,
     EXHAUSTED,
     LENGTH,
     LIST,
@@ -291,6 +292,9 @@ class Forward:
             return
         if op.fn == STORE:
             add(f"{args[0]}[{args[1]}] = {args[2]}", depth)
+            return
+        if op.fn == DROP:
+            add(f"del {args[0]}[{args[1]}]", depth)
             return
         if op.fn == APPEND:
             add(f"{args[0]}.append({args[1]})", depth)

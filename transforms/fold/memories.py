@@ -21,6 +21,7 @@ from ...tracer.fold.region import (
     BIRTHS,
     CONTENTS,
     DICT,
+    DROP,
     LENGTH,
     LIST,
     LOAD,
@@ -151,6 +152,9 @@ class Memories:
                 frame.add(taken)
             if fn == STORE:
                 frame.add(f"{taken} = None")
+        elif fn == DROP:
+            if active(op.args[0]):
+                frame.add(f"{self.of(frame, op.args[0])}[{self.value(op.args[1])}] = None")
         elif fn == LOAD and self.cotangents.floats(op):
             self.cotangents.guarded(frame, op, partial(self.load, op, op))
         elif fn == POP and active(op.args[0]):

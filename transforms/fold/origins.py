@@ -13,9 +13,11 @@ from types import CodeType
 from typing import Any
 
 from ...tracer.fold.generators import is_generator
+from ...tracer.fold.iteration import Iterator as Iterator_
 from ...tracer.fold.region import (
     APPEND,
     BIRTHS,
+    DROP,
     LOAD,
     PACK,
     POP,
@@ -66,7 +68,7 @@ class Origins:
                 self.follow(op, aliases)
         self.real.update(op.type for op, found in self.of.items() if OUTSIDE in found)
         for op in ops:
-            if op.fn in (STORE, APPEND, POP) and OUTSIDE in self.origins(op.args[0]):
+            if op.fn in (STORE, APPEND, POP, DROP) and OUTSIDE in self.origins(op.args[0]):
                 raise Unemittable("a container that may be from outside is written to")
         for generator in generators:
             self.must_be_sealed(within(generator))
@@ -124,8 +126,8 @@ def generators_of(folded: Folded) -> Iterator[Region]:
 
 
 def is_given(birth: Op) -> bool:
-    """Whether a list is what a generator has given, to which nobody writes any more."""
-    return type(birth.key) is tuple and type(birth.key[0]) is CodeType
+    """Whether a list is what a generator has given, to which nobody writes any more, or an iterator, which is taken."""
+    return birth.type is Iterator_ or (type(birth.key) is tuple and type(birth.key[0]) is CodeType)
 
 
 def within(region: Region) -> set[Op]:

@@ -1,0 +1,67 @@
+"""Numbers of Python's and of NumPy's beside each other, what handlers are handed, and what is said of what differs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fold.comparing import compare, followed
+from wengert import explain, value_and_grad
+
+pytestmark = pytest.mark.usefixtures("folding_at_once")
+
+
+def test_rows_that_are_written_by_integers_of_numpy() -> None:
+    def f(x: float, n: int) -> float:
+        up = 1.0 + 0.1 * x
+        rows = [[0.0] * (i + 1) for i in range(n + 1)]
+        for j in np.arange(n + 1):
+            rows[n][j] = max(up ** (2.0 * j - n) - 1.0, 0.0)
+        for i in np.arange(n - 1, -1, -1):
+            for j in np.arange(i + 1):
+                rows[i][j] = 0.5 * (rows[i + 1][j] + rows[i + 1][j + 1])
+        return rows[0][0]
+
+    followed(f)
+
+
+def test_equal_numbers_of_two_types_share_the_slope() -> None:
+    def f(x: float, n: int) -> float:
+        total = 0.0
+        for j in np.arange(n):
+            total += max(x * j, 0.0, x) * j
+        return total
+
+    entry = compare(f)  # x * 1 equals x
+    assert entry.folding.why is None
+
+
+def test_a_handler_is_handed_what_lies_outside_of_what_was_left() -> None:
+    def f(x: float, n: int) -> float:
+        total = x
+        for i in range(n):
+            try:
+                if i == 2:
+                    continue
+                total += x / i
+            except ZeroDivisionError:
+                total += 1.0
+            finally:
+                total *= 1.1
+        return total
+
+    followed(f)
+
+
+def test_what_differs_is_named_with_its_line() -> None:
+    def f(x: float, n: int) -> float:
+        items: list[float] = [1]
+        if n > 3:
+            items[0] = x
+        return x * sum(items)
+
+    slope = value_and_grad(f)
+    for n in (1, 5, 2, 6, 1, 5):
+        slope(1.5, n)
+    line = f.__code__.co_firstlineno + 4
+    assert f"test_mixed_numbers.py:{line}): sum gives a" in explain(slope)
