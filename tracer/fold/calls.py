@@ -55,7 +55,9 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
-    if fn in arrays.OF_TYPES and all(map(nested.is_of_types, (*args, *kwargs.values()))):
+    if any(fn is one for one in arrays.OF_TYPES) and all(
+        map(is_of_types, (*args, *kwargs.values()))
+    ):
         return fn(*args, **kwargs)
     if kind is types.FunctionType:
         if fn is equivalents.alike:
@@ -82,6 +84,9 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return advanced(recorder, key, *args)
     if (fn is any or fn is all) and len(args) == 1 and type(args[0]) in (Source, Iterator):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if kind is arrays.DISPATCHED and (own := arrays.in_python(fn)) is not None:
+        if not (args and arrays.is_itself(fn, args[0], args[1:], kwargs)):
+            return call_function(recorder, key, own, args, kwargs)
     if arrays.is_of_arrays(fn):
         return arrays.called(recorder, key, fn, args, kwargs)
     if fn is map and len(args) > 1 and not kwargs:
@@ -104,6 +109,11 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
+
+
+def is_of_types(x: Any) -> bool:
+    """Whether something says of which type an array is to be, perhaps by its name."""
+    return type(x) is str or nested.is_of_types(x)
 
 
 def remembered(recorder: Recorder, key: Any, fn: Any, args: Any) -> bool:

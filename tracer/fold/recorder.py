@@ -82,7 +82,7 @@ FIXED = (
 )
 WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
-PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
+PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
 
