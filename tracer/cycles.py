@@ -121,6 +121,12 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
                     j += 1
                 if source[j].name == "POP_TOP" and source[j - 1].name == "END_FOR":
                     j += 1
+                if (
+                    source[j].name == "POP_TOP"
+                    and source[i].name == "CALL"
+                    and not source[j].target
+                ):
+                    j += 1  # the exit of a `with` statement was called, perhaps with a result below
                 loop.exits.add(j)
     bound = flow.bound()[loop.head]
     live = flow.live()[loop.head]

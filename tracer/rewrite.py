@@ -80,8 +80,9 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     join(site, forks, names, pushed)  h(*values) -> values, as a tuple unless it is one, None if there are none; ways of
                                    these forks meet, if they were gone: the value on top of the stack, if one is
                                    ``pushed``, and those of the variables ``names``, by number
-    leave(site, loops, names, exit)   h(*values) -> values; these loops are left, if they were running, to the
-                                   instruction ``exit``: the variables of ``loop.left[exit]`` of all of them
+    leave(site, loops, names, exit, pushed)  h(*values) -> values; these loops are left, if they were running, to the
+                                   instruction ``exit``: the value on top of the stack, if one is ``pushed`` that is
+                                   about to be returned, and the variables of ``loop.left[exit]`` of all of them
     caught_here(site, index, region, names)  h(error, *values) -> values; instead of ``caught``: the handler at this
                                    index has caught what the instructions ``region`` raise, and the values of the
                                    variables that are read from here on
@@ -354,6 +355,7 @@ class Rewriter:
             int
         ] = []  # the variables that are in cells before each instruction, as bits
         self.loose: frozenset[str] = frozenset()  # see `Twin`
+        self.depths: dict[int, int] = {}  # of the stack, before each instruction
         self.objects: frozenset[int] = frozenset()  # those whose cells hold an object (see `joins`)
 
     def rewrite(self) -> CodeType:
@@ -370,6 +372,7 @@ class Rewriter:
         if flow is not None:
             self.shared, self.objects = flow.shared, flow.objects
             self.loose |= {names_of(self.code)[i] for i in flow.numbers(flow.loose)}
+            self.depths = flow.depths
             at_once = consumed_at_once(self.code, source, flow.depths)
         for i, value in enumerate(out.consts):
             if isinstance(value, CodeType):
@@ -417,7 +420,7 @@ class Rewriter:
         most = max([len(loop.carried) + len(loop.looked) + 1 for loop in heads.values()], default=0)
         if self.folds:
             most = max(
-                most, self.joins.most + 2, *[len(self.left(x, i)) + 2 for i, x in exits.items()], 0
+                most, self.joins.most + 2, *[len(self.left(x, i)) + 3 for i, x in exits.items()], 0
             )
         return out.assemble(max(EXTRA_STACK, most))
 
@@ -559,10 +562,15 @@ class Rewriter:
         if not self.folds:
             self.notify(self.hooks.leave(self.site(), tuple(loops)))
             return
-        names = self.left(loops, self.index)
-        self.load(self.hooks.leave(self.site(), tuple(loops), names, self.index))
-        self.hand(names)
-        self.take(names)
+        names, depths = self.left(loops, self.index), self.depths
+        around = max([depths.get(loop.head, 0) for loop in loops])
+        deeper = depths.get(self.index, 0) > around
+        pushed = int(deeper and self.source[self.index].name != "RERAISE")
+        self.load(self.hooks.leave(self.site(), tuple(loops), names, self.index, pushed))
+        if pushed:
+            self.emit(SWAP, 2)
+        self.hand(names, pushed)
+        self.take(names, pushed)
         if any(loop.unsure[self.index] for loop in loops):
             self.notify(self.hooks.unsure(self.site()))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
-from . import arrays, attributes, equivalents, nested, operators
+from . import arrays, attributes, contexts, equivalents, nested, operators
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
@@ -78,6 +78,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
             args = (arrays.called(recorder, (key, "copy"), np.copy, args, {}),)
         if arrays.is_of_floats(args[0]):
             return call_function(recorder, key, same, args, {})
+    if (manager := contexts.manager(fn, args, kwargs)) is not None:
+        return manager
     if fn is iter and len(args) == 1 and not kwargs:
         return of_items(recorder, key, iterated(key, args[0]))
     if fn is next and not kwargs and len(args) in (1, 2) and type(args[0]) is Iterator:

@@ -21,6 +21,7 @@ from . import (
     attributes,
     calls,
     cells,
+    contexts,
     generators,
     imports,
     memories,
@@ -339,6 +340,11 @@ def spread(site: Site) -> Hook:
     return lambda x: x if type(x) is tuple else refuse(f"a {type(x).__name__} is taken apart")
 
 
+def context(site: Site) -> Hook:
+    key = object()
+    return lambda manager: contexts.entered(key, manager, sys._getframe(1))
+
+
 # Texts
 
 
@@ -387,8 +393,13 @@ def loop(site: Site, loop: Loop) -> Hook:
     return hook
 
 
-def leave(site: Site, loops: Any, names: tuple[int, ...], exit: int) -> Hook:
-    return lambda *values: given(now().leave(loops, sys._getframe(1), names, values, exit))
+def leave(site: Site, loops: Any, names: tuple[int, ...], exit: int, pushed: int) -> Hook:
+    def hook(*values: Any) -> Any:
+        first = pushed if not pushed or contexts.is_exit(values[0]) else 0  # on the stack
+        out = now().leave(loops, sys._getframe(1), names, values[first:], exit, pushed - first)
+        return given([*values[:first], *out])
+
+    return hook
 
 
 def fork(site: Site, of: Any) -> Hook:

@@ -188,6 +188,9 @@ class Recorder:
         self.giving: list[tuple[list[Any], int]] = []
         self.generators: list[tuple[Any, bool]] = []  # see `generators.settled`
         self.iterators: frozenset[type] = frozenset()  # the classes of what is gone through once
+        self.entered: list[
+            tuple[Any, FrameType]
+        ] = []  # managers, in the frames that will leave them
         self.limits: dict[CodeType, int] = {}  # how much generators give
         self.inputs: dict[Op, Box] = {}  # numbers and arrays that were read from outside
         self.usual: set[tuple[type, str]] = set()  # see `attributes.check_access`
@@ -662,19 +665,22 @@ class Recorder:
         names: tuple[int, ...],
         values: Sequence[Any],
         exit: int,
+        pushed: int,
     ) -> list[Any]:
-        """Loops are left, if they were running: the inner ones first."""
+        """Loops are left, if they were running: the inner ones first. A value that is ``pushed`` comes before others."""
         out = list(values)
         for cycle in cycles:
             here = self.open[-1] if self.open else None
             if here is None or here.of is not cycle or here.owner is not frame:
                 continue
-            own = [k for k, v in enumerate(names) if v in cycle.left.get(exit, ())]
+            left = cycle.left.get(exit, ())
+            own = [*range(pushed), *[k for k, v in enumerate(names, pushed) if v in left]]
+            given = [*[out[k] for k in own], *[x for x, of in self.entered if of is frame]]
             found: list[Any] = []
-            state = (exit, *[self.flat(out[k], found) for k in own])
+            state = (exit, *[self.flat(x, found) for x in given])
             node = self.end("leave", state, found)
-            kept = self.results(node, state, [out[k] for k in own], found)
-            for k, x in zip(own, kept, strict=True):
+            kept = self.results(node, state, given, found)
+            for k, x in zip(own, kept, strict=False):
                 out[k] = x
         return out
 
