@@ -1,4 +1,4 @@
-"""``with`` statements: managers of classes of the user's, and some of the standard library's that do no more than they say."""
+"""``with`` statements: managers of classes of the user's, and some of the standard library's."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ TRUE = frozenset((  # of which anything is true
 SIMPLE = frozenset((int, str, bytes, type(None)))
 
 FAMILIES = {
-    int: int, bool: int, float: int, str: str, bytes: bytes, type(None): type(None), tuple: tuple, list: list, dict: dict, set: set,
+    int: int, bool: int, float: int, str: str, bytes: bytes, type(None): type(None),
+    tuple: tuple, list: list, dict: dict, set: set,
 }  # fmt: skip
 
 
@@ -234,7 +235,8 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
 def family(recorder: Recorder, x: Any) -> Any:
     """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
     found = FAMILIES.get(type(plain(x)))
-    if type(x) is types.FunctionType or type(x) is type:
+    in_c = type(x) is types.BuiltinFunctionType and type(x.__self__) is types.ModuleType
+    if in_c or type(x) is types.FunctionType or type(x) is type:
         return OBJECT
     if found is None and (is_object(recorder, x) or is_member(x)):
         names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
