@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from . import calls
 from .basics import is_object, now, plain, refuse
+from .functions import call_function
 from .recorder import Recorder
 
 
@@ -38,7 +38,7 @@ class OfUsers(Manager):
             refuse(f"a {type(obj).__name__} is entered")
 
     def __enter__(self) -> Any:
-        given = calls.call((self.key, "enter"), self.methods[0], (self.obj,), {})
+        given = call_function(now(), (self.key, "enter"), self.methods[0], (self.obj,), {})
         now().entered.append((self.obj, self.frame))
         return given
 
@@ -46,7 +46,7 @@ class OfUsers(Manager):
         now().entered.pop()
         way = "leave" if kind is None else "escape"
         given = self.obj, kind, error, traceback
-        return calls.call((self.key, way), self.methods[1], given, {})
+        return call_function(now(), (self.key, way), self.methods[1], given, {})
 
 
 class Given(Manager):
@@ -83,6 +83,8 @@ def manager(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Manager |
         return Given(*args)
     if fn is np.errstate and not args and all(type(plain(x)) is str for x in kwargs.values()):
         np.errstate(**kwargs)
+        if {kwargs.get("under", "ignore"), kwargs.get("all", "ignore")} != {"ignore"}:
+            refuse("errstate asks for underflows, which go unnoticed")
         return Given()
     return None
 
