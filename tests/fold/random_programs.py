@@ -568,6 +568,29 @@ class Writer:
                 self.put(pad + 2, f"return {q}")
             self.put(pad + 1, f"return {c} - 0.5 * {q}")
         s.calls.append(f"{g}({{}})")
+        if self.chance(0.4):
+            self.kept(s, pad, g)
+
+    def kept(self, s: Scope, pad: int, g: str) -> None:
+        """Functions in containers, and functions that others give."""
+        h, m, p, q = self.name("h"), self.name("m"), self.name("p"), self.name("q")
+        made = f"{m}({self.number(s, 1)})"
+        self.put(pad, f"def {m}({p}):")
+        if self.chance(0.3):
+            self.put(pad + 1, f"if {p} > 0.2:")
+            self.put(pad + 2, f"return lambda {q}: {q} * {p}")
+        elif self.chance(0.3):
+            self.put(pad + 1, f"{p} = {p} * 0.5")
+        self.put(pad + 1, f"return lambda {q}, z={p} * 0.3: {q} - z * {p}")
+        if self.chance(0.5):
+            self.put(pad, f"{h} = {made}")
+            s.calls.append(f"{h}({{}})")
+        else:
+            held = self.pick(
+                [f"[{g}, {made}]", f"[{made} for j in range(n + 2)]", f"({made}, {made})"]
+            )
+            self.put(pad, f"{h} = {held}")
+            s.calls.append(f"{h}[{self.pick(['0', '1', '-1', 'n % 2'])}]({{}})")
 
     def leave_turn(self, s: Scope, pad: int) -> None:
         self.put(pad, f"if {self.test(s)}:")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 from fold.comparing import compare, followed
 from helpers import assert_same
 from wengert import jit, value_and_grad
+from wengert.tracer.fold.recorder import Unfolded
+from wengert.tracer.fold.run import Known
 from wengert.transforms import cache
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
@@ -134,3 +138,80 @@ def test_solvers_of_differential_equations_are_followed(method: str) -> None:
     assert entry.folding.why is None
     assert entry.folding.programs
     assert entry.hits >= 6
+
+
+class Wrapped:
+    """A function that is called with a copy, whose method is kept."""
+
+    def __init__(self, fn: Any, task: bytes) -> None:
+        self.fn, self.task, self.calls = fn, task, 0
+        self.method = self.value
+        self.dummy = np.atleast_2d(np.asarray(None))
+
+    def value(self, u: Any) -> float:
+        self.calls += 1
+        return self.fn(np.copy(u))  # type: ignore[no-any-return]
+
+
+def kept_methods(x: float, n: int) -> float:
+    wrapped = Wrapped(lambda u: np.sum(u * u) * x, b"START")
+    pair, total = (wrapped.method, wrapped.value), 0.0
+    for k in range(n):
+        total += wrapped.method(np.full(2, x + k)) + pair[k % 2](np.ones(3))
+        if total > 3.0:
+            wrapped.task = b"WARN: high"
+        elif wrapped.task[:4] == b"STAR":
+            wrapped.task = b"FG"
+    return total * wrapped.calls if wrapped.task[:4] == b"WARN" else total
+
+
+def questions(x: float, n: int) -> float:
+    work, total = (lambda y: y * x) if n > 3 else None, 0.0
+    work = work or math.sin
+    if isinstance(work, Mapping) or work in ("2-point", "3-point"):
+        return x
+    for k in range(n):
+        total += work(x + k) if isinstance(total, Real) else 0.0
+    u = np.atleast_1d(np.atleast_2d(np.full(2, total)))
+    return u[0, 1] * (2.0 if np.can_cast(u.dtype, "float64") else x)
+
+
+@pytest.mark.parametrize("f", [kept_methods, questions])
+def test_what_an_optimizer_keeps_and_asks_is_followed(f: Callable[..., float]) -> None:
+    followed(f)
+
+
+def of_objects(x: float, n: int) -> float:
+    u = np.asarray([None, x])
+    return u[1] * n  # type: ignore[no-any-return]
+
+
+def test_numbers_in_an_array_of_objects_are_not_followed() -> None:
+    with pytest.raises(Unfolded, match="gives a object"):
+        Known().run(of_objects, ["x", "n"], (0.5, 2))
+
+
+def test_bfgs_is_followed() -> None:
+    optimize = pytest.importorskip("scipy.optimize._optimize")
+
+    def found(c: float) -> float:
+        def f(u: Any) -> Any:
+            return (1.0 - u[0]) ** 2 + c * (u[1] - u[0] ** 2) ** 2
+
+        def slope(u: Any) -> Any:
+            inner = u[1] - u[0] ** 2
+            return np.array([-2.0 * (1.0 - u[0]) - 4.0 * c * u[0] * inner, 2.0 * c * inner])
+
+        start = np.array([-0.5, 0.7])
+        return optimize._minimize_bfgs(f, start, jac=slope, maxiter=2).fun  # type: ignore[no-any-return]
+
+    both, rng = value_and_grad(found), random.Random(5)
+    for _ in range(6):
+        c = rng.uniform(0.9, 1.1)
+        value, slope = both(c)
+        assert_same(value, found(c))
+        with jit(False):
+            assert slope == pytest.approx(both(c)[1], rel=1e-8)
+    (entry,) = cache.entries.values()
+    assert entry.folding.why is None
+    assert entry.folding.programs

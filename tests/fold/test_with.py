@@ -139,3 +139,15 @@ def test_a_generator_as_a_manager_is_not_followed() -> None:
         return total + x
 
     compare(f)
+
+
+def test_errstate_that_asks_for_underflows() -> None:
+    def f(x: float, n: int) -> float:
+        small = np.full(2, x) * 10.0 ** (-60.0 * n)
+        with np.errstate(under="raise"):
+            try:
+                return float((small * small).sum()) + x
+            except FloatingPointError:
+                return 3.0 * x
+
+    assert "underflows" in str(compare(f).folding.why)

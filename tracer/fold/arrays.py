@@ -48,8 +48,10 @@ LAYOUTS = (
 UNKNOWN = frozenset(
     (np.empty, np.empty_like, *LAYOUTS)
 )  # what they give depends on more than types and values
-OF_TYPES = frozenset(  # which say something of dtypes alone
-    (np.issubdtype, np.can_cast, np.promote_types, np.result_type)
+OF_TYPES = tuple(  # which say something of dtypes alone
+    getattr(np, name)
+    for name in ("issubdtype", "isdtype", "can_cast", "promote_types", "result_type")
+    if hasattr(np, name)
 )
 RESULTS = frozenset((float, int, bool))
 PACKAGES = frozenset(("numpy", "scipy", "statistics"))
@@ -60,7 +62,7 @@ RAISED: Any = {"divide": "raise", "over": "raise", "invalid": "raise"}
 
 def is_boxed(x: Any) -> bool:
     """Whether something is an array or a number of NumPy's that is followed."""
-    return type(x) is Box and is_of_numpy(x.value)
+    return type(x) is Box and (is_of_numpy(x.value) or is_opaque(x.value))
 
 
 def is_array(x: Any) -> bool:
@@ -84,6 +86,12 @@ def is_of_arrays(fn: Any) -> bool:
         module = fn.__module__
         return type(module) is str and module.partition(".")[0] in PACKAGES
     return issubclass(kind, type) and issubclass(fn, np.generic)
+
+
+def in_python(fn: Any) -> Any:
+    """The Python function that one of NumPy's without a rule comes down to, for arrays of its own."""
+    own = getattr(fn, "_implementation", None)
+    return own if type(own) is types.FunctionType and registry.lookup(fn) is None else None
 
 
 def is_followed(fn: Any) -> bool:
@@ -157,7 +165,11 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
         return parts(recorder, (key, frame), fn, found, frame, value)
     kind: Any = kind_of(value)
     unknown = fn in EMPTY and not value.ndim
-    if (kind not in RESULTS and not is_of_numpy(value)) or unknown:
+    if is_opaque(value) and all(type(x) is not Box or is_opaque(x.value) for x in found):
+        unknown = False
+    elif kind not in RESULTS and not is_of_numpy(value):
+        unknown = True
+    if unknown:
         return refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}")
     own = key, frame
     op = recorder.add(
@@ -170,6 +182,11 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     if fn in EMPTY:  # whose content is not to be looked at before it is written
         recorder.written.add(key)
     return settled(recorder, key, box) if is_anew(fn) else box
+
+
+def is_opaque(value: Any) -> bool:
+    """Whether something is an array of objects: of constants, if nothing else has gone into it."""
+    return type(value) is np.ndarray and value.dtype == object
 
 
 def parts(

@@ -11,7 +11,9 @@ from .region import LENGTH, LOAD, Array
 MOST_LENGTHS = 8  # of what is taken apart at one place
 NUMBERS = frozenset((int, float))
 CONTAINERS = frozenset((list, dict, set))
-ATOMS = frozenset((int, float, bool, str, type(None), tuple))  # on which operators do what they do
+ATOMS = frozenset(
+    (int, float, bool, str, bytes, type(None), tuple)
+)  # on which operators do what they do
 
 
 def now() -> Recorder:

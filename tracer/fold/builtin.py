@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 import types
+from abc import ABCMeta
 from typing import Any
 
 from ...rules import registry
@@ -24,6 +25,7 @@ from .recorder import Box, Recorder
 from .region import LENGTH, SCALARS, Array
 
 OF_TUPLES = frozenset((len, sum, max, min, sorted, any, all, math.fsum, math.prod))
+ABSTRACT = arrays.PACKAGES | {"collections", "numbers"}
 
 IN_C = frozenset((  # primitives among functions in C that are not those of `math`
     abs, round, pow, divmod, operator.add, operator.sub, operator.mul, operator.truediv, operator.neg,
@@ -77,7 +79,7 @@ def call_builtin(
     if (fn is max or fn is min) and len(args) > 1:
         return extreme(recorder, key, fn, args)
     if fn is isinstance and len(args) == 2:
-        return is_instance(recorder, *args)
+        return is_instance(recorder, key, *args)
     if fn is callable and len(args) == 1:
         return is_callable(recorder, *args)
     if len(args) == 1 and fn in ONE_ITERABLE and type(args[0]) in (list, tuple):
@@ -128,11 +130,26 @@ def is_primitive(fn: Any) -> bool:
     )
 
 
-def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
+def is_instance(recorder: Recorder, key: Any, x: Any, kinds: Any) -> bool:
+    """Abstract classes of libraries are asked at each call, for who belongs to them may change."""
     kinds = kinds if type(kinds) is tuple else (kinds,)
-    if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION:
+    x = x.value if type(x) is Array else plain(x)
+    if type(x) in OF_ITERATION or not all(type(k) is type or is_abstract(k) for k in kinds):
         refuse("isinstance asks a class of its own kind")
-    return isinstance(x.value if type(x) is Array else plain(x), kinds)
+    for i, k in enumerate(kinds):
+        if type(k) is type:
+            found = isinstance(x, k)
+        else:
+            given = type(x), k
+            found = decided(recorder, (key, i), issubclass, given, issubclass(*given))
+        if found:
+            return True
+    return False
+
+
+def is_abstract(kind: Any) -> bool:
+    """Whether something is an abstract class of a library that does nothing but answer."""
+    return type(kind) is ABCMeta and kind.__module__.partition(".")[0] in ABSTRACT
 
 
 def is_callable(recorder: Recorder, x: Any) -> bool:

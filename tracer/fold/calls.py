@@ -50,14 +50,15 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
                     return call_function(recorder, key, same, (args[0].items, *args[1:]), {})
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
     if args and type(args[0]) in (Source, Iterator) and any(fn is one for one in CONSUMERS):
-        source = source_of(recorder, (key, "source"), args[0])
-        items = call_function(recorder, (key, "items"), equivalents.items_of, (source,), {})
+        items = gathered(recorder, key, args[0])
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
     if args and type(args[0]) is Box and type(args[0].value) is Random:
         return drawn(recorder, key, fn, args, kwargs)
-    if fn in arrays.OF_TYPES and all(map(nested.is_of_types, (*args, *kwargs.values()))):
+    if any(fn is one for one in arrays.OF_TYPES) and all(
+        map(is_of_types, (*args, *kwargs.values()))
+    ):
         return fn(*args, **kwargs)
     if kind is types.FunctionType and (of_named := named.method(recorder, fn, args)) is not None:
         if of_named == "_replace":
@@ -91,6 +92,9 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return advanced(recorder, key, *args)
     if (fn is any or fn is all) and len(args) == 1 and type(args[0]) in (Source, Iterator):
         return call_function(recorder, key, ONE_ITERABLE[fn], args, {})
+    if kind is arrays.DISPATCHED and (own := arrays.in_python(fn)) is not None:
+        if not (args and arrays.is_itself(fn, args[0], args[1:], kwargs)):
+            return call_function(recorder, key, own, args, kwargs)
     if arrays.is_of_arrays(fn):
         return arrays.called(recorder, key, fn, args, kwargs)
     if fn is map and len(args) > 1 and not kwargs:
@@ -115,12 +119,23 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return refuse(f"a {kind.__name__} is called")
 
 
+def is_of_types(x: Any) -> bool:
+    """Whether something says of which type an array is to be, perhaps by its name."""
+    return type(x) is str or nested.is_of_types(x)
+
+
 def remembered(recorder: Recorder, key: Any, fn: Any, args: Any) -> bool:
     """A question to a cache of a library's: it is asked at each call, as there is no telling what it has forgotten."""
     known = fn.__module__.partition(".")[0] in arrays.PACKAGES
     if not known or not all(type(x) is types.ModuleType or type(x) is type for x in args):
         return bool(refuse(f"{fn.__name__}, which has a cache, is called"))
     return decided(recorder, key, fn, args, fn(*args))
+
+
+def gathered(recorder: Recorder, key: Any, x: Any) -> Any:
+    """A list of all that a loop would go through."""
+    given = (source_of(recorder, (key, "source"), x),)
+    return call_function(recorder, (key, "items"), equivalents.items_of, given, {})
 
 
 def iterated(key: Any, x: Any) -> Any:

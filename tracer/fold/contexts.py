@@ -84,6 +84,8 @@ def manager(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Manager |
         return Given(*args)
     if fn is np.errstate and not args and all(type(plain(x)) is str for x in kwargs.values()):
         np.errstate(**kwargs)
+        if {kwargs.get("under", "ignore"), kwargs.get("all", "ignore")} != {"ignore"}:
+            refuse("errstate asks for underflows, which go unnoticed")
         return Given()
     return None
 

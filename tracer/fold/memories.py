@@ -156,7 +156,7 @@ def item(key: Any, container: Any, index: Any) -> Any:
             items = elements(recorder, (key, "items"), container)
             return item(key, items, index)
         return container[index]
-    if kind is str and type(index) is not Box:
+    if (kind is str or kind is bytes) and type(index) is not Box:
         return container[index]
     if arrays.is_array(container):
         return arrays.item(recorder, key, container, index)

@@ -48,10 +48,15 @@ UNARY = {operator.neg: "__neg__", operator.pos: "__pos__"}
 
 EQUALS = frozenset((operator.eq, operator.ne))
 
-SIMPLE = frozenset((int, str, type(None)))
+TRUE = frozenset((  # of which anything is true
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
+))  # fmt: skip
+
+SIMPLE = frozenset((int, str, bytes, type(None)))
 
 FAMILIES = {
-    int: int, bool: int, float: int, str: str, type(None): type(None), tuple: tuple, list: list, dict: dict, set: set,
+    int: int, bool: int, float: int, str: str, bytes: bytes, type(None): type(None),
+    tuple: tuple, list: list, dict: dict, set: set,
 }  # fmt: skip
 
 
@@ -235,7 +240,8 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
 def family(recorder: Recorder, x: Any) -> Any:
     """A type, or `OBJECT` for all that equal nothing but themselves: of two of these no values are equal."""
     found = FAMILIES.get(type(plain(x)))
-    if type(x) is types.FunctionType or type(x) is type:
+    in_c = type(x) is types.BuiltinFunctionType and type(x.__self__) is types.ModuleType
+    if in_c or type(x) is types.FunctionType or type(x) is type:
         return OBJECT
     if found is None and (is_object(recorder, x) or is_member(x)):
         names, of_class = ("__eq__", "__ne__"), recorder.outside.of_class
@@ -269,6 +275,8 @@ def truth(key: Any, x: Any) -> bool:
         return arrays.truth(now(), key, x)
     if kind in ATOMS:
         return bool(x)
+    if kind in TRUE:
+        return True
     recorder = now()
     if id(x) in recorder.memories and kind is not Array:
         if kind in CONTAINERS:
@@ -320,6 +328,6 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
     for x in (left, right):
         if type(x) is Box:
             recorder.as_memory(x)  # which has an identity
-        if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str):
+        if type(x) is Box or type(x) in NUMBERS or type(x) in (tuple, str, bytes):
             refuse("`is` compares what may be another object")
     return left is right

@@ -24,7 +24,7 @@ from . import arrays
 from .recorder import WHOLE, Box, Recorder, Unfolded, active
 from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy, kind_of
 
-ATOMS = frozenset((int, float, bool, str, type(None)))
+ATOMS = frozenset((int, float, bool, str, bytes, type(None)))
 THEMSELVES: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
     arrays.CACHE,

@@ -82,7 +82,8 @@ FIXED = (
 )
 WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
-PLAIN = frozenset((bool, str, type(None), type(...)))  # which a state has by value
+PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
+METHOD = object()  # what the state of a method begins with, which is to others a tuple
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
 CAUGHT = (ArithmeticError, ValueError, LookupError)  # of ops, at which a pass may go on elsewhere
@@ -409,7 +410,7 @@ class Recorder:
         if type(x) is not tuple:
             if type(x) is Box or type(x) in NUMBERS or type(x) in PLAIN or id(x) in self.memories:
                 return x
-            if not is_made(x):
+            if not is_made(x) and type(x) is not MethodType:
                 if issubclass(type(x), FIXED):  # which is one object in all passes
                     return x
                 raise Unfolded(f"a {type(x).__name__} is put into a container")
@@ -547,7 +548,8 @@ class Recorder:
             code = ("object", id(self.constant(x.__code__).value))
             return ("tuple", code, *[self.flat(y, found) for y in held_in(x)])
         if kind is MethodType:
-            return ("method", id(self.constant(x.__func__).value), self.flat(x.__self__, found))
+            parts = [("object", id(self.constant(y).value)) for y in (METHOD, x.__func__)]
+            return ("tuple", *parts, self.flat(x.__self__, found))
         if issubclass(type(x), BaseException):  # of which nothing is known but its class
             return ("error", kind)
         if issubclass(type(x), FIXED) or x is UNBOUND:
@@ -708,7 +710,7 @@ class Recorder:
         exit: int,
         pushed: int,
     ) -> list[Any]:
-        """Loops are left, if they were running: the inner ones first. One that is ``pushed`` comes first."""
+        """Loops are left, if they were running: the inner ones first. What is ``pushed`` comes before others."""
         out = list(values)
         for cycle in cycles:
             here = self.open[-1] if self.open else None

@@ -20,6 +20,8 @@ import dis
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -258,8 +260,12 @@ def looked_at(partial: Any) -> set[int] | None:
     if not callable(partial):
         return set()
     code = getattr(partial, "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARARGS:
-        return None
+    return None if code is None or code.co_flags & inspect.CO_VARARGS else loaded(code)
+
+
+@lru_cache(1000)
+def loaded(code: CodeType) -> set[int]:
+    """Which of its parameters a function looks at."""
     names = {
         y
         for x in dis.get_instructions(code)

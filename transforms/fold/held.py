@@ -270,8 +270,8 @@ class States:
             yield f"len({text}) == {len(parts(state))}"
             for i, part in enumerate(parts(state)):
                 yield from self.tests(part, f"{text}[{i}]")
-        elif type(state[1]) is str and state[0] == "value":
-            yield f"type({text}) is str"
+        elif type(state[1]) in (str, bytes) and state[0] == "value":
+            yield f"type({text}) is {type(state[1]).__name__}"
             yield f"{text} == {self.name(state[1])}"
         else:
             yield f"{text} is {self.constant(state)}"
