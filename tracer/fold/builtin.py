@@ -13,7 +13,7 @@ import numpy as np
 from ...rules import registry
 from . import arrays, equivalents, texts
 from .attributes import get, put
-from .basics import CONTAINERS, NUMBERS, asked, computed, decided, plain, refuse
+from .basics import CONTAINERS, NUMBERS, asked, computed, decided, is_object, plain, refuse
 from .equivalents import BY_KEY, ONE_ITERABLE, equivalent
 from .functions import call_function
 from .iteration import OF_ITERATION
@@ -22,6 +22,7 @@ from .methods import method_of_dict, method_of_list, method_of_set, ordered
 from .named import is_named, parts
 from .recorder import Box, Recorder
 from .region import LENGTH, Array
+from .substitutes import KINDS
 
 OF_TUPLES = frozenset((len, sum, max, min, sorted, any, all, math.fsum, math.prod))
 REAL = NUMBERS | {np.float64, np.int64}
@@ -73,6 +74,13 @@ def call_builtin(
             return recorder.value(key, LENGTH, (x,), len(x))
         if type(x) is tuple or type(x) is str:
             return len(x)
+        if is_object(recorder, x):
+            method = recorder.outside.of_class(type(x), "__len__")
+            if type(method) is types.FunctionType:
+                size = call_function(recorder, key, method, (x,), {})
+                return (
+                    size if type(plain(size)) is int and plain(size) >= 0 else refuse("no length")
+                )
         if type(x) is Box and type(x.value) in (range, str):
             return recorder.value(key, len, (x,), len(x.value))
     if (fn is max or fn is min) and len(args) > 1:
@@ -129,7 +137,7 @@ def is_primitive(fn: Any) -> bool:
 
 def is_instance(recorder: Recorder, x: Any, kinds: Any) -> bool:
     kinds = kinds if type(kinds) is tuple else (kinds,)
-    if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION:
+    if not all(type(k) is type for k in kinds) or type(x) in OF_ITERATION | KINDS:
         refuse("isinstance asks a class of its own kind")
     return isinstance(x.value if type(x) is Array else plain(x), kinds)
 

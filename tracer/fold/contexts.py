@@ -1,4 +1,4 @@
-"""``with`` statements: managers of classes of the user's, ``contextlib.suppress`` and ``nullcontext``, ``numpy.errstate``."""
+"""``with`` statements: managers of the user's, ``contextlib.suppress`` and ``nullcontext``, and NumPy's errstate."""
 
 from __future__ import annotations
 

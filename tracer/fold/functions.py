@@ -12,6 +12,7 @@ from .recorder import Passing, Recorder
 
 PASSING = {
     equivalents.shared: "equal numbers share the slope of max or min",
+    equivalents.uncompared: "deques or defaultdicts are compared",
     equivalents.unordered: "NaN has no order",
 }
 
