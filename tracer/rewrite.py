@@ -88,7 +88,7 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    variables that are read from here on
     born(site)                     h(container) -> container; a list or dict has been made, a dict by ``make_dict``
                                    unless it is empty or its keys are constants
-    extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
+    extended(site)                 h(obj, list), which gets the items of obj, of ``[*obj]`` or of constants
     merged_keywords(site)          h(mapping, dict): the same of the keywords of a call, of which none is given twice
     starred(site)                  h(list) -> list, of ``a, *list = …``
     united(site)                   h(frozenset, set), which gets all that is in the former
@@ -1012,12 +1012,7 @@ class Rewriter:
         self.apply(self.hooks.born(self.site()), 1)
 
     def list_extend(self, instr: Instr) -> None:
-        self.spread(instr)
-        if instr.arg > 1:
-            self.emit(SWAP, instr.arg)
-        self.apply(self.hooks.extended(self.site()), 1)
-        if instr.arg > 1:
-            self.emit(SWAP, instr.arg)
+        self.collect(self.hooks.extended(self.site()), 1, instr.arg)
 
     def list_append(self, instr: Instr) -> None:
         self.collect(self.hooks.list_append(self.site()), 1, instr.arg)
