@@ -89,7 +89,7 @@ def manager(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Manager |
 
 def is_exit(x: Any) -> bool:
     """Whether something on the stack is what leaves a ``with`` statement."""
-    return type(x) is types.MethodType and isinstance(x.__self__, Manager)
+    return isinstance(x.__self__ if type(x) is types.MethodType else x, Manager)
 
 
 def entered(key: Any, x: Any, frame: types.FrameType) -> Manager:
