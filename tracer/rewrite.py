@@ -102,7 +102,7 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     collected(site)                h(list) -> what stands for that generator expression in the call
     lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
                                    that may leave items
-    shown(site, how, has_spec)     h(x), or h(spec, x) -> text, in the place of what an f-string does
+    text(site, how, has_spec)      h(x), or h(spec, x) -> text, in the place of what an f-string does
     converted(site, how)           h(x) -> text, of ``!s``, ``!r`` or ``!a``
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
@@ -996,7 +996,7 @@ class Rewriter:
         how, spec = "", instr.name == "FORMAT_WITH_SPEC"
         if instr.name == "FORMAT_VALUE":
             how, spec = CONVERSIONS[instr.arg & 3], bool(instr.arg & 4)
-        self.apply(self.hooks.shown(self.site(), how, spec), 1 + spec)
+        self.apply(self.hooks.text(self.site(), how, spec), 1 + spec)
 
     def converted(self, instr: Instr) -> None:
         self.apply(self.hooks.converted(self.site(), CONVERSIONS[instr.arg & 3]), 1)

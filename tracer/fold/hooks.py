@@ -366,7 +366,7 @@ def match_class(site: Site) -> Hook:
 # Texts
 
 
-def shown(site: Site, how: str, has_spec: bool) -> Hook:
+def text(site: Site, how: str, has_spec: bool) -> Hook:
     key = object()
     if has_spec:
         return lambda spec, x: texts.shown(now(), key, x, how, spec)
