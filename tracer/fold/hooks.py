@@ -338,7 +338,7 @@ def spread(site: Site) -> Hook:
 
 def context(site: Site) -> Hook:
     key = object()
-    return lambda manager: contexts.entered(key, manager, sys._getframe(1))
+    return lambda manager: contexts.entered(key, manager, sys._getframe(1), calls.call)
 
 
 # Patterns
