@@ -88,7 +88,7 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
                                    variables that are read from here on
     born(site)                     h(container) -> container; a list or dict has been made, a dict by ``make_dict``
                                    unless it is empty or its keys are constants
-    extended(site)                 h(list) -> list, which has just got the items of what ``spread`` was shown
+    extended(site)                 h(obj, list), which gets the items of obj, of ``[*obj]`` or of constants
     merged_keywords(site)          h(mapping, dict): the same of the keywords of a call, of which none is given twice
     starred(site)                  h(list) -> list, of ``a, *list = …``
     united(site)                   h(frozenset, set), which gets all that is in the former
@@ -102,7 +102,7 @@ Where ``hooks.folds`` is True, a recorder of regions listens (``joins`` has the 
     collected(site)                h(list) -> what stands for that generator expression in the call
     lazily(site)                   h(list) -> list, in which such a generator expression is about to collect for a call
                                    that may leave items
-    shown(site, how, has_spec)     h(x), or h(spec, x) -> text, in the place of what an f-string does
+    text(site, how, has_spec)      h(x), or h(spec, x) -> text, in the place of what an f-string does
     converted(site, how)           h(x) -> text, of ``!s``, ``!r`` or ``!a``
     unsure(site)                   h(None); a loop or an exception has left behind a variable that may have no value,
                                    and so cannot be handed over
@@ -1015,7 +1015,7 @@ class Rewriter:
         how, spec = "", instr.name == "FORMAT_WITH_SPEC"
         if instr.name == "FORMAT_VALUE":
             how, spec = CONVERSIONS[instr.arg & 3], bool(instr.arg & 4)
-        self.apply(self.hooks.shown(self.site(), how, spec), 1 + spec)
+        self.apply(self.hooks.text(self.site(), how, spec), 1 + spec)
 
     def converted(self, instr: Instr) -> None:
         self.apply(self.hooks.converted(self.site(), CONVERSIONS[instr.arg & 3]), 1)
@@ -1031,12 +1031,7 @@ class Rewriter:
         self.apply(self.hooks.born(self.site()), 1)
 
     def list_extend(self, instr: Instr) -> None:
-        self.spread(instr)
-        if instr.arg > 1:
-            self.emit(SWAP, instr.arg)
-        self.apply(self.hooks.extended(self.site()), 1)
-        if instr.arg > 1:
-            self.emit(SWAP, instr.arg)
+        self.collect(self.hooks.extended(self.site()), 1, instr.arg)
 
     def unpack_exactly(self, instr: Instr) -> None:
         self.apply(self.hooks.unpack(self.site(), instr.arg), 1)

@@ -89,9 +89,23 @@ def items_of_lists(x: float, n: int) -> float:
     return total + first + sum(others) * x + sum(sum(c) ** 2 for c in columns)
 
 
+def items_behind_others(x: float, n: int) -> float:
+    pair = (x * 2.0, x + n)
+    items = [x * i for i in range(n)]
+    first = [x, *pair, *items, n, *range(n)]
+    return sum(first) * len(first) + sum([*items, *pair]) + sum([1.0, 2.0, *pair])
+
+
 @pytest.mark.parametrize(
     "f",
-    [taken_out, emptied, stored_again_after_it_was_deleted, brought_together, sets],
+    [
+        items_behind_others,
+        taken_out,
+        emptied,
+        stored_again_after_it_was_deleted,
+        brought_together,
+        sets,
+    ],
 )
 def test_folded(f: Callable[..., float]) -> None:
     followed(f)

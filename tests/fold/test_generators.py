@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -428,7 +429,10 @@ def test_items_that_nobody_asks_for_are_counted() -> None:
 
         return x * len(seen) if any(big(x * i) for i in range(n)) else x + sum(seen)
 
-    refused(f, "what it may not be asked for")
+    if sys.version_info >= (3, 14):  # where `any` of a generator expression is a loop in bytecode
+        followed(f)
+    else:
+        refused(f, "what it may not be asked for")
 
 
 def test_any_is_another_function() -> None:

@@ -62,12 +62,12 @@ class Folding(Transparent):
 
         return hook
 
-    def leave(self, site, loops, names, exit):
+    def leave(self, site, loops, names, exit, pushed):
         assert {*names} == {i for loop in loops for i in loop.left[exit]}
 
         def hook(*values):
             scopes = self.scopes()
-            self.handed(names, values if names else ())
+            self.handed(names, values[pushed:] if names else ())
             for loop in loops:
                 if loop in scopes:
                     assert scopes.pop() is loop
@@ -139,12 +139,31 @@ class Folding(Transparent):
         return hook
 
     def extended(self, site):
-        def hook(items):
+        def hook(other, items):
             assert any(items is x for x in self.births)
             self.seen["extended"] += 1
-            return items
+            items.extend(other)
 
         return hook
+
+    def united(self, site):
+        return lambda other, held: held.update(other)
+
+    merged = merged_keywords = united
+
+    def starred(self, site):
+        return lambda items: items
+
+    lazily = starred
+
+    def text(self, site, how, has_spec):
+        shown = {"": lambda x: x, "s": str, "r": repr, "a": ascii}[how]
+        if has_spec:
+            return lambda spec, x: format(shown(x), spec)
+        return lambda x: format(shown(x), "")
+
+    def converted(self, site, how):
+        return {"s": str, "r": repr, "a": ascii}[how]
 
     def list_append(self, site):
         def hook(value, items):
@@ -1046,9 +1065,9 @@ class Listing(Folding):
         self.joined.append((names, pushed))
         return super().join(site, forks, names, pushed)
 
-    def leave(self, site, loops, names, exit):
+    def leave(self, site, loops, names, exit, pushed):
         self.exits.append(names)
-        return super().leave(site, loops, names, exit)
+        return super().leave(site, loops, names, exit, pushed)
 
     def caught_here(self, site, index, region, names):
         self.handlers.append((names, region))

@@ -18,6 +18,7 @@ from .memories import put as store_item
 from .methods import DRAWS, OF_TEXT
 from .named import fields_of, is_named, part
 from .recorder import Box, Recorder
+from .substitutes import OF_DICT, Defaults
 
 # What an attribute that an object has of its own goes before.
 HIDDEN = (types.FunctionType, staticmethod, classmethod, cached_property)
@@ -59,6 +60,8 @@ def get(key: Any, obj: Any, name: str) -> Any:
 def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
     """An attribute of an object that the run has made."""
     kind: Any = type(obj)
+    if issubclass(kind, Defaults) and name in OF_DICT:
+        return getattr(loaded(recorder, (key, "held"), obj, "_held", obj._held), name)
     check_access(recorder, kind, "__getattribute__")
     found = recorder.outside.of_class(kind, name)
     if type(found) is property:

@@ -23,6 +23,7 @@ from .named import is_named, parts
 from .operators import compare
 from .recorder import Box, Recorder
 from .region import LENGTH, SCALARS, Array
+from .substitutes import KINDS
 
 OF_TUPLES = frozenset((len, sum, max, min, sorted, any, all, math.fsum, math.prod))
 ABSTRACT = arrays.PACKAGES | {"collections", "numbers"}
@@ -74,6 +75,13 @@ def call_builtin(
             return recorder.value(key, LENGTH, (x,), len(x))
         if type(x) is tuple or type(x) is str:
             return len(x)
+        if is_object(recorder, x):
+            method = recorder.outside.of_class(type(x), "__len__")
+            if type(method) is types.FunctionType:
+                size = call_function(recorder, key, method, (x,), {})
+                return (
+                    size if type(plain(size)) is int and plain(size) >= 0 else refuse("no length")
+                )
         if type(x) is Box and type(x.value) in (range, str):
             return recorder.value(key, len, (x,), len(x.value))
     if (fn is max or fn is min) and len(args) > 1:
@@ -134,7 +142,7 @@ def is_instance(recorder: Recorder, key: Any, x: Any, kinds: Any) -> bool:
     """Abstract classes of libraries are asked at each call, for who belongs to them may change."""
     kinds = kinds if type(kinds) is tuple else (kinds,)
     x = x.value if type(x) is Array else plain(x)
-    if type(x) in OF_ITERATION or not all(type(k) is type or is_abstract(k) for k in kinds):
+    if type(x) in OF_ITERATION | KINDS or not all(type(k) is type or is_abstract(k) for k in kinds):
         refuse("isinstance asks a class of its own kind")
     for i, k in enumerate(kinds):
         if type(k) is type:

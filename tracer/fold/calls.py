@@ -22,6 +22,7 @@ from .memories import born_dict
 from .methods import OF_TEXT, drawn, of_text, ordered
 from .recorder import Box, Recorder
 from .region import Array
+from .substitutes import KINDS, SUBSTITUTES
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
 
@@ -49,8 +50,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
                 if fn is one and len(args) == count:
                     return call_function(recorder, key, same, (args[0].items, *args[1:]), {})
         return consumed(recorder, key, fn, (args[0].items, *args[1:]), kwargs)
-    if args and type(args[0]) in (Source, Iterator) and any(fn is one for one in CONSUMERS):
-        items = gathered(recorder, key, args[0])
+    if args and any(fn is one for one in CONSUMERS) and is_gone_through(recorder, args[0]):
+        items = gathered(recorder, key, iterated((key, "each"), args[0]))
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
@@ -138,10 +139,16 @@ def gathered(recorder: Recorder, key: Any, x: Any) -> Any:
     return call_function(recorder, (key, "items"), equivalents.items_of, given, {})
 
 
+def is_gone_through(recorder: Recorder, x: Any) -> bool:
+    """Whether something has to be gone through by a loop to see what is in it."""
+    of_users = is_object(recorder, x) and not named.is_named(recorder, x)
+    return type(x) in (Source, Iterator) or (of_users and not issubclass(type(x), BaseException))
+
+
 def iterated(key: Any, x: Any) -> Any:
     """What is gone through where an object is."""
     recorder = now()
-    if type(x) is Iterator or not is_object(recorder, x) or named.is_named(recorder, x):
+    if type(x) in (Iterator, *KINDS) or not is_object(recorder, x) or named.is_named(recorder, x):
         return x
     return call((key, "call"), attributes.get((key, "iter"), x, "__iter__"), (), {})
 
@@ -161,6 +168,8 @@ def consumed(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> A
     items = args[0]
     if fn is list and len(args) == 1:
         return items
+    if type(fn) is type and fn in SUBSTITUTES:
+        return construct(recorder, key, fn, args, kwargs)
     if fn is tuple and len(args) == 1:
         return apart_by_length(recorder, key, items)
     if fn is sorted:

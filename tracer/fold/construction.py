@@ -19,6 +19,7 @@ from .memories import listed, stored
 from .named import is_class_of_named, made, opened
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
+from .substitutes import SUBSTITUTES
 
 FOLLOWED = PLAIN | NUMBERS | {Box}
 
@@ -35,6 +36,10 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         args, kwargs = (*args, kwargs["start"]), {}
     if cls is zip and [*kwargs.items()] == [("strict", False)]:
         kwargs = {}
+    if cls in SUBSTITUTES:
+        return instance(recorder, key, SUBSTITUTES[cls], args, kwargs)
+    if cls in (float, int, str) and not args and not kwargs:
+        return cls()
     if kwargs and not flags_of(cls) & HEAP_TYPE:
         return refuse(f"{cls.__name__} is given keywords")
     if cls in NUMBERS and len(args) == 1:

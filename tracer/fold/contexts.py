@@ -10,7 +10,6 @@ import numpy as np
 
 from ..kinds import isinstance
 from .basics import is_object, now, plain, refuse
-from .functions import call_function
 from .recorder import Recorder
 
 
@@ -27,19 +26,21 @@ class Manager:
 
 
 class OfUsers(Manager):
-    """An object of a class of the user's, whose methods are called as any others."""
+    """An object of a class of the user's, whose methods are called as any others: by ``call``."""
 
-    __slots__ = ("frame", "key", "methods", "obj")
+    __slots__ = ("call", "frame", "key", "methods", "obj")
 
-    def __init__(self, recorder: Recorder, key: Any, obj: Any, frame: types.FrameType) -> None:
+    def __init__(
+        self, recorder: Recorder, key: Any, obj: Any, frame: types.FrameType, call: Any
+    ) -> None:
         names = "__enter__", "__exit__"
-        self.key, self.obj, self.frame = key, obj, frame
+        self.key, self.obj, self.frame, self.call = key, obj, frame, call
         self.methods = [recorder.outside.of_class(type(obj), name) for name in names]
         if not all(type(x) is types.FunctionType for x in self.methods):
             refuse(f"a {type(obj).__name__} is entered")
 
     def __enter__(self) -> Any:
-        given = call_function(now(), (self.key, "enter"), self.methods[0], (self.obj,), {})
+        given = self.call((self.key, "enter"), self.methods[0], (self.obj,), {})
         now().entered.append((self.obj, self.frame))
         return given
 
@@ -47,7 +48,7 @@ class OfUsers(Manager):
         now().entered.pop()
         way = "leave" if kind is None else "escape"
         given = self.obj, kind, error, traceback
-        return call_function(now(), (self.key, way), self.methods[1], given, {})
+        return self.call((self.key, way), self.methods[1], given, {})
 
 
 class Given(Manager):
@@ -92,14 +93,14 @@ def manager(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Manager |
 
 def is_exit(x: Any) -> bool:
     """Whether something on the stack is what leaves a ``with`` statement."""
-    return type(x) is types.MethodType and isinstance(x.__self__, Manager)
+    return isinstance(x.__self__ if type(x) is types.MethodType else x, Manager)
 
 
-def entered(key: Any, x: Any, frame: types.FrameType) -> Manager:
+def entered(key: Any, x: Any, frame: types.FrameType, call: Any) -> Manager:
     """What a ``with`` statement is given."""
     recorder = now()
     if isinstance(x, Manager):
         return x
     if is_object(recorder, x):
-        return OfUsers(recorder, key, x, frame)
+        return OfUsers(recorder, key, x, frame, call)
     return refuse(f"a {type(x).__name__} is entered")  # type: ignore[no-any-return]

@@ -482,6 +482,10 @@ def joined_by(text: str, parts: list[str]) -> str:
     return text.join(parts)
 
 
+def uncompared() -> None:
+    """Stands where containers are compared that are not looked into: such a run is traced."""
+
+
 def unordered() -> None:
     """Stands where the order depends on how Python sorts: such a run is traced."""
 

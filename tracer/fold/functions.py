@@ -17,6 +17,7 @@ from .recorder import Passing, Recorder
 SHARED = frozenset((bisect.__file__, heapq.__file__))
 PASSING = {
     equivalents.shared: "equal numbers share the slope of max or min",
+    equivalents.uncompared: "deques or defaultdicts are compared",
     equivalents.unordered: "NaN has no order",
 }
 

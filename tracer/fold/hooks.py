@@ -22,6 +22,7 @@ from . import (
     calls,
     cells,
     contexts,
+    equivalents,
     generators,
     imports,
     matching,
@@ -33,7 +34,7 @@ from . import (
 from .basics import NUMBERS, decided, is_same, now, refuse
 from .iteration import Items, source_of
 from .recorder import Box
-from .region import APPEND, DICT, Instruction, Op
+from .region import DICT, Instruction, Op
 
 Hook = Callable[..., Any]
 folds = runs_generators = True
@@ -284,15 +285,18 @@ def make_dict(site: Site) -> Hook:
 
 
 def extended(site: Site) -> Hook:
-    """``[*items]`` or a list of constants: it was made empty, and holds what it holds now."""
+    """``[*other]`` or a list of constants: the items come behind those that are there."""
     key = object()
 
-    def hook(items: Any) -> Any:
+    def hook(other: Any, items: Any) -> None:
         recorder = now()
         memories.must_be_own(recorder, items)
-        for i, x in enumerate(items):
-            recorder.add(key, APPEND, (items, recorder.packed((key, i), x)), type(None))
-        return items
+        if type(other) is tuple:
+            for i, x in enumerate(other):
+                memories.append(recorder, (key, i), items, x)
+        else:
+            source = source_of(recorder, key, calls.iterated(key, other))
+            calls.call((key, "extend"), equivalents.extend, (items, source), {})
 
     return hook
 
@@ -342,7 +346,7 @@ def spread(site: Site) -> Hook:
 
 def context(site: Site) -> Hook:
     key = object()
-    return lambda manager: contexts.entered(key, manager, sys._getframe(1))
+    return lambda manager: contexts.entered(key, manager, sys._getframe(1), calls.call)
 
 
 # Patterns
@@ -370,7 +374,7 @@ def match_class(site: Site) -> Hook:
 # Texts
 
 
-def shown(site: Site, how: str, has_spec: bool) -> Hook:
+def text(site: Site, how: str, has_spec: bool) -> Hook:
     key = object()
     if has_spec:
         return lambda spec, x: texts.shown(now(), key, x, how, spec)
@@ -417,11 +421,16 @@ def loop(site: Site, loop: Loop) -> Hook:
 
 def leave(site: Site, loops: Any, names: tuple[int, ...], exit: int, pushed: int) -> Hook:
     def hook(*values: Any) -> Any:
-        first = pushed if not pushed or contexts.is_exit(values[0]) else 0  # on the stack
+        first = int(pushed > 0 and stays(values[0]))
         out = now().leave(loops, sys._getframe(1), names, values[first:], exit, pushed - first)
         return given([*values[:first], *out])
 
     return hook
+
+
+def stays(x: Any) -> bool:
+    """Whether a value on the stack is what leaves a ``with`` statement, or an iterator: nobody hands it over."""
+    return type(x) is Items or contexts.is_exit(x)
 
 
 def fork(site: Site, of: Any) -> Hook:
@@ -432,7 +441,9 @@ def fork(site: Site, of: Any) -> Hook:
 def join(site: Site, forks: Any, names: tuple[int, ...], pushed: int) -> Hook:
     def hook(*values: Any) -> Any:
         held = values if names or pushed else ()
-        return given(now().join(forks, names, pushed, held, sys._getframe(1)))
+        first = int(pushed > 0 and stays(values[0]))
+        out = now().join(forks, names, pushed - first, held[first:], sys._getframe(1))
+        return given([*held[:first], *out])
 
     return hook
 

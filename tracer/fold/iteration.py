@@ -24,6 +24,7 @@ from .memories import count_of, elements, stored
 from .named import is_named, parts
 from .recorder import Box, Recorder
 from .region import EXHAUSTED, ITEM, LENGTH, LIST, OBJECT
+from .substitutes import Defaults, Queue
 
 USED = -1
 
@@ -248,6 +249,11 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         return x.taken(recorder)  # type: ignore[no-any-return]
     if kind is Iterator:
         return source_of_iterator(recorder, key, x)
+    if kind is Queue:
+        return source_of_queue(recorder, key, x)
+    if issubclass(kind, Defaults):
+        x = loaded(recorder, (key, "held"), x, "_held", x._held)
+        kind = dict
     if kind is dict and id(x) in recorder.memories:
         return source_of_dict(recorder, key, x, "keys")
     if kind is Box and type(x.value) is range:
@@ -285,6 +291,30 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
             refuse("a list grows while it is looped over")
 
     return Source(steps, give, check)
+
+
+def source_of_queue(recorder: Recorder, key: Any, queue: Queue) -> Source:
+    """The items of a queue, which must not change meanwhile."""
+    items, first, changes = [
+        loaded(recorder, (key, name), queue, name, getattr(queue, name))
+        for name in ("_items", "_first", "_changes")
+    ]
+    given = items, first, None, None
+    part = call_function(recorder, (key, "part"), equivalents.part_of, given, {})
+    source = source_of(recorder, (key, "each"), part)
+
+    def check() -> None:
+        recorder, before = now(), plain(changes)
+        there = loaded(recorder, (key, "again"), queue, "_changes", queue._changes)
+        same = plain(there) == before
+        if not decided(recorder, (key, "same"), operator.eq, (there, changes), same):
+            refuse("a deque changes while it is looped over")
+
+    def give(i: Box) -> Any:
+        check()
+        return source.give(i)
+
+    return Source(source.range, give, check)
 
 
 def source_of_dict(recorder: Recorder, key: Any, held: dict[Any, Any], what: str) -> Source:

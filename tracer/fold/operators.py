@@ -282,6 +282,12 @@ def truth(key: Any, x: Any) -> bool:
         if kind in CONTAINERS:
             count = recorder.value(key, LENGTH, (x,), len(x))
             return decided(recorder, key, operator.truth, (count,), bool(x))
+        for name in ("__bool__", "__len__"):
+            method = recorder.outside.of_class(kind, name)
+            if type(method) is types.FunctionType:
+                result = call_function(recorder, (key, name), method, (x,), {})
+                if type(plain(result)) is (bool if name == "__bool__" else int):
+                    return truth((key, name, "truth"), result)
         if all(
             recorder.outside.of_class(kind, name) is MISSING for name in ("__bool__", "__len__")
         ):
@@ -298,6 +304,11 @@ def contains(key: Any, container: Any, item: Any) -> bool:
         container, kind = elements(recorder, (key, "items"), container), list
     if kind is list and id(container) in recorder.memories:
         return call_function(recorder, key, equivalents.holds, (container, item), {})  # type: ignore[no-any-return]
+    if is_object(recorder, container):
+        method = recorder.outside.of_class(kind, "__contains__")
+        if type(method) is types.FunctionType:
+            result = call_function(recorder, (key, "call"), method, (container, item), {})
+            return truth((key, "truth"), result)
     if type(item) is not Box and type(item) not in ATOMS:
         refuse("it is asked whether a container holds a container")
     if id(container) in recorder.memories and kind in (dict, set):

@@ -1,0 +1,155 @@
+"""Queues, dicts with defaults and counters, and objects of the user's that are containers themselves."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fold.comparing import compare, followed
+
+pytestmark = pytest.mark.usefixtures("folding_at_once")
+
+
+def breadth_first(x: float, n: int) -> float:
+    graph = {i: [2 * i + 1, 2 * i + 2] for i in range(n)}
+    queue, total, seen = deque([0]), 0.0, {0}
+    while queue:
+        u = queue.popleft()
+        total += x ** (u % 4) / (u + 1)
+        for v in graph.get(u, []):
+            if v < n and v not in seen:
+                seen.add(v)
+                queue.append(v)
+    return total
+
+
+def both_ends(x: float, n: int) -> float:
+    queue, total = deque([x, 2 * x], maxlen=4), 0.0
+    for i in range(n + 2):
+        if i % 3 == 0:
+            queue.appendleft(x * i)
+        else:
+            queue.append(x + i)
+        total += queue[0] * queue[-1] + len(queue)
+        if i % 4 == 3:
+            total += queue.pop() * 0.5
+            try:
+                queue.popleft()
+                total += queue.popleft()
+                queue.popleft()
+                queue.popleft()
+                queue.popleft()
+            except IndexError:
+                total += x
+        queue.extend([0.1, x])
+        queue[0] = total
+        for v in queue:
+            total += v * 0.01
+        if 0.1 in queue:
+            total *= 1.1
+    return total + sum(queue) + max(queue) + list(queue)[0] + sorted(queue)[-1]
+
+
+def of_tuples(x: float, n: int) -> float:
+    queue, total = deque((i, x * i) for i in range(n)), 0.0
+    while queue:
+        i, v = queue.popleft()
+        total += v
+        if i > 3 and len(queue) < 3:
+            queue.append((i - 2, v * 0.5))
+    return total + x
+
+
+def with_defaults(x: float, n: int) -> float:
+    groups = defaultdict(list)
+    for i in range(n):
+        groups[i % 3].append(x * i)
+    sizes: dict[int, int] = defaultdict(int)
+    for k, items in groups.items():
+        for _ in items:
+            sizes[k] += 1
+    total = 0.0
+    for k in sorted(groups):
+        total += sum(groups[k]) * (sizes[k] + sizes[k + 5])
+    if 7 in sizes:
+        total += 1.0
+    try:
+        defaultdict()[3]
+    except KeyError:
+        total += x
+    return total + len(sizes) + sizes.get(9, x) + sizes.pop(0) + (1.0 if sizes else 2.0)
+
+
+def counted(x: float, n: int) -> float:
+    counts = Counter(i * i % 5 for i in range(n))
+    counts[7] += 2
+    k, most = counts.most_common(1)[0]
+    return x**k * most + sum(v * x for v in counts.values()) + counts[100]
+
+
+class Bag:
+    def __init__(self, items: list[float]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        return len(self.items) > 2
+
+    def __contains__(self, x: float) -> bool:
+        return x in self.items
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.items)
+
+    def __getitem__(self, i: int) -> float:
+        return self.items[i]
+
+
+def of_the_users(x: float, n: int) -> float:
+    bag = Bag([x * i for i in range(n)])
+    total = len(bag) * x
+    if bag:
+        total += 1.0 + max(bag)
+    if x in bag:
+        total += bag[1]
+    return total + sum(bag) + sum(v * v for v in bag)
+
+
+@pytest.mark.parametrize(
+    "f", [breadth_first, both_ends, of_tuples, with_defaults, counted, of_the_users]
+)
+def test_folded(f: Callable[..., float]) -> None:
+    followed(f)
+
+
+def test_a_deque_changes_while_it_is_looped_over() -> None:
+    def f(x: float, n: int) -> float:
+        queue, total = deque([x] * n), 0.0
+        try:
+            for v in queue:
+                total += v
+                if total > 2.0:
+                    queue.append(1.0)
+                    queue.pop()
+        except RuntimeError:
+            total = -1.0 * x
+        return total
+
+    compare(f)
+
+
+def test_what_a_deque_does_not_have() -> None:
+    def f(x: float, n: int) -> float:
+        queue = deque([x] * n)
+        try:
+            queue.maxlen = 3  # type: ignore[misc]
+            queue.other = x  # type: ignore[attr-defined]
+        except AttributeError:
+            return x * len(queue) if isinstance(queue, deque) else x
+        return x if deque([x]) == queue else 2.0 * x
+
+    compare(f)
