@@ -14,7 +14,6 @@ fail any more, so that a miss half-way neither repeats nor loses anything.
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import functools
 import itertools
 import linecache
@@ -92,10 +91,6 @@ PLAIN_VALUES = ATOMS - {
     *(type, types.FunctionType, types.MethodType, types.MethodWrapperType, types.GeneratorType),
     *(property, staticmethod, classmethod),
 }
-LONGEST = (
-    500  # operations of a path that is joined to others: it takes more than an exchange of programs
-)
-LARGEST = 1 << 18  # bytes of its arrays
 RESERVED = (
     "self drawn error errors fold missed result rest named program quiet seen".split()
 )  # names in programs
@@ -128,7 +123,6 @@ class Program:
         self.name = name
         self.source = ""
         self.lines: list[str] = []  # of the source, while it is written
-        self.paths: list[Path] = []  # that later ones may be joined to (see `branches`)
         self.code: types.CodeType | None = None
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
@@ -142,6 +136,9 @@ class Program:
         self.guards: dict[int, Guard] = {}
         self.integers: dict[int, Any] = {}
         self.loops = 0
+        self.in_loops: list[
+            tuple[str, str]
+        ] = []  # decisions of rolled loops, and how they came out
         self.decisions = 0  # of a region: how many places it may go more than one way from
         self.growth: list[tuple[int, int]] = []  # of a region: at which runs it grew, by how much
         self.forward = 0
@@ -162,7 +159,6 @@ class Program:
     def drop(self) -> None:
         """Let go of what only a program that is kept needs; who has it in hand may still run it."""
         self.dropped = True
-        self.paths = []
 
     def fits(self, kwargs: dict[str, Any]) -> bool:
         """Whether the program can be called with these keywords."""
@@ -186,24 +182,6 @@ class Program:
         made = types.FunctionType(self.code, self.namespace)
         made.__defaults__ = (MISSING,) * len(self.parameters)
         return made
-
-
-@dataclasses.dataclass(eq=False)
-class Path:
-    """One way through a function, ready to be written: ``ops`` are those of the forward and the reverse sweep."""
-
-    builder: Builder
-    ops: list[Op]
-    live: set[Op]
-    answer: Callable[[], str]
-    drawn: Input | None
-    quiet: Op | None
-
-    def __post_init__(self) -> None:
-        self.forward = list(self.builder.done.tape.ops)
-        self.kept = set(self.ops)
-        self.exposed = set(self.builder.exposed)
-        self.reads = self.builder.reads
 
 
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -567,7 +545,6 @@ class Builder:
             )
 
         live = set(ops_in(tape.result))
-        self.program.paths = worth_keeping(Path(self, tape.ops, live, result, drawn, quiet))
         self.write(tape.ops, live, result, drawn, quiet)
         self.assembly.taken = set()  # all names are chosen
         return self.program
@@ -755,6 +732,7 @@ class Builder:
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
         program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
+        program.in_loops = [found for op in self.done.tape.ops for found in decisions_in(op.fn)]
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
         self.assembly.asked = asked_results([*ops, *later])
@@ -1024,15 +1002,6 @@ class Builder:
         return next(x for x in module.co_consts if isinstance(x, types.CodeType))
 
 
-def worth_keeping(path: Path) -> list[Path]:
-    """The path, if others may be joined to it: it decides, and is so short that it pays and takes little memory."""
-    if len(path.forward) > LONGEST or not any(op.kind == "guard" for op in path.forward):
-        return []
-    arrays = {id(op.value): op.value for op in (*path.forward, *path.ops)}
-    size = sum(getattr(value, "nbytes", 0) for value in arrays.values())
-    return [path] if size <= LARGEST else []
-
-
 def looked_at(place: Place) -> Place:
     """The place on which the guard is that looks at the array of a place."""
     return place.origin if place.check == "same" and place.origin is not None else place
@@ -1150,6 +1119,15 @@ def decided(op: Op) -> Guard:
         return Guard(decision_at(op.site), repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn
     return Guard(f"the value of {fn_name(fn)} {where(op.site)}", seen("type", op.value))
+
+
+def decisions_in(fn: Any) -> Iterable[tuple[str, str]]:
+    """The decisions that a rolled loop takes, and how they came out."""
+    loop = getattr(fn, "__self__", fn)  # or what it comes to where it is careful
+    for choice in loop.family.choices() if isinstance(loop, LoopFunction) else ():
+        if isinstance(choice.subject, Op):
+            for outcome, _ in choice.branches:
+                yield decision_at(choice.subject.site), repr(outcome)
 
 
 def decision_at(site: Site) -> str:
