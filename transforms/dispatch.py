@@ -304,7 +304,7 @@ class Caller:
 def way_of(done: Run) -> int:
     """A number that stands for all that a run did, in its order, and how it decided."""
     return hash(
-        tuple([(id(op.fn), id(op.site), op.kind == "guard" and op.value) for op in done.tape.ops])
+        tuple([(id(op.fn), op.site, op.kind == "guard" and op.value) for op in done.tape.ops])
     )
 
 
