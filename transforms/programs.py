@@ -61,7 +61,6 @@ from . import silence
 from .assemble import WRITES, Assembly
 from .columns import Column
 from .cotangents import refuse_sealed, shaped
-from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import (
@@ -472,7 +471,6 @@ class Builder:
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
         tape = gathered(optimised(tape, keep, stay), stay)
-        tape = reused(tape, done.tape.exits, stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)
         found = dict(zip(wrt, tape.result[1], strict=True))
@@ -590,18 +588,12 @@ class Builder:
         """Write a program of two parts, and give it what the user's derivative may be made again from."""
         done, program = self.done, self.program
         impure = list(self.reads.impure)
-        exits = [op for pairs in done.tape.exits.values() for op, _ in pairs]
-        own = [(op, op.fn, op.args, op.kwargs) for op in exits]
         try:
             split()
         finally:  # the user's derivative lives on these ops
             for op in impure:
                 if op.fn is draw:
                     op.args, op.fn = op.args[2:], op.args[1]
-            for op, fn, args, kwargs in own:  # which the program takes from its loops
-                op.fn, op.args = fn, args
-                if kwargs:
-                    op.kwargs = kwargs  # type: ignore[misc]
         program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
         program.impure = {copies[op] for op in impure}
 
