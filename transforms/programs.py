@@ -93,6 +93,7 @@ PLAIN_VALUES = ATOMS - {
 RESERVED = (
     "self drawn error errors fold missed result rest named program quiet seen".split()
 )  # names in programs
+PAD = "        "  # before the statements of a program
 numbers = itertools.count(1)
 STEADY.update((silent, *CHANGES))
 
@@ -715,8 +716,8 @@ class Builder:
             self.reads, self.constant, self.assembly.fresh, self.wanted, self.layout
         )
         guards.straight = self.straight
-        self.guard(guards, guards.write(roots), 2)
-        self.guard_writes(guards, 2)
+        self.guard(guards, guards.write(roots))
+        self.guard_writes(guards)
         at = len(program.lines)
         if quiet is not None:
             program.lines.append(f"        errors = {self.watching}")
@@ -728,11 +729,14 @@ class Builder:
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
         self.assembly.asked = asked_results([*ops, *later])
-        self.operate(ops, live, 2)
+        self.operate(ops, live)
         if program.lines[-1] == "    try:":
             program.lines.append("        pass")
-        self.leave(quiet is not None, 1)
-        self.answer(answer, quiet is not None, 2)
+        program.lines.append("    except Exception as error:")
+        if quiet is not None:
+            program.lines.append(f"{PAD}if errors is not None: {self.restored}")
+        program.lines += [f"{PAD}missed = error", "    else:"]
+        self.answer(answer, quiet is not None)
         if quiet is not None and self.may_trust:
             self.trust(at)
         self.ending(drawn is not None)
@@ -768,9 +772,7 @@ class Builder:
         asked = f"{self.constant(usual[0], 'state')}() is {program.trusts}"
         asked += f" and {first} is {self.constant(silence.guarded, 'guarded')}"
         other = f"{self.constant(watched, 'watched')}()"
-        line = program.lines[at]
-        pad = line[: line.index("errors")]
-        program.lines[at] = f"{pad}errors = None if {asked} else {other}"
+        program.lines[at] = f"{PAD}errors = None if {asked} else {other}"
 
     @property
     def miss(self) -> str:
@@ -809,13 +811,11 @@ class Builder:
         program.lines += [f"        if {text}: {self.miss}" for text in first]
         return self.roots()
 
-    def guard(
-        self, guards: GuardWriter, statements: Iterable[tuple[str, Place | None]], indent: int
-    ) -> None:
+    def guard(self, guards: GuardWriter, statements: Iterable[tuple[str, Place | None]]) -> None:
         """Write guards on places, and note what each line is for."""
-        program, pad, lines = self.program, "    " * indent, self.program.lines
+        program, lines = self.program, self.program.lines
         for text, place in statements:
-            lines.append(f"{pad}if {text}: {self.miss}" if place is not None else pad + text)
+            lines.append(f"{PAD}if {text}: {self.miss}" if place is not None else PAD + text)
             if place is not None:
                 program.reasons[len(lines)] = reason(place)
                 program.guards[len(lines)] = guard_of(place, guards.names[place])
@@ -823,7 +823,7 @@ class Builder:
                     program.integers[len(lines)] = place.path
         self.names = guards.names
 
-    def guard_writes(self, guards: GuardWriter, indent: int) -> None:
+    def guard_writes(self, guards: GuardWriter) -> None:
         """Write guards against things that have become one, where one of them is written to."""
         lines = self.program.lines
         frozen = [
@@ -831,7 +831,7 @@ class Builder:
         ]
         apart = guards.apart(self.written_places(), bool(self.outcome.arrays))
         for text, why in (*((text, f"{place} is read-only") for place, text in frozen), *apart):
-            lines.append(f"{'    ' * indent}if {text}: {self.miss}")
+            lines.append(f"{PAD}if {text}: {self.miss}")
             self.program.reasons[len(lines)] = why
 
     def bind(self, drawn: Input | None) -> None:
@@ -845,12 +845,11 @@ class Builder:
                 if looked_at(place) in self.straight:
                     self.assembly.straight.update(inputs)
 
-    def operate(self, ops: list[Op], live: set[Op], indent: int) -> None:
+    def operate(self, ops: list[Op], live: set[Op]) -> None:
         """Write operations, and note what each line that may leave the program is for."""
-        program, lines, checked = self.program, self.program.lines, self.assembly.checked
-        known = len(checked)
-        emitted = self.assembly.emit(ops, live, self.miss, indent)
-        left = iter(checked[known:])
+        program, lines = self.program, self.program.lines
+        emitted = self.assembly.emit(ops, live, self.miss, 2)
+        left = iter(self.assembly.checked)
         miss = self.miss
         for line in emitted:
             lines.append(line)
@@ -865,31 +864,22 @@ class Builder:
     def restored(self) -> str:
         return f"{self.constant(restore, 'restore')}(errors)"
 
-    def leave(self, quiets: bool, indent: int) -> None:
-        """Write what is done where a guard has failed."""
-        lines, pad = self.program.lines, "    " * indent
-        lines.append(f"{pad}except Exception as error:")
-        if quiets:
-            lines.append(f"{pad}    if errors is not None: {self.restored}")
-        lines.append(f"{pad}    missed = error")
-        lines.append(f"{pad}else:")
-
-    def answer(self, answer: Callable[[], str], quiets: bool, indent: int) -> None:
+    def answer(self, answer: Callable[[], str], quiets: bool) -> None:
         """Write effects and the result."""
-        lines, pad = self.program.lines, "    " * indent
+        lines = self.program.lines
         if quiets:
-            lines.append(f"{pad}if errors is not None: {self.restored}")
+            lines.append(f"{PAD}if errors is not None: {self.restored}")
         commits = self.commits()
         result = answer()
         lines.append(
-            f"{pad}self.hits += 1.0"
+            f"{PAD}self.hits += 1.0"
         )  # CPython takes memory for an int, but has floats to hand
         if commits:
-            lines.append(f"{pad}result = {result}")
-            lines += [pad + text for text in commits]
-            lines.append(f"{pad}return result")
+            lines.append(f"{PAD}result = {result}")
+            lines += [PAD + text for text in commits]
+            lines.append(f"{PAD}return result")
         else:
-            lines.append(f"{pad}return {result}")
+            lines.append(f"{PAD}return {result}")
 
     def ending(self, draws: bool) -> None:
         """Write the last line, which is reached where the program was left, and compile it all."""
