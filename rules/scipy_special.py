@@ -548,10 +548,6 @@ elementwise(special.wrightomega, lambda x, z: z / (1 + z))
 # ------------------------------------------------------------------------------ integrals
 
 
-def cosine_over(x: Any) -> Any:
-    return np.cos(x) / x
-
-
 def expn_slope(n: Any, x: Any, z: Any) -> Any:
     below = special.expn(np.maximum(n - 1, 0), x)
     zeroth = (np.exp(-x) + z) / x

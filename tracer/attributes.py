@@ -490,13 +490,6 @@ def note_sort(tracer: Tracer, cls: type, name: str, sort: type) -> None:
         reads.note(reads.constant(cls), "sort", name, sort)
 
 
-def note_fixed(tracer: Tracer, cls: type, name: str) -> None:
-    """Note what a class holds under a name, which must be the very same."""
-    found = note_member(tracer, cls, name)
-    if tracer.reads is not None:
-        tracer.reads.pin(found)
-
-
 def note_descriptor(tracer: Tracer, found: Any) -> None:
     """Note what decides whether something that a class holds is a descriptor, and of which kind."""
     if tracer.reads is not None and flags_of(type(found)) & HEAP_TYPE:

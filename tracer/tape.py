@@ -367,9 +367,6 @@ class Tape:
         self.again: dict[
             Op, None
         ] = {}  # what will be computed with again, so that its value must survive (see ``checkpoint``)
-        self.exits: dict[
-            Op, list[tuple[Op, Op]]
-        ] = {}  # by loop, what it has computed on the way out: ops after it, and its own
         self.undo: list[Any] | None = None  # how to take back what a rehearsal has written
         self.overwritten: list[Op] | None = (
             None  # versions of arrays that were written to, if noted

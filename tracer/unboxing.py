@@ -468,11 +468,6 @@ def lower_member(tracer: Tracer, value: Any, memo: dict[int, Any], final: bool) 
     return new
 
 
-MEMBERS_OF_EXCEPTIONS = tuple(
-    "name obj value object reason code strerror filename filename2 path".split()
-)
-
-
 def empty_of_boxes(tracer: Tracer, held: Any, memo: dict[int, Any]) -> bool:
     """Take boxes out of a collection of a class of its own; says whether it has changed since it was met.
 

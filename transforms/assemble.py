@@ -90,31 +90,26 @@ class Assembly(Text):
         self.straight: set[Op] = set()  # see `kernels`
         self.remote: list[Op] = []  # computed by other functions than those in C
 
-    def fork(self, twins: Mapping[Op, Op] | None = None) -> Assembly:
-        """A copy of the state, for a branch; what the source refers to by name stays common.
-
-        ``twins`` are ops of another tape, which stand in the branch for the ones that were written.
-        """
-        twin = {} if twins is None else twins
+    def fork(self) -> Assembly:
+        """A copy of the state, for a branch; what the source refers to by name stays common."""
         branch = Assembly.__new__(Assembly)
         branch.namespace, branch.known, branch.taken = self.namespace, self.known, self.taken
         branch.counter, branch.scalars = self.counter, self.scalars
         branch.methods = self.methods
         branch.asked = self.asked
-        branch.straight = {twin.get(op, op) for op in self.straight}
+        branch.straight = self.straight.copy()
         branch.checked, branch.remote = self.checked, self.remote
-        branch.elements = {twin.get(op, op): names for op, names in self.elements.items()}
-        branch.anew = {twin.get(op, op): slots for op, slots in self.anew.items()}
-        branch.names = {twin.get(op, op): name for op, name in self.names.items()}
+        branch.elements = self.elements.copy()
+        branch.anew = self.anew.copy()
+        branch.names = self.names.copy()
         branch.spare = self.spare.copy()
-        branch.bound = {twin.get(op, op) for op in self.bound}
+        branch.bound = self.bound.copy()
         copies: dict[Storage, Storage] = {}
         branch.storage = {}
         for op, s in self.storage.items():
             if s not in copies:
-                maker = None if s.maker is None else twin.get(s.maker, s.maker)
-                copies[s] = Storage(maker, s.owned, s.alive)
-            branch.storage[twin.get(op, op)] = copies[s]
+                copies[s] = Storage(s.maker, s.owned, s.alive)
+            branch.storage[op] = copies[s]
         return branch
 
     def share(self, other: Assembly) -> None:

@@ -87,7 +87,6 @@ class Builder:
                         self.columns.append(spot)
                     self.place_of[id(spot)] = ("column", seen[key])
         self.variants: list[Variant] = []
-        self.first: dict[int, Any] = {}  # what stands for the ops before the first decision
         self.outputs: list[dict[int | None, Any]] = [{} for _ in group.outputs]
 
     def delay(self, spot: Spot) -> None:
@@ -155,8 +154,6 @@ class Builder:
                 own.append(new)
             i += 1
         ops += own
-        if pattern is self.root:
-            self.first = made
         if pattern.end is not None:
             return self.finish(pattern, made, ops, outside, own)
         choice = Choice()

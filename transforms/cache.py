@@ -37,7 +37,6 @@ from ..tracer.kinds import (
 from ..tracer.reads import static
 from ..tracer.run import unwrapped
 from ..tracer.tape import Site
-from .branches import joined
 from .budget import EARLIEST, Budget
 from .fold.folding import Folding, folds
 from .programs import Program
@@ -150,6 +149,7 @@ class Entry:
         self.names: set[str] = set()  # that the programs use for constants
         self.traces = 0
         self.misses: Counter[str] = Counter()
+        self.turns = 0  # how often a program of one way was left at a decision
         self.changes: Counter[Any] = Counter()
         self.dynamic: frozenset[Any] = frozenset()
         self.dynamic_names: list[str] = []
@@ -166,21 +166,11 @@ class Entry:
         return self.evicted_hits + sum(p.hits for p in self.programs)
 
     def add(self, program: Program) -> None:
-        """Keep a program, the latest first."""
+        """Keep a program."""
         with lock:
-            self.programs.insert(0, program)
+            self.put(program)
             while len(self.programs) > MOST_PROGRAMS:
                 self.drop(self.programs[-1])
-
-    def join(self, new: Program) -> Program:
-        """The program that answers for what ``new`` answers for, and for the paths of another one where it can."""
-        with lock:
-            old, program = joined(self.programs, new)
-            if old is not None:
-                self.programs.remove(old)
-                program.hits, program.cost = old.hits, old.cost
-                old.drop()
-            return program
 
     def drop(self, program: Program) -> None:
         with lock:
@@ -190,17 +180,28 @@ class Entry:
                 self.programs.remove(program)
                 program.drop()
 
+    def put(self, program: Program) -> None:
+        """The latest come first, and those that stand for all ways before others."""
+        self.programs.insert(0 if program.growth else self.of_all_ways, program)
+
+    @property
+    def of_all_ways(self) -> int:
+        """How many programs stand for all ways."""
+        return sum(bool(p.growth) for p in self.programs)
+
     def front(self, program: Program) -> None:
         with lock:
             if self.programs and self.programs[0] is not program and program in self.programs:
                 self.programs.remove(program)
-                self.programs.insert(0, program)
+                self.put(program)
 
     def note_miss(self, program: Program, error: BaseException, seconds: float) -> None:
         """Note why a program did not answer; an integer that has changed too often becomes dynamic."""
         self.budget.note_miss(seconds)
         line, why = why_left(program, error)
         self.misses[why] += 1
+        guard = program.guards.get(line)
+        self.turns += guard is not None and guard.check == "decision" and not program.growth
         if len(self.misses) > 100:  # another thread may be here as well
             self.misses.pop(next(iter(dict(self.misses))), None)
         path = program.integers.get(line)
@@ -230,6 +231,10 @@ class Entry:
         varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
         varies |= budget.passes > 0 or sum(self.misses.values()) >= VARIED
         return varies and budget.may_fold(self.won)
+
+    def goes_to_and_fro(self) -> bool:
+        """Whether calls go from one program of one way to another, where one of all ways would answer them at once."""
+        return self.turns >= VARIED and self.may_fold()
 
     def has_region(self, args: tuple[Any, ...]) -> bool:
         """Whether calls with such arguments have a region, which will grow in the place of programs of one way."""

@@ -40,7 +40,6 @@ from .gather import is_element
 from .loops import LoopFunction
 from .pairs import Late
 from .programs import Miss, Program, Unfit
-from .release import release
 from .roll import roll
 from .silence import put_first
 from .stream import watch
@@ -127,9 +126,33 @@ class Caller:
         if not entry.may_try():
             self.detach()
             return self.retrace(entry, args, kwargs, drawn)
-        for program in list(entry.programs):
+        programs, of_one = list(entry.programs), entry.of_all_ways
+        answer = self.answered(entry, programs[:of_one], left, args, kwargs, drawn)
+        folds = answer is MISSING and not drawn and entry.goes_to_and_fro()
+        if folds:
+            answer = self.folded(entry, args, kwargs)
+        if answer is MISSING:
+            answer = self.answered(entry, programs[of_one:], left, args, kwargs, drawn)
+        if answer is MISSING and not drawn and not folds and entry.may_fold():
+            answer = self.folded(entry, args, kwargs)
+        return self.retrace(entry, args, kwargs, drawn) if answer is MISSING else answer
+
+    def answered(
+        self,
+        entry: Entry,
+        programs: Iterable[Program],
+        left: Program | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        drawn: list[Any],
+    ) -> Any:
+        """What one of these programs gives, other than the one that was ``left``; MISSING if none answers.
+
+        If one that does not answer has drawn something, the run has begun, and must go on: that is added to ``drawn``.
+        """
+        for program in programs:
             if drawn:
-                break  # a run has begun; it must go on
+                break
             if program is left or not program.fits(kwargs):
                 continue
             start = clock()
@@ -148,12 +171,8 @@ class Caller:
                 return value
             entry.note_miss(program, trial.error, took)
             trial.error.__traceback__ = None  # whose frame has the trial and the arguments
-            drawn = list(trial.drawn)
-        if not drawn and entry.may_fold():
-            answer = self.folded(entry, args, kwargs)
-            if answer is not MISSING:
-                return answer
-        return self.retrace(entry, args, kwargs, drawn)
+            drawn += trial.drawn
+        return MISSING
 
     def retrace(
         self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
@@ -162,7 +181,7 @@ class Caller:
         budget = entry.budget
         builds = self.may_build(entry) and not entry.has_region(args)
         reads = Reads(entry.dynamic) if builds else None
-        done, kept, answered = None, False, False
+        done, answered = None, False
         start = working()
         try:
             value, done = self.traced(args, kwargs, reads, drawn)
@@ -173,23 +192,22 @@ class Caller:
             elif reads is None:
                 budget.note_trace(took, way_of(done), len(done.tape.ops))
             else:
-                kept = self.learn(entry, done)
+                self.learn(entry, done)
                 budget.note_attempt(took, working() - start - took)
         finally:
             if not answered:  # it has raised
                 budget.note_trace(working() - start, None, 0)
-            if reads is not None and not kept:
+            if reads is not None:
                 reads.close()
                 if done is not None:
                     done.close()
         return value
 
-    def learn(self, entry: Entry, done: Run) -> bool:
-        """Make a program of a traced run, if one can be made. Says whether a path of it is kept."""
+    def learn(self, entry: Entry, done: Run) -> None:
+        """Make a program of a traced run, if one can be made."""
         if done.reads is None:  # it is the caller's
-            return False
+            return
         start = working()
-        kept = False
         # Loops so long that they are rolled while they run would be as long as they are.
         long = any(type(op.fn) is LoopFunction for op in done.tape)
         try:
@@ -198,10 +216,6 @@ class Caller:
             if length > LONGEST:
                 raise Unfit(f"its tape is {length} operations long, of which {LONGEST} may be kept")
             program = self.build(done)
-            kept = bool(program.paths)  # even if it will not be for long: other threads may have it
-            for path in program.paths:
-                release(path)
-            program = entry.join(program)
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
             entry.whole |= isinstance(why, Late) and not long
@@ -218,8 +232,6 @@ class Caller:
             if entry.whole:
                 entry.unfit = None
             entry.add(program)
-            self.detach()  # from a program that is a part of this one now
-        return kept
 
     def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Answer a call by the region of the function; MISSING where that cannot be."""
@@ -291,7 +303,7 @@ class Caller:
 def way_of(done: Run) -> int:
     """A number that stands for all that a run did, in its order, and how it decided."""
     return hash(
-        tuple([(id(op.fn), id(op.site), op.kind == "guard" and op.value) for op in done.tape.ops])
+        tuple([(id(op.fn), op.site, op.kind == "guard" and op.value) for op in done.tape.ops])
     )
 
 
@@ -381,12 +393,13 @@ class Dispatcher(Caller, Intrinsic):
             if self.program is program or program.dropped or not switch.on:
                 return
             self.detach()
-            if not self.may_name(program):
-                return
-            put_first()
             function = self.function
-            self.named[program] = None
-            function.__globals__.update(program.namespace)
+            if program not in self.named:
+                if not self.may_name(program):
+                    return
+                self.named[program] = None
+                function.__globals__.update(program.namespace)
+            put_first()
             function.__defaults__ = (MISSING,) * len(program.parameters)
             function.__code__ = program.code  # type: ignore[assignment]
             self.program = program

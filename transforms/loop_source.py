@@ -138,7 +138,7 @@ class LoopWriter(Writer):
                 last += [items.get(choice.variant) for _, (_, items) in self.outs]
             for x in (*ops_in(last), *[y for op in choice.ops for y in op.operands()]):
                 used_in[x] = i
-        trees = [*decided, *[v.following for v in variants], self.family.exits]
+        trees = [*decided, *[v.following for v in variants]]
         trees += [x for _, (_, items) in self.outs for of, x in items.items() if of is not None]
         self.used.update(ops_in(trees))
         live = set(self.used)
@@ -186,7 +186,6 @@ class LoopWriter(Writer):
             asked = f"{self.named(careful, 'careful')}({arguments})"
             lines.append(f"    if not ({self.finite(results)}): return {asked}")
         results = [f"{column}({x})" if x in self.lists else x for x in results]
-        results += self.on_exit()
         lines.append(f"    return ({', '.join(results)}{',' if len(results) == 1 else ''})")
         return "\n".join(lines) + "\n"
 
@@ -228,11 +227,7 @@ class LoopWriter(Writer):
         if not op.fn.steady:  # whoever wrote the call will look at the types
             column = self.named(Column, "Column") if self.lists else ""
             lines += [f"    {x} = {column}({x})" for x in self.lists]
-        return lines, results + self.on_exit()
-
-    def on_exit(self) -> list[str]:
-        """Names of what was computed on the way out, the first at the end (see `exits.reused`)."""
-        return [self.names[op] for op in reversed(self.family.exits)]
+        return lines, results
 
     def note_straight(self, op: Op, outer: Text) -> None:
         """Note which arrays that come in are straight (see `kernels`), in the first iteration and in later ones."""
@@ -411,7 +406,7 @@ class LoopWriter(Writer):
         wanted = {*ops_in(choice.subject)}
         for _, then in choice.branches:
             if then == EXIT:
-                wanted.update(self.family.variants[0].carried, self.family.exits)
+                wanted.update(self.family.variants[0].carried)
             else:
                 wanted |= self.wanted_after(then).union(*[op.operands() for op in then.ops])
         return wanted

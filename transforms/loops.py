@@ -113,7 +113,6 @@ class Family:
         self.descending = descending
         self.tree = tree
         self.site = site
-        self.exits: list[Op] = []  # what is asked for of what it computed before it was left
         self.capped = capped  # whether a `while` may take no more than a given number of iterations
         self.count = len(variants[0].carried)
         self.told = form == STEPS  # the variants that its iterations take

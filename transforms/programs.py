@@ -14,7 +14,6 @@ fail any more, so that a miss half-way neither repeats nor loses anything.
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import functools
 import itertools
 import linecache
@@ -62,7 +61,6 @@ from . import silence
 from .assemble import WRITES, Assembly
 from .columns import Column
 from .cotangents import refuse_sealed, shaped
-from .exits import reused
 from .gather import gathered
 from .guards import Guard, GuardWriter, guard_of, reason, seen
 from .kernels import (
@@ -92,13 +90,10 @@ PLAIN_VALUES = ATOMS - {
     *(type, types.FunctionType, types.MethodType, types.MethodWrapperType, types.GeneratorType),
     *(property, staticmethod, classmethod),
 }
-LONGEST = (
-    500  # operations of a path that is joined to others: it takes more than an exchange of programs
-)
-LARGEST = 1 << 18  # bytes of its arrays
 RESERVED = (
     "self drawn error errors fold missed result rest named program quiet seen".split()
 )  # names in programs
+PAD = "        "  # before the statements of a program
 numbers = itertools.count(1)
 STEADY.update((silent, *CHANGES))
 
@@ -128,7 +123,6 @@ class Program:
         self.name = name
         self.source = ""
         self.lines: list[str] = []  # of the source, while it is written
-        self.paths: list[Path] = []  # that later ones may be joined to (see `branches`)
         self.code: types.CodeType | None = None
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
@@ -142,6 +136,9 @@ class Program:
         self.guards: dict[int, Guard] = {}
         self.integers: dict[int, Any] = {}
         self.loops = 0
+        self.in_loops: list[
+            tuple[str, str]
+        ] = []  # decisions of rolled loops, and how they came out
         self.decisions = 0  # of a region: how many places it may go more than one way from
         self.growth: list[tuple[int, int, int]] = []  # of a region: see `Known`
         self.forward = 0
@@ -162,7 +159,6 @@ class Program:
     def drop(self) -> None:
         """Let go of what only a program that is kept needs; who has it in hand may still run it."""
         self.dropped = True
-        self.paths = []
 
     def fits(self, kwargs: dict[str, Any]) -> bool:
         """Whether the program can be called with these keywords."""
@@ -186,24 +182,6 @@ class Program:
         made = types.FunctionType(self.code, self.namespace)
         made.__defaults__ = (MISSING,) * len(self.parameters)
         return made
-
-
-@dataclasses.dataclass(eq=False)
-class Path:
-    """One way through a function, ready to be written: ``ops`` are those of the forward and the reverse sweep."""
-
-    builder: Builder
-    ops: list[Op]
-    live: set[Op]
-    answer: Callable[[], str]
-    drawn: Input | None
-    quiet: Op | None
-
-    def __post_init__(self) -> None:
-        self.forward = list(self.builder.done.tape.ops)
-        self.kept = set(self.ops)
-        self.exposed = set(self.builder.exposed)
-        self.reads = self.builder.reads
 
 
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -494,7 +472,6 @@ class Builder:
         stay = [op for op in done.tape.ops if may_end(op)]
         keep = [*done.tape.ops, *self.repeated, *impure, *([quiet] if quiet is not None else [])]
         tape = gathered(optimised(tape, keep, stay), stay)
-        tape = reused(tape, done.tape.exits, stay)
         if quiet is not None and not any(map(may_warn, tape.ops[tape.ops.index(quiet) :])):
             tape.ops.remove(quiet)
         found = dict(zip(wrt, tape.result[1], strict=True))
@@ -567,7 +544,6 @@ class Builder:
             )
 
         live = set(ops_in(tape.result))
-        self.program.paths = worth_keeping(Path(self, tape.ops, live, result, drawn, quiet))
         self.write(tape.ops, live, result, drawn, quiet)
         self.assembly.taken = set()  # all names are chosen
         return self.program
@@ -613,18 +589,12 @@ class Builder:
         """Write a program of two parts, and give it what the user's derivative may be made again from."""
         done, program = self.done, self.program
         impure = list(self.reads.impure)
-        exits = [op for pairs in done.tape.exits.values() for op, _ in pairs]
-        own = [(op, op.fn, op.args, op.kwargs) for op in exits]
         try:
             split()
         finally:  # the user's derivative lives on these ops
             for op in impure:
                 if op.fn is draw:
                     op.args, op.fn = op.args[2:], op.args[1]
-            for op, fn, args, kwargs in own:  # which the program takes from its loops
-                op.fn, op.args = fn, args
-                if kwargs:
-                    op.kwargs = kwargs  # type: ignore[misc]
         program.skeleton, copies = copied(done, lambda old, new: stub(old.value))
         program.impure = {copies[op] for op in impure}
 
@@ -746,8 +716,8 @@ class Builder:
             self.reads, self.constant, self.assembly.fresh, self.wanted, self.layout
         )
         guards.straight = self.straight
-        self.guard(guards, guards.write(roots), 2)
-        self.guard_writes(guards, 2)
+        self.guard(guards, guards.write(roots))
+        self.guard_writes(guards)
         at = len(program.lines)
         if quiet is not None:
             program.lines.append(f"        errors = {self.watching}")
@@ -755,14 +725,18 @@ class Builder:
         own = set(self.done.tape.ops)
         calls = [op for op in ops if op.kind == "call" and op is not quiet]
         program.loops = sum(isinstance(op.fn, LoopFunction) and op in own for op in calls)
+        program.in_loops = [found for op in self.done.tape.ops for found in decisions_in(op.fn)]
         program.forward = sum(op in own for op in calls)
         program.reverse = len(calls) - program.forward
         self.assembly.asked = asked_results([*ops, *later])
-        self.operate(ops, live, 2)
+        self.operate(ops, live)
         if program.lines[-1] == "    try:":
             program.lines.append("        pass")
-        self.leave(quiet is not None, 1)
-        self.answer(answer, quiet is not None, 2)
+        program.lines.append("    except Exception as error:")
+        if quiet is not None:
+            program.lines.append(f"{PAD}if errors is not None: {self.restored}")
+        program.lines += [f"{PAD}missed = error", "    else:"]
+        self.answer(answer, quiet is not None)
         if quiet is not None and self.may_trust:
             self.trust(at)
         self.ending(drawn is not None)
@@ -798,9 +772,7 @@ class Builder:
         asked = f"{self.constant(usual[0], 'state')}() is {program.trusts}"
         asked += f" and {first} is {self.constant(silence.guarded, 'guarded')}"
         other = f"{self.constant(watched, 'watched')}()"
-        line = program.lines[at]
-        pad = line[: line.index("errors")]
-        program.lines[at] = f"{pad}errors = None if {asked} else {other}"
+        program.lines[at] = f"{PAD}errors = None if {asked} else {other}"
 
     @property
     def miss(self) -> str:
@@ -839,13 +811,11 @@ class Builder:
         program.lines += [f"        if {text}: {self.miss}" for text in first]
         return self.roots()
 
-    def guard(
-        self, guards: GuardWriter, statements: Iterable[tuple[str, Place | None]], indent: int
-    ) -> None:
+    def guard(self, guards: GuardWriter, statements: Iterable[tuple[str, Place | None]]) -> None:
         """Write guards on places, and note what each line is for."""
-        program, pad, lines = self.program, "    " * indent, self.program.lines
+        program, lines = self.program, self.program.lines
         for text, place in statements:
-            lines.append(f"{pad}if {text}: {self.miss}" if place is not None else pad + text)
+            lines.append(f"{PAD}if {text}: {self.miss}" if place is not None else PAD + text)
             if place is not None:
                 program.reasons[len(lines)] = reason(place)
                 program.guards[len(lines)] = guard_of(place, guards.names[place])
@@ -853,7 +823,7 @@ class Builder:
                     program.integers[len(lines)] = place.path
         self.names = guards.names
 
-    def guard_writes(self, guards: GuardWriter, indent: int) -> None:
+    def guard_writes(self, guards: GuardWriter) -> None:
         """Write guards against things that have become one, where one of them is written to."""
         lines = self.program.lines
         frozen = [
@@ -861,7 +831,7 @@ class Builder:
         ]
         apart = guards.apart(self.written_places(), bool(self.outcome.arrays))
         for text, why in (*((text, f"{place} is read-only") for place, text in frozen), *apart):
-            lines.append(f"{'    ' * indent}if {text}: {self.miss}")
+            lines.append(f"{PAD}if {text}: {self.miss}")
             self.program.reasons[len(lines)] = why
 
     def bind(self, drawn: Input | None) -> None:
@@ -875,12 +845,11 @@ class Builder:
                 if looked_at(place) in self.straight:
                     self.assembly.straight.update(inputs)
 
-    def operate(self, ops: list[Op], live: set[Op], indent: int) -> None:
+    def operate(self, ops: list[Op], live: set[Op]) -> None:
         """Write operations, and note what each line that may leave the program is for."""
-        program, lines, checked = self.program, self.program.lines, self.assembly.checked
-        known = len(checked)
-        emitted = self.assembly.emit(ops, live, self.miss, indent)
-        left = iter(checked[known:])
+        program, lines = self.program, self.program.lines
+        emitted = self.assembly.emit(ops, live, self.miss, 2)
+        left = iter(self.assembly.checked)
         miss = self.miss
         for line in emitted:
             lines.append(line)
@@ -895,31 +864,22 @@ class Builder:
     def restored(self) -> str:
         return f"{self.constant(restore, 'restore')}(errors)"
 
-    def leave(self, quiets: bool, indent: int) -> None:
-        """Write what is done where a guard has failed."""
-        lines, pad = self.program.lines, "    " * indent
-        lines.append(f"{pad}except Exception as error:")
-        if quiets:
-            lines.append(f"{pad}    if errors is not None: {self.restored}")
-        lines.append(f"{pad}    missed = error")
-        lines.append(f"{pad}else:")
-
-    def answer(self, answer: Callable[[], str], quiets: bool, indent: int) -> None:
+    def answer(self, answer: Callable[[], str], quiets: bool) -> None:
         """Write effects and the result."""
-        lines, pad = self.program.lines, "    " * indent
+        lines = self.program.lines
         if quiets:
-            lines.append(f"{pad}if errors is not None: {self.restored}")
+            lines.append(f"{PAD}if errors is not None: {self.restored}")
         commits = self.commits()
         result = answer()
         lines.append(
-            f"{pad}self.hits += 1.0"
+            f"{PAD}self.hits += 1.0"
         )  # CPython takes memory for an int, but has floats to hand
         if commits:
-            lines.append(f"{pad}result = {result}")
-            lines += [pad + text for text in commits]
-            lines.append(f"{pad}return result")
+            lines.append(f"{PAD}result = {result}")
+            lines += [PAD + text for text in commits]
+            lines.append(f"{PAD}return result")
         else:
-            lines.append(f"{pad}return {result}")
+            lines.append(f"{PAD}return {result}")
 
     def ending(self, draws: bool) -> None:
         """Write the last line, which is reached where the program was left, and compile it all."""
@@ -1022,15 +982,6 @@ class Builder:
         weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
         self.used.update(program.namespace)
         return next(x for x in module.co_consts if isinstance(x, types.CodeType))
-
-
-def worth_keeping(path: Path) -> list[Path]:
-    """The path, if others may be joined to it: it decides, and is so short that it pays and takes little memory."""
-    if len(path.forward) > LONGEST or not any(op.kind == "guard" for op in path.forward):
-        return []
-    arrays = {id(op.value): op.value for op in (*path.forward, *path.ops)}
-    size = sum(getattr(value, "nbytes", 0) for value in arrays.values())
-    return [path] if size <= LARGEST else []
 
 
 def looked_at(place: Place) -> Place:
@@ -1150,6 +1101,15 @@ def decided(op: Op) -> Guard:
         return Guard(decision_at(op.site), repr(op.value), "decision")
     fn = op.args[1] if op.fn is draw else op.fn
     return Guard(f"the value of {fn_name(fn)} {where(op.site)}", seen("type", op.value))
+
+
+def decisions_in(fn: Any) -> Iterable[tuple[str, str]]:
+    """The decisions that a rolled loop takes, and how they came out."""
+    loop = getattr(fn, "__self__", fn)  # or what it comes to where it is careful
+    for choice in loop.family.choices() if isinstance(loop, LoopFunction) else ():
+        if isinstance(choice.subject, Op):
+            for outcome, _ in choice.branches:
+                yield decision_at(choice.subject.site), repr(outcome)
 
 
 def decision_at(site: Site) -> str:

@@ -429,9 +429,6 @@ class Group:
         self.first: list[int] = []  # the head of the first iteration that is like the last
         self.begin: list[int] = []  # the number of that iteration
         self.exits: list[bool] = []  # whether a decision ended the passage
-        self.left: list[
-            list[Op]
-        ] = []  # what was computed before that, if it was the first decision of an iteration
         self.rigid: list[str | None] = []
         self.paths: list[list[Pattern]] = []
         self.ends: list[Pattern] = []
@@ -465,7 +462,6 @@ class Group:
             self.paths.append(path)
         for r, passage in enumerate(self.passages):
             last = self.roller.segment(passage.heads[-1], passage.stop)
-            self.left.append([])
             self.exits.append(self.leave(last, r, passage.numbers[-1]))
             self.take_columns(r, passage.columns)
         self.find_outputs()
@@ -639,8 +635,6 @@ class Group:
                 else:
                     if not any(alike(value, segment[i].value) for value in pattern.exits):
                         pattern.exits.append(segment[i].value)
-                    if pattern is self.root:
-                        self.left[r] = segment[:i]
                     return True
                 i += 1
         except Unrolled:
@@ -932,10 +926,6 @@ class Group:
                 active.add(columns[output])
                 results.add(count_of_carried + output)
         self.check_reverse(made, results)
-        if form == WHILE:
-            pairs = [(op, builder.first.get(i)) for i, op in enumerate(self.left[r])]
-            found = [(op, body) for op, body in pairs if isinstance(body, Op)]
-            roller.tape.exits[made] = [x for x in found if x[1].kind == "call"]
         used = [x for x in outputs if x[2] not in begin]  # which stays, to begin with
         for i, output, op in used:
             become_element(op, columns[output], passage.numbers[i] - self.begin[r])

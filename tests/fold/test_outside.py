@@ -14,7 +14,7 @@ import pytest
 
 from fold.comparing import followed
 from helpers import assert_same
-from wengert import jit, value_and_grad
+from wengert import explain, grad, jit, value_and_grad
 from wengert.transforms import cache
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
@@ -381,3 +381,35 @@ def test_methods_of_ever_other_objects() -> None:
             model.rate = rng.choice([rng.random(), 1])
     (entry,) = cache.entries.values()
     folded(entry, hits=2 * CALLS - 12)
+
+
+def test_an_object_that_c_code_has_laid_out_is_refused():
+    def f(x, rng):
+        k = rng.random()
+        return x * k if k > 0.5 else x * x * k
+
+    ours, plain = random.Random(3), random.Random(3)
+    g = value_and_grad(f)
+    for _ in range(12):
+        got = g(2.0, ours)
+        with jit(False):
+            assert got == value_and_grad(f)(2.0, plain)
+        assert ours.getstate() == plain.getstate()
+    assert "comes from outside" in str(explain(g))
+
+
+def test_no_array_of_a_call_lives_on_in_the_region():
+    def f(v):
+        w = v * v
+        return w.sum() if v[0] > 0 else (w * v).sum()
+
+    g = grad(f)
+    held = []
+    for sign in (1.0, -1.0, 1.0, -1.0):
+        v = np.full(100, sign)
+        held.append(weakref.ref(v))
+        g(v)
+    assert "for all ways" in str(explain(g))
+    del v
+    gc.collect()
+    assert not any(ref() is not None for ref in held)

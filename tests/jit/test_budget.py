@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 from worlds import clear_cache
 
@@ -150,3 +151,21 @@ def test_settings_without_a_meaning(name):
     assert getattr(settings, name) == before
     with pytest.raises(AttributeError, match="there is no setting path;"):
         settings.path = 3
+
+
+def test_a_loop_over_rows_goes_the_same_way(work):
+    """The places of some operations are made anew at each call, and are the same places."""
+
+    def total(rows, x, n):
+        state = 0.0
+        for row in rows:
+            state = state * 0.5 + np.tanh(row * x).sum()
+        for _ in range(n):
+            state = state * x
+        return state
+
+    step = grad(total, argnums=1)
+    for x in (0.1, 0.2, 0.3):
+        step(np.ones((4, 3)), x, 3)
+    assert work["traced"] == 3 and work["built"] == 1
+    assert "for all ways" not in str(explain(step))

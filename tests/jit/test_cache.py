@@ -19,10 +19,10 @@ from worlds import clear_cache, jit
 import wengert
 import wengert.tracer.run
 from helpers import assert_close, assert_same, numeric_grad
-from wengert import grad, pullback, rrule, value_and_grad
+from wengert import explain, grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
-from wengert.transforms import branches, dispatch
-from wengert.transforms.cache import lock
+from wengert.transforms import dispatch
+from wengert.transforms.cache import MOST_PROGRAMS, lock
 
 pytestmark = pytest.mark.usefixtures("programs_anew")
 explained = pytest.mark.skipif(not hasattr(wengert, "explain"), reason="no explain yet")
@@ -629,8 +629,8 @@ def test_what_a_closure_held_is_not_kept_alive():
     assert alive() is None
 
 
-def test_paths_are_bounded(monkeypatch, traces):
-    monkeypatch.setattr(branches, "MOST", 3)
+def test_paths_are_bounded(monkeypatch):
+    monkeypatch.setenv("WENGERT_FOLD", "0")
 
     def f(x):
         for i in range(20):
@@ -641,6 +641,7 @@ def test_paths_are_bounded(monkeypatch, traces):
     for _ in range(4):
         for i in range(1, 20):
             assert grad(f)(i - 0.5) == float(i)
+    assert f"{MOST_PROGRAMS} programs" in str(explain(grad(f)))
 
 
 def test_programs_are_bounded(limits):

@@ -181,10 +181,10 @@ def test_misses_with_the_guard_that_failed_and_how_often():
     called(grad(branches), 2.0, 2.0, 2.0, 0.5, 0.5, 2.0, 0.5)
     text = explain(branches)
     decision = f"another decision at {__file__}:{DECISION}, in branches"
-    assert f"1 x {decision} (it was True)" in text
-    assert f"{decision} (it was False)" not in text
+    assert f"3 x {decision} (it was True)" in text
+    assert f"1 x {decision} (it was False)" in text
     for value in (True, False):
-        assert f"the decision in branches ({__file__}:{DECISION}) is {value} from here on" in text
+        assert f"the decision in branches ({__file__}:{DECISION}) is {value}\n" in text
 
 
 def test_the_line_of_a_guard_that_failed():
@@ -246,7 +246,7 @@ def test_the_program_that_would_answer():
             r"a call with these arguments: program (\d+) would answer", explain(step, x)
         )
         numbers[x] = found[1]
-    assert numbers[2.0] == numbers[0.5] != numbers[2.5]
+    assert len({*numbers.values()}) == 3
     assert explain(branches, 2.0) == explain(grad(branches), 2.0)
 
 

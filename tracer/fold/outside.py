@@ -49,6 +49,14 @@ def running() -> Recorder:
     return active.recorder
 
 
+def blank(kind: type) -> Any:
+    """An object of a class, with nothing in it."""
+    try:
+        return object.__new__(kind)
+    except TypeError:  # what C code has laid out
+        raise Unfolded(f"a {kind.__name__} comes from outside") from None
+
+
 class Outside:
     """The reads of all runs of a function."""
 
@@ -149,7 +157,7 @@ class Outside:
         elif is_number(kind):
             place.value = kind(0)
         else:
-            place.value = kind() if kind in MEMORIES else object.__new__(kind)
+            place.value = kind() if kind in MEMORIES else blank(kind)
 
     def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         return self.seen(global_place(self.reads, scope, name, value), value)

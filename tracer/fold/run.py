@@ -104,6 +104,8 @@ class Known:
         self.outside.classes.clear()
         for function in self.folded.functions.values():
             function.running = 0
+        for op in (*self.folded.ops(), *[op for _, op in self.inputs]):
+            op.now = None  # or an array would live on
 
     def callee(self, f: Any, args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
         """The function that is called, and with what: a method with the object that it belongs to."""

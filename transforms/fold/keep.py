@@ -96,8 +96,8 @@ def followed(
     program.seconds = working() - start - took
     entry.budget.note_fold(program.seconds, size)
     folding.programs[kinds] = program
-    for other in [*entry.programs]:
-        if other is old or not other.growth:  # of one way, or of some
+    for other in [*entry.programs]:  # those of one way may answer what the region has not seen
+        if other is old or not (grown or other.growth):
             entry.drop(other)
     entry.add(program)
     return program

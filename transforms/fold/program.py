@@ -15,13 +15,12 @@ from ...tracer.run import Run, describe
 from ...tracer.structure import FIXED, Branch, Leaf, Tree, has_leaf, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
-from ..programs import Builder, Program, Unfit
+from ..programs import PAD, Builder, Program, Unfit
 from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats
 from .listed import listed
 from .multiplied import Multiplied
 from .source import Emission, Unemittable
 
-PAD = "        "
 EXAMPLES: dict[type, Any] = {
     float: 1.5,
     int: 1,
@@ -98,7 +97,7 @@ class RegionBuilder(Builder):
         self.calls = any(map(is_call, known.folded.ops()))
         roots = self.opening(False, self.calls)
         guards = GuardWriter(self.reads, self.constant, self.assembly.fresh, self.wanted, False)
-        self.guard(guards, guards.write(roots), 2)
+        self.guard(guards, guards.write(roots))
         self.bind(None)
         if self.calls:
             program.lines.append(f"{PAD}errors = {self.watching}")
