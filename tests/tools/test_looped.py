@@ -351,6 +351,20 @@ def test_a_loop_in_a_loop_does_not_change_what_the_outer_one_began_with():
     assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
 
 
+def test_a_list_that_a_loop_fills_again_is_that_of_its_own_pass():
+    def f(x):
+        total = 0.0
+        for i in range(3):
+            y, ys = x, []
+            for _ in range(8):
+                y = y * 1.1 + i
+                ys.append(y)
+            total = total + math.prod(ys)
+        return total
+
+    assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
+
+
 @pytest.mark.parametrize("f", [either, nested])
 def test_source_of_a_pullback_holds_where_its_decisions_do(f):
     """A gradient at other arguments is that of the function, or an error."""
