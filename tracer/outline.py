@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Container, Hashable
 from typing import Any
 
@@ -26,13 +26,21 @@ MOST_MARKS = 10_000  # in a run that nobody may want to print
 class Region:
     """A ``call`` of a function, a run of a ``loop``, or one ``pass`` of a loop; ``parent`` has it inside."""
 
-    __slots__ = ("kind", "name", "parent", "site")
+    __slots__ = ("kind", "mirrored", "name", "parent", "site")
 
-    def __init__(self, kind: str, name: str, site: Site, parent: Region | None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        site: Site,
+        parent: Region | None,
+        mirrored: Region | None = None,
+    ) -> None:
         self.kind = kind
         self.name = name
         self.site = site
         self.parent = parent
+        self.mirrored = mirrored or self  # the region that this is an image of
 
     def path(self) -> list[Region]:
         """The regions around a line, outer ones first."""
@@ -140,6 +148,28 @@ class Outline:
         return walk.found
 
 
+class Memos:
+    """What has been done already, by region: in another pass of a loop it is done again, as in all of them."""
+
+    def __init__(self, outline: Outline | None) -> None:
+        self.outline = outline
+        self.known: dict[Region | None, ChainMap[Hashable, Op]] = {None: ChainMap()}
+
+    def at(self, op: Op) -> ChainMap[Hashable, Op]:
+        """What is known where an op stands: in the passes of loops that it is in, and outside of all loops."""
+        region = None if self.outline is None else self.outline.regions.get(op)
+        new: list[Region] = []
+        while region not in self.known:
+            assert region is not None
+            new.append(region)
+            region = region.mirrored.parent
+        found = self.known[region]
+        for x in reversed(new):
+            found = found.new_child() if x.kind == PASS else found
+            self.known[x] = self.known[x.mirrored] = found
+        return found
+
+
 class Iterations(Outline):
     """The outline of a run that is printed perhaps: iterations alone, and no more than a page could show."""
 
@@ -215,7 +245,8 @@ class Mirrored(Outline):
         found = self.images.get(region)
         if found is None:
             parent = None if region.parent is None else self.image(region.parent)
-            found = self.images[region] = Region(region.kind, region.name, region.site, parent)
+            image = Region(region.kind, region.name, region.site, parent, region.mirrored)
+            found = self.images[region] = image
         return found
 
     def place(

@@ -11,7 +11,7 @@ owned      a cotangent that the sweep itself made by an addition, and may theref
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,13 @@ from ..rules.zeros import cotangent_dtype
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.outline import Mirrored
+from ..tracer.outline import Memos, Mirrored
 from ..tracer.places import blame
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
     Guard,
+    Input,
     Op,
     Signature,
     Site,
@@ -384,7 +385,7 @@ class Recorded(Machine):
         self.momentary = ""  # the name of a function whose expansion holds for this run only
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
-        self.done: dict[Any, Op] = {}  # arithmetic on plain floats, by what is done
+        self.done: MutableMapping[Any, Op] = {}  # arithmetic on plain floats, by what is done
 
     def add(self, x: Any, y: Any) -> Any:
         value = primal(x) + primal(y)
@@ -520,8 +521,10 @@ class Mirror(Recorded):
         self.outline = tape.outline = outline
         self.forward = set(tape.ops)
         self.known = len(tape.ops)
+        self.memos = Memos(outline)
 
     def pull(self, op: Op, dz: Any, active: set[Op]) -> None:
+        self.done = self.memos.at(op)
         name = variable(op)
         if name is not None and isinstance(dz, Op) and dz not in self.forward:
             self.outline.names.setdefault(dz, f"d{name}")
@@ -531,4 +534,8 @@ class Mirror(Recorded):
             if x.site is op.site:
                 x.site = op.site.plain  # it is not what the user's variable holds
         self.outline.place(new, op, active, self.cotangents)
+        for x in op.operands():
+            d = self.cotangents.get(x)
+            if isinstance(x, Input) and isinstance(d, Op) and d.fn is operator.add:
+                self.outline.names.setdefault(d, f"d{x.name}")
         self.known += len(new)

@@ -14,13 +14,14 @@ be done to the ops of a forward run. ``pruned`` drops what nobody needs; effects
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, MutableMapping
 from typing import Any
 
 import numpy as np
 
 from ..rules.zeros import product
 from ..tracer.kinds import is_one_of, isinstance
+from ..tracer.outline import Memos
 from ..tracer.tape import FloatOp, Op, Tape, append, ops_in, substitute
 from .equal import EXACT, key_of, same_type
 from .kernels import hashable, static
@@ -36,7 +37,7 @@ class Rewriting:
         self.out = tape.like()
         self.fixed = set(keep)
         self.made: dict[Op, Any] = {}  # what has the value of an op of the old tape
-        self.known: dict[Hashable, Op] = {}
+        self.known: MutableMapping[Hashable, Op] = {}
 
     def run(self) -> Tape:
         fixed, started = self.fixed, False
@@ -96,9 +97,25 @@ class Rewriting:
         self.out.result = substitute(self.tape.result, self.value)
 
 
+class InPasses(Rewriting):
+    """One pass over a tape with an outline, to be read: each pass of a loop does its own part."""
+
+    def __init__(self, tape: Tape, keep: Iterable[Op]) -> None:
+        super().__init__(tape, keep)
+        self.memos = Memos(tape.outline)
+
+    def remember(self, op: Op) -> None:
+        self.known = self.memos.at(op)
+        super().remember(op)
+
+    def step(self, op: Op) -> None:
+        self.known = self.memos.at(op)
+        super().step(op)
+
+
 def simplified(tape: Tape, keep: Iterable[Op] = ()) -> Tape:
     """The tape with the identities applied to every op that is not in ``keep`` (the ops of the forward run)."""
-    return Rewriting(tape, keep).run()
+    return (Rewriting if tape.outline is None else InPasses)(tape, keep).run()
 
 
 # --------------------------------------------------------------------------------------------- the identities

@@ -135,7 +135,7 @@ class Player:
         self.gone = 0
 
     def operand(self, slot, p):
-        if slot.carried is not None:
+        if slot.carried is not None and p not in slot.own:
             return self.carried[slot.carried]
         found = self.references.reference(slot.values[p], slot.block, p)
         if found.kind == "constant":

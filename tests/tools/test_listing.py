@@ -49,19 +49,19 @@ def test_a_loop_is_a_dozen_lines_however_often_it_runs(n):
 def test_a_loop_backwards_refers_to_the_passes_of_the_loop_forwards():
     tape = reverse(trace(lambda r, x: logistic(r, x, 1000), 3.7, 0.5), form="naive")
     assert body(tape)[7:] == [
-        "loop 1,000 times, carrying dx = 1.0, %8",
+        "loop 1,000 times, carrying dx = 1.0, dr",
         "  %9 = mul(dx, %5[999…0]) :: float",
         "  %10 = mul(dx, %4[999…0]) :: float",
         "  %11 = neg(%10) :: float",
         "  %12 = mul(%9, x.3[999…0]) :: float",
-        "  next %8 = %12",
+        "  next dr = %12",
         "  %13 = mul(%9, r) :: float",
         "  in later passes",
-        "    dr = add(%8, %12) :: float",
-        "    next %8 = dr",
+        "    dr.14 = add(dr, %12) :: float",
+        "    next dr = dr.14",
         "  dx.15 = add(%11, %13) :: float",
         "  next dx = dx.15",
-        "return (x.3, (%8, dx))",
+        "return (x.3, (dr, dx))",
     ]
 
 

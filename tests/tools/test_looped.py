@@ -241,6 +241,130 @@ def test_iterations_that_go_different_ways_are_one_loop_of_value_and_gradient(f,
     assert made[0] == value == f(x) and made[1] == pytest.approx(d, rel=1e-14)
 
 
+def solve(a, x):
+    y = x
+    for _ in range(20):
+        if y > 1:
+            y = y * a
+        else:
+            y = y + a * x
+    return y
+
+
+def three_ways(x):
+    y, n = x, 0.0
+    while y < 50.0:
+        if y < 1.0:
+            y = y * 2.0 + x
+        elif y < 10.0:
+            y = y * y + 0.1
+        else:
+            y = y + x * n
+        n = n + 1.0
+    return y
+
+
+def both(x, a):
+    total = 0.0
+    for i in range(6):
+        y = x
+        for _ in range(5):
+            y = y * a if y > 1.0 else y * y + 0.3 * i
+        total = total + y if y > 0.5 else total * a
+    return total
+
+
+def turned(w, x):
+    for _ in range(12):
+        if x.sum() > 0.5:
+            x = np.tanh(w @ x)
+        else:
+            x = x * w[0] + 1.0
+    return x.sum()
+
+
+DECIDED = [
+    (solve, (0.9, 0.3), 40, 1),
+    (three_ways, (0.3,), 52, 2),
+    (both, (0.7, 1.1), 64, 5),
+    (turned, (R.normal(size=(3, 3)), R.normal(size=3)), 46, 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "lines", "tables"), DECIDED, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_the_sweep_of_a_loop_with_decisions_is_a_loop_with_cotangents(f, args, lines, tables):
+    """It reads one list of what the loop carried, and has few tables beside that of the ways."""
+    clear_cache()
+    found = value_and_grad(f, tuple(range(len(args))))(*args)[1]
+    back = pullback(f, *args)[1]
+    text = back.source()
+    assert len(text.rpartition("def back(")[2].splitlines()) <= lines, text
+    assert sum(x.startswith("table") for x in text.splitlines()) <= tables, text
+    made = function(text, "back")(*args, 1.0)
+    assert same(made, back.tape(*args, 1.0))
+    for x, y in zip(made, found, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+    for tape in sources(f, args):
+        assert same(function(tape.source("made"), "made")(*args), primal(tape.result))
+
+
+def test_either_way_of_a_sweep_updates_the_same_cotangents():
+    clear_cache()
+    text = pullback(solve, 0.9, 0.3)[1].source()
+    assert [x[4:] for x in text.splitlines()[-21:]] == [
+        "dy_9 = dy",
+        "for i2 in range(20):",
+        "    if not table[19 - i2]:",
+        "        dy_12 = dy_9 * a",
+        "        t13 = dy_9 * ys[19 - i2]",
+        "        if i2 == 0:",
+        "            da = t13",
+        "        else:",
+        "            da = da + t13",
+        "        dy_9 = dy_12",
+        "    else:",
+        "        if i2 == 19:",
+        "            dx_15 = dx + dy_9",
+        "        t16 = dy_9 * x",
+        "        t17 = dy_9 * a",
+        "        da = da + t16",
+        "        if i2 == 1:",
+        "            dx = t17",
+        "        else:",
+        "            dx = (dx if i2 < 19 else dx_15) + t17",
+        "return (da, dx)",
+    ]
+
+
+def test_a_loop_in_a_loop_does_not_change_what_the_outer_one_began_with():
+    def f(x):
+        y = x
+        for _ in range(4):
+            for j in range(3):
+                t = y * j
+                z = t + 1.0
+            y = z
+        return y
+
+    assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
+
+
+def test_a_list_that_a_loop_fills_again_is_that_of_its_own_pass():
+    def f(x):
+        total = 0.0
+        for i in range(3):
+            y, ys = x, []
+            for _ in range(8):
+                y = y * 1.1 + i
+                ys.append(y)
+            total = total + math.prod(ys)
+        return total
+
+    assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
+
+
 @pytest.mark.parametrize("f", [either, nested])
 def test_source_of_a_pullback_holds_where_its_decisions_do(f):
     """A gradient at other arguments is that of the function, or an error."""

@@ -264,15 +264,29 @@ class Folder:
         return items
 
     def branch(self, passes: list[list[Any]]) -> Branch:
-        """Ways that begin differently."""
+        """Ways that begin differently; but those that do mostly the same, with no decision, are one."""
         ways: dict[Hashable, list[list[Any]]] = {}
         taken = []
         for nodes in passes:
             key = self.key(nodes[0]) if nodes else None
             ways.setdefault(key, []).append(nodes)
             taken.append(key)
-        numbers = {key: i for i, key in enumerate(ways)}
-        return Branch([self.block(x) for x in ways.values()], [numbers[key] for key in taken])
+        numbers: dict[Hashable, int] = {}
+        does: list[set[Hashable]] = []  # by way
+        found: list[list[list[Any]]] = []
+        for key, way in ways.items():
+            keys = set() if not way[0] or isinstance(way[0][0], Guard) else {*map(self.key, way[0])}
+            alike = (i for i, x in enumerate(does) if 2 * len(x & keys) > max(len(x), len(keys)))
+            numbers[key] = next(alike, len(found))
+            if numbers[key] == len(found):
+                found.append([])
+                does.append(keys)
+        if len(found) == 1:  # they have nothing in common, in this order
+            numbers = {key: i for i, key in enumerate(ways)}
+            found = [[] for _ in ways]
+        for nodes, key in zip(passes, taken, strict=True):
+            found[numbers[key]].append(nodes)
+        return Branch([self.block(x) for x in found], [numbers[key] for key in taken])
 
     def agree(self, nodes: list[Any], at_end: bool = False) -> bool:
         """Whether these are passes of one item; a decision ``at_end``, as of a ``while``, may come out in any way."""

@@ -121,16 +121,19 @@ class Listing:
 
     def carried_name(self, carried: Carried) -> str | None:
         """The variable that a loop carries, if all that gives its value is called that."""
-        names = set()
         if carried.sometimes is not None:  # what it is then is another variable's value
             return None
+        names: set[str | None] = set()
+        told: set[str | None] = set()  # by the tape itself: of the sums of what has no name
         for source in carried.sources:
             if source.kind == "carried":
                 names.add(self.carried_name(source.of))
             else:
                 line: Line = source.of
-                here = variable_of(line, line.block.items.index(line))
-                names.add(self.tape_name(line) or here)
+                own = self.tape_name(line)
+                told |= {own} - {None}
+                names.add(own or variable_of(line, line.block.items.index(line)))
+        names = told if names - {None} == told else names
         return names.pop() if len(names) == 1 else None
 
     def unpack(self, line: Line, following: list[Item]) -> bool:
@@ -180,10 +183,9 @@ class Listing:
 
     def operand(self, slot: Slot) -> str:
         """How a slot reads, which may be another thing in each pass."""
-        if slot.carried is not None:
+        if slot.carried is not None and not slot.own:
             return self.names[slot.carried]
-        references = self.references
-        found = [references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
+        found = self.references.referred(slot)
         first = found[0]
         if first.kind == "constant" and all(x.kind == "constant" for x in found):
             if all(alike(x.of, first.of) or x.of is first.of for x in found):
@@ -415,9 +417,7 @@ class Listing:
 
     def is_given(self, slot: Slot, body: Block) -> bool:
         """Whether a slot in a call is something that comes from outside of it."""
-        if slot.carried is not None:
-            return not is_within(slot.carried.loop.block, body)
-        found = [self.references.reference(x, slot.block, p) for p, x in enumerate(slot.values)]
+        found = self.references.referred(slot)
         if any(x.kind == "line" and is_within(x.of.block, body) for x in found):
             return False
         if any(x.kind == "carried" and is_within(x.of.loop.block, body) for x in found):

@@ -5,7 +5,8 @@ Words
 pass       of a block, counted through all runs of the loop that it is the body of (see ``folding``).
 counter    a variable of the page that holds the number of a pass, or of an iteration in its run of a loop.
 varying    what is another thing in each pass: written by its counter, as a formula or as a *table*.
-history    the list of what a line has given in all of its passes, where an earlier one is asked for.
+history    the list of what a line has given in all of its passes, or of what a loop carried into each of its own
+           (and out of it), where an earlier one is asked for.
 
 What is written computes what the flat list computes, op by op: each decision is the traced one, each loop runs as
 often as it did.
@@ -27,9 +28,17 @@ from ...tracer.source import Writer
 from ...tracer.tape import NOWHERE, Input, Op, Tape, element, ops_in, primal
 from ..patterns import alike, refilled
 from .editing import like
-from .folding import Block, Branch, Call, Item, Line, Loop, folded
-from .listing import Listing
-from .references import Carried, Reference, References, Slot, blocks_of
+from .folding import Block, Branch, Call, Item, Line, Loop, folded, unfolded
+from .listing import Listing, home_of
+from .references import (
+    Carried,
+    Reference,
+    References,
+    Slot,
+    blocks_of,
+    chain,
+    pass_in,
+)
 
 DEEPEST = 15  # loops in loops: Python takes 20 blocks
 WIDTH = 100
@@ -40,11 +49,12 @@ ATOM = re.compile(r"[\w.]+(\[[^\[\]]*\])?")  # what needs no parentheses in an e
 
 
 class History:
-    """A statement that is there if the history of a line is asked for."""
+    """A statement that is there if the history of a line, or of what a loop carries, is asked for."""
 
-    def __init__(self, line: Line, pad: str) -> None:
-        self.line = line
+    def __init__(self, of: Line | tuple[Carried, bool], pad: str, first: bool = False) -> None:
+        self.of = of  # of what is carried it tells too whether behind a pass
         self.pad = pad
+        self.first = first  # whether it begins here
 
 
 class Looped(Writer):
@@ -56,8 +66,13 @@ class Looped(Writer):
         super().__init__(tape)
         self.tables: dict[str, str] = {}
         self.variables: dict[Any, str] = {}  # of lines and of what loops carry
-        self.histories: dict[Line, str] = {}
+        self.rows: dict[str, list[Any]] = {}  # of tables
+        self.histories: dict[
+            Any, str
+        ] = {}  # by line, or what a loop carries and whether behind a pass
         self.counters: dict[tuple[Loop, bool], str] = {}
+        self.once = True  # whether what is being written is done once
+        self.handed: dict[Block, list[tuple[Carried, dict[int, Any]]]] = {}  # at the end of each
 
     def lines(self, op: Op) -> list[str]:
         """The statements of one op, indented by four."""
@@ -94,7 +109,7 @@ class Looped(Writer):
             if isinstance(item, Line):
                 found += self.line(item, pad)
             elif isinstance(item, Call):
-                found += self.written(item.body.items, pad)
+                found += self.block(item.body, pad)
             elif isinstance(item, Branch):
                 found += self.lines_of_branch(item, pad)
             elif isinstance(item, Loop):
@@ -106,6 +121,7 @@ class Looped(Writer):
         op = representative(line)
         if isinstance(op, Input) or self.is_item(line):
             return []
+        self.once = line.block.passes == 1
         slots = self.references.slots[line]
         texts = [self.spelled(x) for x in slots]
         count = len(texts) - (op.kind == "guard")
@@ -149,7 +165,7 @@ class Looped(Writer):
     def lines_of_branch(self, branch: Branch, pad: str) -> list[str | History]:
         """The ways of a branch, each behind the passes that take it."""
         found: list[str | History] = []
-        ways = [(i, self.written(way.items, pad + "    ")) for i, way in enumerate(branch.ways)]
+        ways = [(i, self.block(way, pad + "    ")) for i, way in enumerate(branch.ways)]
         ways = [(i, text) for i, text in ways if any(isinstance(x, str) for x in text)]
         written: set[int] = set()  # ways that are behind us
         for number, (i, text) in enumerate(ways):
@@ -173,36 +189,81 @@ class Looped(Writer):
             for x in carried
             if x.first is not None
         ]
-        inner = pad + "    "
-        body = self.written(loop.body.items, inner)
-        decided = ""
         for x in carried:
-            text = self.handed(loop, x, inner)
-            body += text[1:] if text[1:] and text[0] == decided else text  # one `if` for several
-            decided = text[0] if text[1:] else ""
-        many = self.counters.get((loop, True))
-        body += [f"{inner}{many} += 1"] if many is not None else []
+            self.hand(x)
+        inner = pad + "    "
+        once = is_once(loop)
+        begin += [History((x, True), pad, first=True) for x in carried if once]
+        body: list[str | History] = [History((x, False), inner) for x in carried]
+        body += self.block(loop.body, inner)
+        body += [History((x, True), inner) for x in carried]
         count = self.varying(dict(enumerate(loop.counts)), loop.block)
         head = f"{pad}for {self.counters.get((loop, False), '_')} in range({count}):"
-        return [*begin, head, *(body or [f"{inner}pass"])]
+        many = self.counters.get((loop, True))
+        body += [f"{inner}{many} += 1"] if many is not None else []
+        if not any(isinstance(x, str) for x in body):
+            body.append(f"{inner}pass")
+        return [*begin, head, *body]
 
-    def handed(self, loop: Loop, carried: Carried, pad: str) -> list[str]:
-        """What a pass hands on to the next one."""
-        body = loop.body
-        if carried in self.shared.groups:  # it is the variable that the pass has assigned to
-            return []
+    def block(self, block: Block, pad: str) -> list[str | History]:
+        """The statements of a block, and what it hands on to the next pass of the loop that it is in."""
+        found = self.written(block.items, pad)
+        decided = ""
+        for carried, values in self.handed.get(block, ()):
+            text = self.handing(carried, values, block, pad)
+            found += text[1:] if text[1:] and text[0] == decided else text  # one `if` for several
+            decided = text[0] if text[1:] else ""
+        return found
+
+    def hand(self, carried: Carried) -> None:
+        """Note where a pass hands on what it does to the next one: as soon as nobody looks at what it began with."""
+        body = carried.loop.body
+        shared = self.shared.group(carried)
         given = [self.references.values_of(x, body) for x in carried.sources]
-        after: dict[int, Any] = {}
+        homes: dict[Block, dict[int, Any]] = {}
         for b in range(body.passes):
-            updates = [x[b] for x in given if b in x]
+            updates = [(x, y[b]) for x, y in zip(carried.sources, given, strict=True) if b in y]
             kept = carried.changes is not None and not carried.changes[b]
-            after[b] = updates[-1] if updates and not kept else UNCHANGED
-        changed = [x is not UNCHANGED for x in after.values()]
-        values = {b: x for b, x in after.items() if x is not UNCHANGED}
-        text = f"{self.variable(carried)} = {self.value(values, body)}"
-        if all(changed):
+            if updates and not kept:
+                source, value = updates[-1]
+                if source.of not in shared:  # else it is the variable that the pass has assigned to
+                    homes.setdefault(self.home(source, carried), {})[b] = value
+        for home, values in homes.items():
+            home = self.free_way(home, values, carried)
+            passes = {pass_in(home, p, body): p for p in range(home.passes)}
+            now = {passes[b]: x for b, x in values.items()}
+            self.handed.setdefault(home, []).append((carried, now))
+
+    def home(self, source: Reference, carried: Carried) -> Block:
+        """The block at whose end a source is handed on."""
+        body = carried.loop.body
+        if carried.sometimes is not None:
+            return body
+        home, _ = home_of(source, carried.loop)
+        order = self.references.order
+        last = max(map(order.__getitem__, items_in(home)))
+        readers = (x for x in items_in(body) if order[x] > last and self.shared.looks(x, carried))
+        return body if any(not exclusive(home.items[0], x) for x in readers) else home
+
+    def free_way(self, home: Block, values: dict[int, Any], carried: Carried) -> Block:
+        """Where these can be handed on: in a way of its last item that does nothing else, if these are its passes."""
+        last = home.items[-1]
+        if isinstance(last, Branch):
+            for way in last.ways:
+                passes = {pass_in(way, p, carried.loop.body) for p in range(way.passes)}
+                if not way.items and passes == {*values}:
+                    return way
+        return home
+
+    def handing(
+        self, carried: Carried, values: dict[int, Any], block: Block, pad: str
+    ) -> list[str]:
+        """The statement by which a block hands on these values, by the pass of it that does so."""
+        text = f"{self.variable(carried)} = {self.value(values, block)}"
+        changed = {p: p in values for p in range(block.passes)}
+        if all(changed.values()):
             return [pad + text]
-        taken = self.varying(dict(enumerate(changed)), body)
+        taken = self.varying(changed, block)
         item, outcome = carried.sometimes or (None, None)
         if isinstance(item, Line):  # the decision has been checked
             decided = self.slot(self.references.slots[item][0])
@@ -211,13 +272,18 @@ class Looped(Writer):
 
     def finished(self, lines: list[str | History]) -> list[str]:
         """The statements once it is known of which lines there is a history, and what counts."""
-        found = [f"    {name} = []" for name in self.histories.values()]
+        begun = {x.of for x in lines if isinstance(x, History) and x.first}
+        found = [f"    {name} = []" for of, name in self.histories.items() if of not in begun]
         found += [f"    {name} = 0" for (_, many), name in self.counters.items() if many]
         for x in lines:
             if isinstance(x, str):
                 found.append(x)
-            elif x.line in self.histories:
-                found.append(f"{x.pad}{self.histories[x.line]}.append({self.variable(x.line)})")
+            elif x.of in self.histories:
+                name = self.variable(x.of[0] if isinstance(x.of, tuple) else x.of)
+                list_ = self.histories[x.of]
+                found.append(
+                    x.pad + (f"{list_} = [{name}]" if x.first else f"{list_}.append({name})")
+                )
         used = {*re.findall(r"table\d*", "\n".join(found))}
         unused = [f"{name} = " for name in self.tables.values() if name not in used]
         self.constants = [x for x in self.constants if not x.startswith(tuple(unused))]
@@ -233,15 +299,20 @@ class Looped(Writer):
 
     def name_results(self) -> None:
         """Name the ops of what is returned, as they are called at the end."""
-        root = self.listing.block
+        root, self.once = self.listing.block, True
         for op in ops_in(self.tape.result):
             self.names[op] = self.value({0: op}, root)
 
     def slot(self, slot: Slot) -> str:
         """How an operand reads."""
-        if slot.carried is not None:
-            return self.variable(slot.carried)
-        return self.value(dict(enumerate(slot.values)), slot.block)
+        if slot.carried is None:
+            return self.value(dict(enumerate(slot.values)), slot.block)
+        name = self.variable(slot.carried)
+        if not slot.own:
+            return name
+        own = self.value({p: slot.values[p] for p in slot.own}, slot.block)
+        texts = {p: own if p in slot.own else name for p in range(slot.block.passes)}
+        return self.chosen(texts, slot.block)
 
     def value(self, values: dict[int, Any], block: Block) -> str:
         """How something reads that is this value in these passes of a block."""
@@ -260,6 +331,8 @@ class Looped(Writer):
             if found is not None and found[0] in kept:
                 before[p] = found
                 del now[p]
+        if before and (series := self.series(values, before, block)) is not None:
+            return series
         texts = {p: self.variable(of) for p, of in now.items()}
         items = {p: ITEM.fullmatch(text) for p, text in texts.items()}
         stems = {found and found[1] for found in items.values()}
@@ -272,6 +345,80 @@ class Looped(Writer):
             numbers = {p: q for p, (x, q) in before.items() if x is line}
             texts |= dict.fromkeys(numbers, f"{self.history(line)}[{self.varying(numbers, block)}]")
         return self.chosen(texts, block)
+
+    def series(
+        self, values: dict[int, Any], before: dict[int, tuple[Line, int]], block: Block
+    ) -> str | None:
+        """What a loop carried into its passes, or out of them, in their order or backwards: ``ys[19 - i]``.
+
+        One line alone has a history of its own, if that reads as well.
+        """
+        lines = {line for line, _ in before.values()}
+        if len(lines) == 1 and len(before) == len(values):
+            own = {p: q for p, (_, q) in before.items()}
+            shared = any(isinstance(x, Carried) for x in self.shared.group(*lines))
+            if not shared and "[" not in self.varying(own, block):
+                return None
+        around = next((x for x, _ in chain(block, 0) if isinstance(x.inside, Loop)), None)
+        if around is None:
+            return None
+        passes = {p: pass_in(block, p, around) for p in values}
+        for carried in itertools.chain(*self.references.carried.values()):
+            for behind in (False, True):
+                numbers = self.numbered(carried, behind, values, passes, block)
+                if numbers is not None:
+                    if is_once(carried.loop):  # both are in one
+                        numbers = {p: b + behind for p, b in numbers.items()}
+                        behind = True
+                    return f"{self.history((carried, behind))}[{self.varying(numbers, block)}]"
+        return None
+
+    def numbered(
+        self,
+        carried: Carried,
+        behind: bool,
+        values: dict[int, Any],
+        passes: dict[int, int],
+        block: Block,
+    ) -> dict[int, int] | None:
+        """The pass into which (or out of which) a loop carried each of these, if that goes up or down by one.
+
+        ``passes`` are those of the loop around, in which they are asked for.
+        """
+        if carried.first is None:  # there is nothing, in some passes
+            return None
+        found: dict[int, list[int]] = {}  # by id of what was carried: the passes
+        for b, x in enumerate(carried.ends() if behind else carried.begins):
+            found.setdefault(id(x), []).append(b)
+        for step in (-1, 1):
+            shifts: set[int] | None = None
+            for p, x in values.items():
+                known = [
+                    b for b in found.get(id(x), ()) if self.is_past(carried, behind, b, block, p)
+                ]
+                here = {b - step * passes[p] for b in known}
+                shifts = here if shifts is None else shifts & here
+                if not shifts:
+                    break
+            if shifts:
+                shift = min(shifts)
+                return {p: shift + step * passes[p] for p in values}
+        return None
+
+    def is_past(self, carried: Carried, behind: bool, b: int, block: Block, p: int) -> bool:
+        """Whether the pass b of a loop has begun (or is over) for certain, where a pass of a block is gone through."""
+        order = self.references.order
+        items = {at.inside.block: at.inside for at, _ in chain(block, p) if at.inside is not None}
+        around = dict(chain(block, p))
+        item: Item = carried.loop
+        for at, q in chain(carried.loop.body, b):
+            if at in around:
+                if q != around[at] or at is carried.loop.body:
+                    return q < around[at] or (q == around[at] and not behind)
+                return at in items and order[item] < order[items[at]]
+            assert at.inside is not None
+            item = at.inside
+        return False
 
     def chosen(self, texts: dict[int, str], block: Block) -> str:
         """One of several texts, by the pass."""
@@ -291,11 +438,12 @@ class Looped(Writer):
             return True
         return reference.of.block.passes == 1 and reference.of not in self.shared.groups
 
-    def history(self, line: Line) -> str:
-        """The name of the list of what a line has given."""
-        name = self.histories.get(line)
+    def history(self, of: Line | tuple[Carried, bool]) -> str:
+        """The name of the list of what a line has given, or a loop has carried."""
+        name = self.histories.get(of)
         if name is None:
-            name = self.histories[line] = self.fresh(f"{self.variable(line)}s")
+            variable = self.variable(of[0] if isinstance(of, tuple) else of)
+            name = self.histories[of] = self.fresh(f"{variable}s")
         return name
 
     def argument(self, tree: Any) -> str:
@@ -313,6 +461,7 @@ class Looped(Writer):
         last = {
             self.variable(line): f"{name}[{line.block.passes - 1}]"
             for line, name in self.histories.items()
+            if isinstance(line, Line) and self.once  # in a loop it may not have had its last pass
         }
         texts = [last.get(x, x) for x in texts]
         items = [ITEM.fullmatch(x) for x in texts]
@@ -357,7 +506,26 @@ class Looped(Writer):
             name = self.counters[loop, many] = self.fresh("n" if many else "i")
         known = values if local is None else local
         last = loop.body.passes if many else max(loop.counts)
-        return formula(known, name, last) or f"{self.table(known, last)}[{name}]"
+        return (
+            formula(known, name, last)
+            or self.row(known, name)
+            or f"{self.table(known, last)}[{name}]"
+        )
+
+    def row(self, values: dict[int, Any], name: str) -> str | None:
+        """The same by a table that there is, forwards or backwards, or its opposite."""
+        flags = all(type(x) is bool for x in values.values())
+        for table, row in self.rows.items():
+            last = len(row) - 1
+            if max(values) > last:
+                continue
+            for index, step in ((name, 1), (f"{last} - {name}", -1)):
+                found = {i: row[i if step > 0 else last - i] for i in values}
+                if all(same(found[i], x) for i, x in values.items()):
+                    return f"{table}[{index}]"
+                if flags and all(found[i] is (not x) for i, x in values.items()):
+                    return f"not {table}[{index}]"
+        return None
 
     def table(self, values: dict[int, Any], count: int) -> str:
         """The name of a list of constants; where there is none, it is that of the one before."""
@@ -374,6 +542,7 @@ class Looped(Writer):
             text = f"[{', '.join([x for x, n in groups for _ in range(n)])}]"
         if text not in self.tables:
             name = self.tables[text] = self.fresh("table")
+            self.rows[name] = row
             self.constants.append(wrapped(f"{name} = {text}"))
         return self.tables[text]
 
@@ -390,14 +559,15 @@ class Shared:
 
     def __init__(self, references: References, root: Block) -> None:
         self.references = references
+        self.times = {op: i for i, op in enumerate(unfolded(root))}
         self.groups: dict[Any, list[Any]] = {}
         carried = [x for found in references.carried.values() for x in found]
         slots = itertools.chain(
             *references.slots.values(), *[[x.first] for x in carried if x.first]
         )
         for slot in slots:
-            if slot.carried is None:
-                self.join(self.now(enumerate(slot.values), slot.block))
+            passes = range(slot.block.passes) if slot.carried is None else slot.own
+            self.join(self.now(((p, slot.values[p]) for p in passes), slot.block))
         for x in carried:
             found = [references.values_of(source, x.loop.body) for source in x.sources]
             for b in range(x.loop.body.passes) if len(found) > 1 else ():
@@ -429,26 +599,68 @@ class Shared:
             self.groups.update(dict.fromkeys(members, members))
 
     def carry(self, carried: Carried) -> None:
-        """Let what a loop carries be the variable that gives it, if that is so in each pass and at its end."""
-        body = carried.loop.body
+        """Let what a loop carries be the variable that gives it, if nobody looks behind that at what it was.
+
+        Of several sources that may be some: lines of which no pass does two, and which are the last to give it.
+        """
         if carried.sometimes is not None:
             return
         lines = {x.of for x in carried.sources if x.kind == "line" and not x.passes}
-        groups = {id(self.group(x)) for x in lines}
-        if len(lines) != len(carried.sources) or (len(lines) > 1 and len(groups) > 1):
-            return
-        group = self.group(next(iter(lines)))
-        given = {b for x in carried.sources for b in self.references.values_of(x, body)}
-        if {*group} != lines or len(given) != body.passes:
-            return
-        if any(x.carried is carried for line in lines for x in self.late(line)):
-            return
+        members: list[Any] = []
         order = self.references.order
-        begin = min(order[x] for x in lines)
-        if any(self.looks(item, carried) and order[item] > begin for item in items_in(body)):
-            return
-        members = [*group, carried]
-        self.groups.update(dict.fromkeys(members, members))
+        for line in sorted(lines, key=order.__getitem__, reverse=True):
+            group = self.group(line)
+            if {*group} <= lines and all(exclusive(x, y) for x in group for y in members if x != y):
+                members += [x for x in group if x not in members]
+        if members and self.gives(members, carried) and not self.looked_at(members, carried):
+            members = [*sorted(members, key=order.__getitem__), carried]
+            self.groups.update(dict.fromkeys(members, members))
+
+    def gives(self, lines: list[Line], carried: Carried) -> bool:
+        """Whether what these lines give is what the next pass begins with, or the loop ends with."""
+        body = carried.loop.body
+        later: set[int] = set()  # passes that are given something later
+        for source in reversed(carried.sources):
+            given = {*self.references.values_of(source, body)}
+            if source.of in lines:
+                done = {pass_in(source.of.block, q, body) for q in range(source.of.block.passes)}
+                if given & later or done != given:
+                    return False
+            later |= given
+        return True
+
+    def looked_at(self, lines: list[Line], carried: Carried) -> bool:
+        """Whether anything looks at what a pass began with when one of these lines has been done."""
+        if any(x.carried is carried for line in lines for x in self.late(line)):
+            return True
+        body = carried.loop.body
+        done: dict[int, int] = {}  # by pass, when the first of the lines is
+        for line in lines:
+            for q, op in enumerate(line.ops):
+                b = pass_in(line.block, q, body)
+                done[b] = min(self.times[op], done.get(b, self.times[op]))
+        for item in items_in(body):
+            if self.looks(item, carried):
+                for b, time in self.looking(item, carried, body):
+                    if time > done.get(b, time):
+                        return True
+        return False
+
+    def looking(self, item: Item, carried: Carried, body: Block) -> Iterator[tuple[int, int]]:
+        """The passes of a loop in which an item looks at what they began with, and when."""
+        if isinstance(item, Line):
+            slots = [x for x in self.references.slots[item] if x.carried is carried]
+            for q, op in enumerate(item.ops):
+                if any(q not in x.own for x in slots):
+                    yield pass_in(item.block, q, body), self.times[op]
+        elif isinstance(item, Loop):
+            begins: dict[int, int] = {}
+            for line in item.body.lines():
+                for q, op in enumerate(line.ops):
+                    run = item.outer[pass_in(line.block, q, item.body)]
+                    begins[run] = min(self.times[op], begins.get(run, self.times[op]))
+            for run, time in begins.items():
+                yield pass_in(item.block, run, body), time
 
     def late(self, line: Line) -> list[Slot]:
         """The operands of a line that are read behind the first of its statements."""
@@ -465,6 +677,11 @@ class Shared:
         return any(x.carried is carried for x in slots)
 
 
+def is_once(loop: Loop) -> bool:
+    """Whether there is one run of a loop."""
+    return loop.block.passes == 1
+
+
 def items_in(block: Block) -> Iterator[Item]:
     for item in block.items:
         yield item
@@ -472,7 +689,7 @@ def items_in(block: Block) -> Iterator[Item]:
             yield from items_in(inner)
 
 
-def ways_of(line: Line) -> dict[Branch, Block]:
+def ways_of(line: Item) -> dict[Branch, Block]:
     """The branches that a line is in, and in which way."""
     found: dict[Branch, Block] = {}
     at: Block | None = line.block
@@ -483,7 +700,7 @@ def ways_of(line: Line) -> dict[Branch, Block]:
     return found
 
 
-def exclusive(x: Line, y: Line) -> bool:
+def exclusive(x: Item, y: Item) -> bool:
     """Whether these are in different ways of a branch."""
     ways = ways_of(y)
     return any(ways.get(branch, way) is not way for branch, way in ways_of(x).items())
@@ -595,6 +812,10 @@ def when(true: set[int], known: set[int], name: str, count: int) -> str | None:
         return f"{name} == {count - 1}"
     if false == {count - 1}:
         return f"{name} < {count - 1}"
+    if len(false) > 1 == len(true):
+        return f"{name} == {min(true)}"
+    if len(true) > 1 == len(false):
+        return f"{name} != {min(false)}"
     if max(true) < min(false):
         return f"{name} < {min(false)}"
     if max(false) < min(true):

@@ -141,15 +141,11 @@ class Picture:
 
     def sources(self, slot: Slot) -> dict[str, str]:
         """The nodes of what stands in a slot in any pass, each with how an arrow from there looks."""
-        if slot.carried is not None:
-            return {self.nodes[slot.carried]: ""}
         found: dict[str, str] = {}
-        for p, value in enumerate(slot.values):
-            if isinstance(value, Op):
-                reference = self.listing.references.reference(value, slot.block, p)
-                if reference.of in self.nodes:
-                    look = BACK if reference.past else PASS if reference.passes else ""
-                    found.setdefault(self.nodes[reference.of], look)
+        for reference in self.listing.references.referred(slot):
+            if reference.kind in ("line", "carried") and reference.of in self.nodes:
+                look = BACK if reference.past else PASS if reference.passes else ""
+                found.setdefault(self.nodes[reference.of], look)
         return found
 
     def arrows(self, what: Line | Carried) -> None:

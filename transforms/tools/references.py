@@ -40,14 +40,18 @@ class Reference(NamedTuple):
 
 
 class Slot:
-    """What stands in one place, by pass of ``block``; ``carried`` is what it is, if a loop carries it."""
+    """What stands in one place, by pass of ``block``; ``carried`` is what it is, if a loop carries it.
 
-    __slots__ = ("block", "carried", "values")
+    In the passes of ``own`` it is not that, but what the same pass has computed already.
+    """
+
+    __slots__ = ("block", "carried", "own", "values")
 
     def __init__(self, block: Block, values: list[Any]) -> None:
         self.block = block
         self.values = values
         self.carried: Carried | None = None
+        self.own: set[int] = set()
 
 
 class Carried:
@@ -61,6 +65,14 @@ class Carried:
         self.begins: list[Any] = []  # by pass
         self.sometimes: tuple[Line | Branch, Any] | None = None
         self.changes: list[bool] | None = None  # by pass, if it does not change in each
+
+    def ends(self) -> list[Any]:
+        """What it is behind each pass."""
+        found = [*self.begins[1:], UNKNOWN]
+        for run, stop in enumerate(self.loop.starts[1:]):
+            if self.loop.counts[run]:
+                found[stop - 1] = self.final[run]
+        return found
 
 
 class References:
@@ -129,6 +141,14 @@ class References:
         index = () if all(x is None for x in numbers) else tuple(numbers)
         return Reference("line", line, index, past)
 
+    def referred(self, slot: Slot) -> list[Reference]:
+        """What a slot is called in each pass."""
+        carried = None if slot.carried is None else Reference("carried", slot.carried)
+        return [
+            self.reference(x, slot.block, p) if carried is None or p in slot.own else carried
+            for p, x in enumerate(slot.values)
+        ]
+
     def series(self, values: list[Any]) -> tuple[Any, list[int]] | None:
         """What a line gives, or a loop carries, in these passes of it, one value each; None if that is not so."""
         place = self.where.get(values[0]) if isinstance(values[0], Op) else None
@@ -168,15 +188,20 @@ class References:
             if slot.carried is None:
                 seen = self.by_pass(slot, body)
                 if seen is not None:
-                    sources = self.sources(loop, seen)
+                    past = {b: x for b, x in seen.items() if not self.is_own(loop, x, b)}
+                    sources = self.sources(loop, past)
                     if sources:
-                        candidates.append((slot, seen, sources))
+                        candidates.append((slot, past, sources))
         groups = joined(candidates)
         for group in groups:
-            if not self.fit(loop, group):
-                for one in group:
-                    if len(group) == 1 or not self.fit(loop, [one]):
-                        self.fit_sometimes(loop, *one)
+            if self.fit(loop, group):
+                continue
+            whole = [x for x in group if len(x[1]) == len(self.by_pass(x[0], body) or ())]
+            if 1 < len(whole) < len(group):
+                self.fit(loop, whole)
+            for one in group:
+                if one[0].carried is None and (len(group) == 1 or not self.fit(loop, [one])):
+                    self.fit_sometimes(loop, *one)
 
     def slots_in(self, block: Block) -> Iterator[Slot]:
         """The slots of a block, what inner loops begin with included."""
@@ -199,6 +224,11 @@ class References:
                 return None
         return seen
 
+    def is_own(self, loop: Loop, value: Any, b: int) -> bool:
+        """Whether a value has been computed in this pass of a loop already, and is not what that begins with."""
+        place = self.where.get(value) if isinstance(value, Op) else None
+        return place is not None and pass_within(place[0].block, place[1], loop.body) == b
+
     def sources(self, loop: Loop, seen: dict[int, Any]) -> dict[Hashable, Reference]:
         """Where a slot comes from, as far as that is computed in earlier passes of the same run of a loop."""
         found: dict[Hashable, Reference] = {}
@@ -206,8 +236,6 @@ class References:
             place = self.where.get(value) if isinstance(value, Op) else None
             if place is not None:
                 made = pass_within(place[0].block, place[1], loop.body)
-                if made == b:
-                    return {}  # it has been computed already, and is not what the pass begins with
                 if made is not None and made < b and loop.outer[made] == loop.outer[b]:
                     source = self.reference(value, loop.body, made)
                     found[source.key] = source
@@ -257,8 +285,10 @@ class References:
         for run, value in enumerate(final):
             if isinstance(value, Op):
                 self.exits.setdefault((loop, run, value), carried)
-        for slot, _, _ in group:
+        for slot, seen, _ in group:
             slot.carried = carried
+            passes = range(slot.block.passes)
+            slot.own = {p for p in passes if pass_in(slot.block, p, loop.body) not in seen}
         return True
 
     def fit_sometimes(
