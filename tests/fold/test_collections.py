@@ -126,6 +126,16 @@ def test_folded(f: Callable[..., float]) -> None:
     followed(f)
 
 
+@pytest.mark.parametrize(
+    "made",
+    ["deque([x], (2, 1, -1)[n % 3])", "deque([x], maxlen=0.5)", "defaultdict(n)", "Counter(x)"],
+)
+def test_what_they_are_not_made_of(made: str) -> None:
+    space = {"deque": deque, "defaultdict": defaultdict, "Counter": Counter}
+    exec(f"def f(x, n):\n    return x * len({made}) if n > 1 else x", space)
+    compare(space["f"])  # type: ignore[arg-type]
+
+
 def test_a_deque_changes_while_it_is_looped_over() -> None:
     def f(x: float, n: int) -> float:
         queue, total = deque([x] * n), 0.0

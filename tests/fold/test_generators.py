@@ -408,6 +408,13 @@ def test_left_early(f: Callable[..., float]) -> None:
     followed(f)
 
 
+@pytest.mark.parametrize("number", ["n - 3", "n * 1.0"])
+def test_numbers_that_islice_does_not_take(number: str) -> None:
+    space: dict[str, Any] = {"islice": itertools.islice, "steps": steps}
+    exec(f"def f(x, n):\n    return x + sum(islice(steps(x), {number}))", space)
+    compare(space["f"])
+
+
 def test_items_that_nobody_asks_for_raise() -> None:
     def f(x: float, n: int) -> float:
         total = x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import types
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -104,6 +105,7 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         kind is type
         and not kwargs
         and (fn, len(args)) in GENERATORS
+        and not (fn is islice and type(plain(args[1])) is not int)
         and not (args and args[0] is None)
     ):
         return generated(recorder, key, GENERATORS[fn, len(args)], args, {})

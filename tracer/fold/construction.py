@@ -19,7 +19,7 @@ from .memories import listed, stored
 from .named import is_class_of_named, made, opened
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
-from .substitutes import SUBSTITUTES
+from .substitutes import SUBSTITUTES, TAKEN
 
 FOLLOWED = PLAIN | NUMBERS | {Box}
 
@@ -37,6 +37,11 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if cls is zip and [*kwargs.items()] == [("strict", False)]:
         kwargs = {}
     if cls in SUBSTITUTES:
+        if SUBSTITUTES[cls] in TAKEN:
+            i, name, kinds = TAKEN[SUBSTITUTES[cls]]
+            given = plain(args[i]) if len(args) > i else plain(kwargs.get(name))
+            if type(given) not in kinds:
+                return refuse(f"a {cls.__name__} is given a {type(given).__name__}")
         return instance(recorder, key, SUBSTITUTES[cls], args, kwargs)
     if cls in (float, int, str) and not args and not kwargs:
         return cls()

@@ -256,8 +256,10 @@ def ended(it: Any) -> None:
 
 
 def first_items(items, n):  # type: ignore[no-untyped-def]
-    """``itertools.islice(items, n)``."""
+    """``itertools.islice(items, n)``, of an integer."""
     i = 0
+    if n < 0:
+        raise ValueError
     if n > 0:
         for x in items:
             yield x

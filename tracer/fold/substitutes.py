@@ -23,6 +23,8 @@ class Queue:
         self._first: Any = 0
         self._changes: Any = 0
         self._maxlen = maxlen
+        if maxlen is not None and maxlen < 0:
+            raise ValueError
         for x in items:
             self.append(x)
 
@@ -164,5 +166,10 @@ SUBSTITUTES: dict[Any, type] = {
     collections.deque: Queue,
     collections.defaultdict: Defaults,
     collections.Counter: Counts,
+}
+# What their second or first argument has to be: others raise when they are made.
+TAKEN = {
+    Queue: (1, "maxlen", (int, type(None))),
+    Defaults: (0, "default_factory", (type, type(None))),
 }
 KINDS = frozenset(SUBSTITUTES.values())
