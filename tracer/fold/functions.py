@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import heapq
 from typing import Any
 
@@ -13,8 +12,8 @@ from . import equivalents
 from .basics import plain, refuse
 from .recorder import Passing, Recorder
 
-# The modules of long functions that are called at many places: written there, they would make most of a program.
-SHARED = frozenset((bisect.__file__, heapq.__file__))
+# The module of long functions that are called at many places: written there, they would make most of a program.
+SHARED = heapq.__file__
 PASSING = {
     equivalents.shared: "equal numbers share the slope of max or min",
     equivalents.uncompared: "deques or defaultdicts are compared",
@@ -42,7 +41,7 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
     if kwargs and code in recorder.codes:
         return refuse(f"{fn.__name__} calls itself with keywords")
     twin = twin_of(recorder, fn)
-    shared = not kwargs and code.co_filename in SHARED
+    shared = not kwargs and code.co_filename == SHARED
     return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args, shared)
 
 
