@@ -516,14 +516,12 @@ class Looped(Writer):
         """The same by a table that there is, forwards or backwards, or its opposite."""
         flags = all(type(x) is bool for x in values.values())
         for table, row in self.rows.items():
-            last = len(row) - 1
-            if max(values) > last:
-                continue
-            for index, step in ((name, 1), (f"{last} - {name}", -1)):
-                found = {i: row[i if step > 0 else last - i] for i in values}
-                if all(same(found[i], x) for i, x in values.items()):
+            ways = [(name, 0, 1)] if max(values) < len(row) else []
+            ways += [(f"{i} - {name}", i, -1) for i in range(len(row) - 1, max(values) - 1, -1)]
+            for index, start, step in ways:
+                if all(same(row[start + step * i], x) for i, x in values.items()):
                     return f"{table}[{index}]"
-                if flags and all(found[i] is (not x) for i, x in values.items()):
+                if flags and all(row[start + step * i] is (not x) for i, x in values.items()):
                     return f"not {table}[{index}]"
         return None
 
