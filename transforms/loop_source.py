@@ -150,14 +150,8 @@ class LoopWriter(Writer):
         for op in ops:
             self.used.update(op.operands())
         self.assembly.asked = asked_results(ops)
-        named = {*self.family.exits}  # which the program reads after the loop
         for op in ops if not self.arrays else ():
-            if (
-                op not in named
-                and self.used[op] == 1
-                and is_arithmetic(op)
-                and self.depth(op) < DEEPEST
-            ):
+            if self.used[op] == 1 and is_arithmetic(op) and self.depth(op) < DEEPEST:
                 # What may raise must not move into a branch that is not always taken.
                 if is_idle(op) or made_in.get(op) == used_in.get(op):
                     self.nested.add(op)

@@ -42,9 +42,9 @@ def values(key: Any, keys: tuple[Any, ...], x: Any) -> tuple[Any, ...] | None:
 def attributes_of(key: Any, cls: Any, names: tuple[str, ...], count: int, x: Any) -> Any:
     """The attributes that a pattern asks for, if the subject is of the class."""
     recorder = now()
-    if not isinstance(cls, type):
+    if not issubclass(type(cls), type):
         return refuse("something is matched with what is no class")
-    if not is_instance(recorder, x, cls):
+    if not is_instance(recorder, (key, "is"), x, cls):
         return None
     first: tuple[Any, ...] = ()
     if cls in THEMSELVES:

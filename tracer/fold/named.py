@@ -13,7 +13,7 @@ from .region import OBJECT
 
 
 def is_named(recorder: Recorder, x: Any) -> bool:
-    return isinstance(x, tuple) and type(x) is not tuple and id(x) in recorder.memories
+    return issubclass(type(x), tuple) and type(x) is not tuple and id(x) in recorder.memories
 
 
 def is_class_of_named(cls: type) -> bool:

@@ -18,7 +18,7 @@ from .region import is_of_numpy
 
 def shown(recorder: Recorder, key: Any, x: Any, how: str = "", spec: Any = "") -> Any:
     """``f"{x!how:spec}"``."""
-    if isinstance(x, BaseException) and id(x) in recorder.memories:
+    if issubclass(type(x), BaseException) and id(x) in recorder.memories:
         x, how = message(recorder, key, x), how or "s"
     value = plain(x)
     if type(x) is not Box and type(x) not in NUMBERS and type(x) not in PLAIN:
