@@ -31,6 +31,7 @@ import pytest
 from helpers import assert_same
 from wengert import jacobian, jvp, pullback
 from wengert.rules.zeros import product
+from wengert.tracer.outline import Memos
 from wengert.tracer.tape import Op, fn_name, ops_in
 
 FLOATS = (float, complex, np.inexact)
@@ -303,10 +304,11 @@ def needless(tape, forward):
         if op in needed:
             needed.update(op.operands())
     theirs = {(op.site, x) for op in forward for x in op.args if type(x) in (int, float)}
-    seen = set()
+    memos = Memos(tape.outline)
     for op in tape.ops:
         if op.kind != "call":
             continue
+        seen = memos.at(op)  # each pass of a loop does its own part
         key = (op.fn, picture(op.args), picture(op.kwargs))
         if op not in forward:
             name = fn_name(op.fn)
@@ -327,7 +329,7 @@ def needless(tape, forward):
                 yield f"{name} is undone"
             if op.fn in QUOTIENTS and is_one(op.args[1]):
                 yield f"{name} by 1"
-        seen.add(key)
+        seen[key] = op
 
 
 def is_zero(x):

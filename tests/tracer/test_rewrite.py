@@ -211,7 +211,7 @@ class Transparent:
         self.note("match_length", site)
         return len
 
-    def unpack(self, site):
+    def unpack(self, site, most=None):
         self.note("unpack", site)
         return lambda obj: obj
 

@@ -71,7 +71,7 @@ class Looped(Writer):
             Any, str
         ] = {}  # by line, or what a loop carries and whether behind a pass
         self.counters: dict[tuple[Loop, bool], str] = {}
-        self.once = True  # whether what is being written is done once
+        self.single = True  # whether what is being written is done once
         self.handed: dict[Block, list[tuple[Carried, dict[int, Any]]]] = {}  # at the end of each
 
     def lines(self, op: Op) -> list[str]:
@@ -121,7 +121,7 @@ class Looped(Writer):
         op = representative(line)
         if isinstance(op, Input) or self.is_item(line):
             return []
-        self.once = line.block.passes == 1
+        self.single = line.block.passes == 1
         slots = self.references.slots[line]
         texts = [self.spelled(x) for x in slots]
         count = len(texts) - (op.kind == "guard")
@@ -299,7 +299,7 @@ class Looped(Writer):
 
     def name_results(self) -> None:
         """Name the ops of what is returned, as they are called at the end."""
-        root, self.once = self.listing.block, True
+        root, self.single = self.listing.block, True
         for op in ops_in(self.tape.result):
             self.names[op] = self.value({0: op}, root)
 
@@ -461,7 +461,7 @@ class Looped(Writer):
         last = {
             self.variable(line): f"{name}[{line.block.passes - 1}]"
             for line, name in self.histories.items()
-            if isinstance(line, Line) and self.once  # in a loop it may not have had its last pass
+            if isinstance(line, Line) and self.single  # in a loop it may not have had its last pass
         }
         texts = [last.get(x, x) for x in texts]
         items = [ITEM.fullmatch(x) for x in texts]
