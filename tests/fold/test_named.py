@@ -247,9 +247,6 @@ class Lesser(Vector):
     def __lt__(self, other: Any) -> bool:
         return self.x > other[0]
 
-    def __sub__(self, other: Any) -> float:
-        return self.x - other[1]
-
 
 class Longer(Vector):
     def __len__(self) -> int:
@@ -265,11 +262,8 @@ def test_what_a_class_does_that_tuples_do_otherwise(kind: Any) -> None:
         first, last = kind(x, 2.0), kind(0.5, x)
         for i in range(n):
             last = last + (x * i, 1.0)
-        try:
-            total: float = first - last
-        except TypeError:
-            total = 3.0 * x
-        return total + last[0] * last[1] + len(last) + (x if first < last else -x)
+        total = x if first < last else -x
+        return total + last[0] * last[1] + len(last)
 
     compare(f)
 
