@@ -207,3 +207,14 @@ def f(x, n):
 """
     exec(text, space)
     compare(space["f"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["len(deque([x])._items)", "Counter()._held", "getattr(deque(), '_first')", "iter([x]).at"],
+)
+def test_what_stands_for_them_is_not_seen(asked: str) -> None:
+    space = {"deque": deque, "Counter": Counter}
+    text = f"def f(x, n):\n    try: {asked}\n    except AttributeError: return x * n\n    return -x"
+    exec(text, space)
+    compare(space["f"])  # type: ignore[arg-type]
