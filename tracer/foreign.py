@@ -160,6 +160,14 @@ CALLBACKS: dict[Any, int] = {  # where the function to call back stands
 }  # fmt: skip
 
 
+LIMITED = (deque, itertools.permutations)  # whose second argument C code looks at by its class
+
+
+def limit_of(x: Any) -> Any:
+    """An integer of the run as C code takes it."""
+    return operator.index(x) if type(x) is Box and type(x.value) is int else x
+
+
 def is_structural(fn: Any) -> bool:
     """Whether a C callable only moves references about."""
     if isinstance(fn, type):
@@ -211,6 +219,9 @@ def structural(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> A
 def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     """Run a C callable on boxes; functions that it calls back are traced, and so are user's iterators."""
     known = hashable(fn)
+    if isinstance(fn, type) and issubclass(fn, LIMITED):
+        args = (*args[:1], *map(limit_of, args[1:]))
+        kwargs = {name: limit_of(x) for name, x in kwargs.items()}
     call_back = kept_callback if fn is iter or isinstance(fn, type) else callback
     if (fn is bytes or fn is bytearray) and args and type(args[0]) is ArrayBox:
         return opaque(tracer, site, fn, args, kwargs)

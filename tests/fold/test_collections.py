@@ -128,11 +128,24 @@ def test_folded(f: Callable[..., float]) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    ["deque([x], (2, 1, -1)[n % 3])", "deque([x], maxlen=0.5)", "defaultdict(n)", "Counter(x)"],
+    [
+        "deque([x], (2, 1, -1)[n % 3])",
+        "deque([x], maxlen=0.5)",
+        "defaultdict(n)",
+        "Counter(x)",
+        "Counter(None)",
+        "Counter({1: n})",
+        "Counter(Counter([n]))",
+        "Counter(items=[n] * n)",
+        "defaultdict(default_factory=int)",
+        "defaultdict(int, a=1)",
+        "deque(iterable=[n])",
+    ],  # fmt: skip
 )
 def test_what_they_are_not_made_of(made: str) -> None:
     space = {"deque": deque, "defaultdict": defaultdict, "Counter": Counter}
-    exec(f"def f(x, n):\n    return x * len({made}) if n > 1 else x", space)
+    held = f"try: held = {made}\n    except TypeError: return 3 * x"
+    exec(f"def f(x, n):\n    {held}\n    return x * (len(held) + sum(held)) if n > 1 else x", space)
     compare(space["f"])  # type: ignore[arg-type]
 
 
@@ -163,3 +176,45 @@ def test_what_a_deque_does_not_have() -> None:
         return x if deque([x]) == queue else 2.0 * x
 
     compare(f)
+
+
+def test_counters_are_given_counts_and_have_no_items_to_miss() -> None:
+    def f(x: float, n: int) -> float:
+        counts = Counter([i % 3 for i in range(n)])
+        try:
+            del counts[7], counts[1]
+        except KeyError:
+            return -x
+        total = sum(i * x for i, _ in counts.most_common(n - 3)) + sum(counts.values())
+        if n > 4:
+            counts.update({0: 5})
+        return total + x * counts[0]
+
+    compare(f)
+
+
+def test_they_are_sequences_and_mappings_to_match() -> None:
+    space = {"deque": deque, "defaultdict": defaultdict, "Counter": Counter}
+    text = """
+def f(x, n):
+    held = deque([x] * n) if n > 3 else defaultdict(float) if n > 1 else Counter([1])
+    match held:
+        case [a]: return a
+        case [a, *_]: return 2.0 * a
+        case {1: a}: return a * x * 3.0
+        case {}: return 4.0 * x
+    return -x
+"""
+    exec(text, space)
+    compare(space["f"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["len(deque([x])._items)", "Counter()._held", "getattr(deque(), '_first')", "iter([x]).at"],
+)
+def test_what_stands_for_them_is_not_seen(asked: str) -> None:
+    space = {"deque": deque, "Counter": Counter}
+    text = f"def f(x, n):\n    try: {asked}\n    except AttributeError: return x * n\n    return -x"
+    exec(text, space)
+    compare(space["f"])  # type: ignore[arg-type]

@@ -131,7 +131,7 @@ def test_a_list_grows_while_a_generator_reads_it() -> None:
                 items.append(v * 0.5)
         return total
 
-    refused(f, "changed between its items")
+    refused(f, "changed meanwhile")
 
 
 def test_a_variable_changes_while_a_generator_reads_it() -> None:
@@ -167,7 +167,7 @@ def test_a_shared_variable_changes_while_a_generator_reads_it() -> None:
             change()
         return total + scale
 
-    refused(f, "changed between its items")
+    refused(f, "changed meanwhile")
 
 
 def test_a_variable_changes_before_a_generator_reads_it() -> None:
@@ -216,7 +216,7 @@ def test_a_generator_writes() -> None:
             total += v * len(seen)
         return total
 
-    refused(f, "changed between its items")
+    refused(f, "changed meanwhile")
 
 
 def test_a_generator_raises() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fold.comparing import compare, followed
+from wengert import value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -232,3 +233,49 @@ def test_a_sequence_of_the_users() -> None:
         return x
 
     compare(f)
+
+
+class Vector(NamedTuple):
+    x: float
+    y: float = 1.0
+
+    def __add__(self, other: Any) -> Vector:
+        return Vector(self.x + other[0], self.y + other[1])
+
+
+class Lesser(Vector):
+    def __lt__(self, other: Any) -> bool:
+        return self.x > other[0]
+
+
+class Longer(Vector):
+    def __len__(self) -> int:
+        return 9
+
+    def __getitem__(self, i: Any) -> Any:
+        return 7.0
+
+
+@pytest.mark.parametrize("kind", [Vector, Lesser, Longer, Pair])
+def test_what_a_class_does_that_tuples_do_otherwise(kind: Any) -> None:
+    def f(x: float, n: int) -> float:
+        first, last = kind(x, 2.0), kind(0.5, x)
+        for i in range(n):
+            last = last + (x * i, 1.0)
+        total = x if first < last else -x
+        return total + last[0] * last[1] + len(last)
+
+    compare(f)
+
+
+def test_a_class_of_named_tuples_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: float, n: int) -> float:
+        made = Pair(x, 2.0)
+        for _ in range(n):
+            made = Pair(made.b, made.a)
+        return x * len(made + made)
+
+    entry = compare(f)
+    assert entry.folding.programs
+    monkeypatch.setattr(Pair, "__add__", lambda self, other: self, raising=False)
+    assert value_and_grad(f)(1.5, 2) == (3.0, 2.0)

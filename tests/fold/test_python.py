@@ -243,6 +243,35 @@ def order_of_nan(x: float, n: int) -> float:
     return items[0]
 
 
+def order_of_nan_in_pairs(x: float, n: int) -> float:
+    nan = x * math.inf - math.inf
+    pairs = [(nan, 1), (x, 2), (0.5, 3), (nan, 0), (1.0, 4)][:n]
+    pairs.sort()
+    return sum(i * x * k for i, (_, k) in enumerate(pairs))
+
+
+class Item:
+    def __init__(self, v: float, seen: list[float]) -> None:
+        self.v, self.seen = v, seen
+
+    def __lt__(self, other: Any) -> bool:
+        self.seen.append(self.v)
+        return self.v < other.v
+
+
+def sorted_by_a_method_that_counts(x: float, n: int) -> float:
+    seen: list[float] = []
+    items = [Item(x * (3 * i % 5), seen) for i in range(n + 3)]
+    items.sort()
+    return items[0].v + x * len(seen) + seen[-1]
+
+
+def list_is_empty_while_it_is_sorted(x: float, n: int) -> float:
+    items = [x, 2.0, 0.3][:n]
+    items.sort(key=lambda v: v * len(items))
+    return sum(i * v for i, v in enumerate(items)) + x
+
+
 def greatest_of_nothing(x: float, n: int) -> float:
     try:
         return x if max([None]) is None else 2 * x  # type: ignore[type-var]
@@ -274,6 +303,7 @@ PROGRAMS: list[tuple[Callable[[float, int], float], list[int]]] = [
     (taken_in_a_function, [0, 0, 0, 1, 2]), (dict_that_grows, [0, 1, 2, 1, 9]), (is_an_iterator, FEW),
     (default_of_a_class, [0, 0, 2, 2, 1, 1, 3, 3]), (derived_is_added_first, FEW), (derived_is_compared_first, FEW),
     (reflected_of_one_class, FEW), (not_compared, FEW), (one_list_outside, FEW), (order_of_nan, FEW),
+    (order_of_nan_in_pairs, FEW), (sorted_by_a_method_that_counts, FEW), (list_is_empty_while_it_is_sorted, FEW),
     (greatest_of_nothing, FEW), (drawn_from_a_range, [1, 1, 1, 7, 9]), (keyword_of_any_name, FEW),
     (compared_to_constants, FEW),
 ]  # fmt: skip

@@ -519,3 +519,19 @@ def test_what_else_integers_are_asked(on):
             slopes = wengert.value_and_grad(lambda n, x: pow(n, 3, 7) * pow(n, exp=2) * x, (0, 1))
             k = pow(n, 3, 7)
             assert slopes(n, 2.0) == (k * n * n * 2.0, (k * 2 * n * 2.0, float(k * n * n)))
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_c_code_that_looks_at_the_class_of_an_integer(on):
+    def f(x, n):
+        short, limited = collections.deque([x] * 5, n - 1), collections.deque([x] * 4, maxlen=n)
+        pairs = itertools.permutations([x, 1.0, 2.0], n - 1)
+        return sum(short) + sum(limited) + sum(math.prod(pair) for pair in pairs)
+
+    with wengert.jit(on):
+        both = wengert.value_and_grad(f, (0, 1))
+        for n in (3, 3, 4, 2):
+            value, (slope, none) = both(1.5, n)
+            assert value == f(1.5, n)
+            assert slope == pytest.approx((f(1.5 + 1e-6, n) - f(1.5 - 1e-6, n)) / 2e-6)
+            assert none == 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from enum import EnumMeta
 from functools import cached_property
 from random import Random
@@ -10,15 +11,19 @@ from typing import Any
 
 from ..kinds import MISSING, flags_of, isinstance, static
 from ..reads import HEAP_TYPE
-from . import arrays, equivalents
+from . import arrays, equivalents, substitutes
 from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
 from .functions import call_function
+from .iteration import Iterator
 from .memories import must_be_own, stored
 from .memories import put as store_item
 from .methods import DRAWS, OF_TEXT
 from .named import fields_of, is_named, part
 from .recorder import Box, Recorder
-from .substitutes import OF_DICT, Defaults
+from .substitutes import KINDS, OF_DICT, Defaults
+
+# The files of code of ours that is followed as the user's is.
+OURS = frozenset((equivalents.__file__, substitutes.__file__))
 
 # What an attribute that an object has of its own goes before.
 HIDDEN = (types.FunctionType, staticmethod, classmethod, cached_property)
@@ -96,6 +101,19 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
     if type(found) is types.FunctionType:
         return types.MethodType(found, obj)
     return of_class(recorder, kind, found, name)
+
+
+def of_users(obj: Any, name: str) -> Any:
+    """An object of which code of the user's asks for an attribute: not for what only our stand-ins have."""
+    kind = type(obj)
+    if kind is Iterator or (kind in KINDS and name[0] == "_" != name[1:2]):
+        refuse(f"a {kind.__name__} has no attribute {name}")
+    return obj
+
+
+def seen_from(filename: str) -> Callable[[Any, str], Any]:
+    """What code of a file may ask for."""
+    return (lambda obj, name: obj) if filename in OURS else of_users
 
 
 def above(recorder: Recorder, key: Any, bound: Any, name: str) -> Any:

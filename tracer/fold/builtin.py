@@ -12,7 +12,7 @@ from typing import Any
 from ...rules import registry
 from ..kinds import MISSING
 from . import arrays, equivalents, texts
-from .attributes import get, put
+from .attributes import get, of_users, put
 from .basics import CONTAINERS, NUMBERS, computed, decided, is_object, plain, refuse
 from .equivalents import BY_KEY, ONE_ITERABLE, equivalent
 from .functions import call_function
@@ -44,9 +44,9 @@ def call_builtin(
     if type(owner) is set and id(owner) in recorder.memories:
         return method_of_set(recorder, key, owner, fn.__name__, args)
     if fn is getattr and len(args) == 2 and type(args[1]) is str:
-        return get(key, args[0], args[1])
+        return get(key, of_users(*args), args[1])
     if fn is setattr and len(args) == 3 and type(args[1]) is str:
-        return put(recorder, key, args[0], args[1], args[2])
+        return put(recorder, key, of_users(*args[:2]), args[1], args[2])
     if type(owner) is dict and id(owner) in recorder.memories:
         return method_of_dict(recorder, key, owner, fn.__name__, args, kwargs)
     if fn is repr and len(args) == 1:

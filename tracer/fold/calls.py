@@ -70,6 +70,10 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if kind is types.FunctionType:
         if fn is equivalents.alike:
             return operators.alike(recorder, key, *args)
+        if fn is equivalents.counted_one_by_one:
+            return one_by_one(recorder, *args)
+        if fn is equivalents.is_unordered:
+            return operators.is_unordered(recorder, key, *args)
         if fn is equivalents.ended:
             return ended(recorder, key, *args)
         if arrays.is_of_arrays(fn) and registry.lookup(fn) is not None:
@@ -120,6 +124,13 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
     return refuse(f"a {kind.__name__} is called")
+
+
+def one_by_one(recorder: Recorder, items: Any) -> Any:
+    """What a Counter counts."""
+    if items is None or type(items) is dict or is_object(recorder, items):
+        refuse(f"a Counter is given a {type(items).__name__}")
+    return items
 
 
 def is_of_types(x: Any) -> bool:

@@ -37,12 +37,7 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if cls is zip and [*kwargs.items()] == [("strict", False)]:
         kwargs = {}
     if cls in SUBSTITUTES:
-        if SUBSTITUTES[cls] in TAKEN:
-            i, name, kinds = TAKEN[SUBSTITUTES[cls]]
-            given = plain(args[i]) if len(args) > i else plain(kwargs.get(name))
-            if type(given) not in kinds:
-                return refuse(f"a {cls.__name__} is given a {type(given).__name__}")
-        return instance(recorder, key, SUBSTITUTES[cls], args, kwargs)
+        return substituted(recorder, key, cls, args, kwargs)
     if cls in (float, int, str) and not args and not kwargs:
         return cls()
     if kwargs and not flags_of(cls) & HEAP_TYPE:
@@ -64,6 +59,19 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if flags_of(cls) & HEAP_TYPE:
         return instance(recorder, key, cls, args, kwargs)
     return refuse(f"{cls.__name__} is called")
+
+
+def substituted(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:
+    """A deque, a defaultdict or a Counter."""
+    own = SUBSTITUTES[cls]
+    places, names = TAKEN[own]
+    if len(args) > len(places) or not {*kwargs} <= {*names}:
+        return refuse(f"a {cls.__name__} is given something else")
+    by_place = zip(args, places, strict=False)
+    for x, kinds in [*by_place, *((x, names[name]) for name, x in kwargs.items())]:
+        if kinds is not None and type(plain(x)) not in kinds:
+            return refuse(f"a {cls.__name__} is given a {type(plain(x)).__name__}")
+    return instance(recorder, key, own, args, kwargs)
 
 
 def sequence(recorder: Recorder, key: Any, cls: Any, args: Any) -> Any:

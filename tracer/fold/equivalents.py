@@ -123,6 +123,16 @@ def alike(x: Any, y: Any) -> bool:
     return x is y or bool(x == y)
 
 
+def is_unordered(x: Any) -> bool:
+    """Whether NaN is in what is sorted."""
+    return any(map(is_unordered, x)) if isinstance(x, tuple) else bool(x != x)
+
+
+def counted_one_by_one(items: Any) -> Any:
+    """What a Counter is given, if it is no mapping, which has counts already."""
+    return items
+
+
 def has_own(obj: Any, name: str) -> bool:
     """Whether an object has an attribute itself; one that a program has made is a dict."""
     return name in (obj if type(obj) is dict else getattr(obj, "__dict__", ()))
@@ -370,14 +380,21 @@ def reverse(items):  # type: ignore[no-untyped-def]
         items[n - 1 - i] = x
 
 
-def sort(items, key, backwards):  # type: ignore[no-untyped-def]
-    """``items.sort(key=key, reverse=backwards)``: any stable order is the same one, where all can be compared."""
-    keys = [] if key is not None else items
-    if key is not None:
-        for x in items:
-            keys.append(key(x))
+def keys_of(items, key):  # type: ignore[no-untyped-def]
+    """What ``items.sort(key=key)`` compares."""
+    keys = []
+    for x in items:
+        keys.append(key(x))
+    return keys
+
+
+def sort(items, keys, backwards):  # type: ignore[no-untyped-def]
+    """``items.sort(reverse=backwards)``, by keys if not None: of what has one order any stable sort gives the same."""
+    keyed = keys is not None
+    if not keyed:
+        keys = items
     for k in keys:
-        if k != k:
+        if is_unordered(k):
             unordered()
     n, width = len(items), 1
     while width < n:  # runs of this length are in order: two and two of them are merged
@@ -394,11 +411,11 @@ def sort(items, key, backwards):  # type: ignore[no-untyped-def]
                 else:
                     k, j = j, j + 1
                 merged.append(items[k])
-                if key is not None:
+                if keyed:
                     order.append(keys[k])
         for k in range(n):
             items[k] = merged[k]
-            if key is not None:
+            if keyed:
                 keys[k] = order[k]
         width = 2 * width
 

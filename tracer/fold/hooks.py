@@ -154,8 +154,8 @@ def global_append(site: Site, name: str) -> Hook:
 
 
 def getattr(site: Site, name: str) -> Hook:
-    key = object()
-    return lambda obj: attributes.get(key, obj, name)
+    key, seen = object(), attributes.seen_from(site.filename)
+    return lambda obj: attributes.get(key, seen(obj, name), name)
 
 
 def super_attr(site: Site, name: str, given: bool) -> Hook:
@@ -171,8 +171,8 @@ def super_attr(site: Site, name: str, given: bool) -> Hook:
 
 
 def setattr(site: Site, name: str) -> Hook:
-    key = object()
-    return lambda obj, x: attributes.put(now(), key, obj, name, x)
+    key, seen = object(), attributes.seen_from(site.filename)
+    return lambda obj, x: attributes.put(now(), key, seen(obj, name), name, x)
 
 
 # Imports

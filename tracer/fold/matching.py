@@ -9,6 +9,7 @@ from .basics import CONTAINERS, is_object, now, plain, refuse
 from .builtin import call_builtin, is_instance
 from .named import is_named
 from .recorder import Box
+from .substitutes import KINDS
 
 FLAGS = {"MATCH_SEQUENCE": 1 << 5, "MATCH_MAPPING": 1 << 6}  # of types (Include/object.h)
 # Classes of which a positional pattern means the subject itself.
@@ -18,6 +19,8 @@ THEMSELVES = frozenset((bool, bytearray, bytes, dict, float, frozenset, int, lis
 def is_of_kind(name: str, x: Any) -> bool:
     """Whether the subject is a sequence, or a mapping."""
     recorder = now()
+    if type(x) in KINDS:
+        refuse("a deque or a dict of another kind is matched by what is in it")
     found = bool(type(plain(x)).__flags__ & FLAGS[name])
     if found and type(x) is not tuple and not is_named(recorder, x):
         if type(x) not in CONTAINERS or id(x) not in recorder.memories:

@@ -33,7 +33,7 @@ def method_of_list(
     recorder: Recorder, key: Any, items: list[Any], name: str, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
     if name == "sort" and not args:
-        return call_function(recorder, key, equivalents.sort, (items, *order_of(kwargs)), {})
+        return sort(recorder, key, items, kwargs)
     if kwargs:
         return refuse(f"{name} of a list is given keywords")
     if name == "append" and len(args) == 1:
@@ -59,6 +59,20 @@ def method_of_list(
     return call_function(recorder, key, same, (items, *args), {})
 
 
+def sort(recorder: Recorder, key: Any, items: list[Any], kwargs: dict[str, Any]) -> None:
+    """``items.sort(**kwargs)``; while keys are asked for, Python has taken everything out of the list."""
+    by, backwards = order_of(kwargs)
+    keys, sealed = None, recorder.sealed
+    if by is not None:
+        taken_out = recorder.born((key, "taken out"), REPEAT, (items, 1), items[:])
+        recorder.sealed = sealed | {id(items)}
+        try:
+            keys = call_function(recorder, (key, "keys"), equivalents.keys_of, (taken_out, by), {})
+        finally:
+            recorder.sealed = sealed
+    call_function(recorder, key, equivalents.sort, (items, keys, backwards), {})
+
+
 def order_of(kwargs: dict[str, Any]) -> tuple[Any, bool]:
     """The key and the direction of a sort."""
     key, backwards = kwargs.get("key"), kwargs.get("reverse", False)
@@ -74,7 +88,7 @@ def ordered(recorder: Recorder, key: Any, args: tuple[Any, ...], kwargs: dict[st
     if len(args) != 1 or type(args[0]) not in (list, tuple):
         return refuse("something else than a list is sorted")
     made = listed(recorder, (key, "copy"), args[0])
-    call_function(recorder, key, equivalents.sort, (made, *order_of(kwargs)), {})
+    sort(recorder, key, made, kwargs)
     return made
 
 

@@ -11,6 +11,13 @@ from .functions import twin_of
 from .recorder import Recorder
 from .region import OBJECT
 
+# What is asked of a named tuple as of any tuple.
+OF_TUPLES = tuple(
+    """__len__ __getitem__ __iter__ __contains__ __bool__ __hash__ __getattribute__ __eq__ __ne__ __lt__ __le__ __gt__
+    __ge__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__
+    __mod__ __rmod__ __pow__ __rpow__ __matmul__ __rmatmul__ __neg__ __pos__""".split()
+)
+
 
 def is_named(recorder: Recorder, x: Any) -> bool:
     return issubclass(type(x), tuple) and type(x) is not tuple and id(x) in recorder.memories
@@ -54,6 +61,9 @@ def made(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: dict[str, An
     outside = recorder.outside
     new = outside.of_class(cls, "__new__")
     outside.of_class(cls, "_fields")
+    for name in OF_TUPLES:
+        if outside.of_class(cls, name) is not static(tuple, name):
+            return refuse(f"a {cls.__name__} has a {name} of its own, and is a tuple")
     new = new.__func__ if type(new) is staticmethod else new
     fields, defaults = fields_of(cls), twin_of(recorder, new).__defaults__ or ()
     known = {**dict(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))}

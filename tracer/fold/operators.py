@@ -209,6 +209,16 @@ def alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
     return recorder.closed([is_alike(recorder, (key, "same"), x, y)])[0]  # type: ignore[no-any-return]
 
 
+def is_unordered(recorder: Recorder, key: Any, x: Any) -> bool:
+    """Whether NaN is in what is sorted: a number, a text, or a tuple of such."""
+    x = opened(recorder, key, x)
+    if type(x) is tuple:
+        return any(is_unordered(recorder, (key, i), y) for i, y in enumerate(x))
+    if type(x) is not Box and type(x) not in ATOMS:
+        refuse(f"a {type(x).__name__} is sorted, which Python may ask in another order")
+    return truth((key, "unordered"), compare((key, "nan"), operator.ne, True, x, x))
+
+
 def is_alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
     x, y = opened(recorder, (key, 0), x), opened(recorder, (key, 1), y)
     kinds = type(plain(x)), type(plain(y))

@@ -321,7 +321,7 @@ class Recorder:
     ) -> Any:
         """The op at this place: compared, or written."""
         if self.sealed and any(id(x) in self.sealed for x in args):
-            raise Unfolded("a generator reads what may be changed between its items")
+            raise Unfolded("what a generator or a key of a sort reads may be changed meanwhile")
         if self.untouched is not None and type(fn) is str and fn in WRITES:
             if fn == PUT or id(args[0]) in self.untouched:
                 raise Unfolded("a generator writes what it may not be asked for")

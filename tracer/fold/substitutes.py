@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from .equivalents import uncompared
+from .equivalents import counted_one_by_one, uncompared
 
 
 class Queue:
@@ -141,20 +141,23 @@ class Counts(Defaults):
 
     def __init__(self, items=()):  # type: ignore[no-untyped-def]
         self._held = {}
-        for x in items:
-            self._held[x] = self._held[x] + 1 if x in self._held else 1
+        self.update(items)
 
     def __getitem__(self, key):  # type: ignore[no-untyped-def]
         return self._held[key] if key in self._held else 0
 
-    def update(self, items):  # type: ignore[no-untyped-def]
-        for x in items:
+    def __delitem__(self, key):  # type: ignore[no-untyped-def]
+        if key in self._held:
+            del self._held[key]
+
+    def update(self, items=()):  # type: ignore[no-untyped-def]
+        for x in counted_one_by_one(items):
             self._held[x] = self._held[x] + 1 if x in self._held else 1
 
     def most_common(self, n=None):  # type: ignore[no-untyped-def]
         pairs = list(self._held.items())
         pairs.sort(key=second, reverse=True)
-        return pairs if n is None else pairs[:n]
+        return pairs if n is None else pairs[:n] if n > 0 else []
 
 
 def second(pair):  # type: ignore[no-untyped-def]
@@ -167,9 +170,11 @@ SUBSTITUTES: dict[Any, type] = {
     collections.defaultdict: Defaults,
     collections.Counter: Counts,
 }
-# What their second or first argument has to be: others raise when they are made.
-TAKEN = {
-    Queue: (1, "maxlen", (int, type(None))),
-    Defaults: (0, "default_factory", (type, type(None))),
+# Of which types is what they are given by position and by keyword, if not None: others raise or mean something else.
+LIMIT = (int, type(None))
+TAKEN: dict[type, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    Queue: ((None, LIMIT), {"maxlen": LIMIT}),
+    Defaults: (((type, type(None)),), {}),
+    Counts: ((None,), {}),
 }
 KINDS = frozenset(SUBSTITUTES.values())
