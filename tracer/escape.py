@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from . import making, meaning, plain_calls, rewrite, seals, watchers
+from . import making, meaning, plain_calls, rewrite, seals, stand_ins, watchers
 from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
@@ -272,7 +272,7 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
     while todo:
         x = todo.pop()
         kind = type(x)
-        if is_one_of(kind, PRIVATE):
+        if is_one_of(kind, PRIVATE) or kind is stand_ins.Callback:  # from which all is reached
             return True
         if is_one_of(kind, INERT) or id(x) in seen:
             continue

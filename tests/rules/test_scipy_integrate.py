@@ -19,11 +19,7 @@ FIRST = {"second": False, "tol": 1e-5}
 
 case(lambda a, b: integrate.quad(lambda t: np.sin(a * t) * b, 0.0, 1.3)[0], 0.7, 1.2)
 case(lambda a, b: integrate.quad(lambda t, a: np.exp(-a * t), a, b, args=(a,))[0], 0.3, 1.9)
-case(  # its second order takes ten times as long as that of the next one
-    lambda a: integrate.quad(lambda t: np.exp(-a * t * t), -np.inf, np.inf)[0],
-    0.8,
-    case={"second": False},
-)
+case(lambda a: integrate.quad(lambda t: np.exp(-a * t * t), -np.inf, np.inf)[0], 0.8)
 case(lambda a: integrate.quad(lambda t: np.exp(-a * t), 0, np.inf)[0], 0.8)
 case(lambda v: integrate.quad(lambda t: np.sum(v * t ** np.arange(5)), -0.5, v[0])[0], V)
 case(
@@ -113,7 +109,7 @@ JUMPS = {
 @pytest.mark.parametrize("name", JUMPS)
 def test_a_jump_that_moves_is_refused(name):
     """There the integral of the derivative is not the derivative of the integral."""
-    f = lambda a: integrate.quad(JUMPS[name], 0.0, 1.0, args=(a,), limit=5)[0]
+    f = lambda a: integrate.quad(JUMPS[name], 0.0, 1.0, args=(a,))[0]
     with warnings.catch_warnings(action="ignore"):
         for derivative in (grad(f), jacobian(f, mode="forward")):
             with pytest.raises(NoRuleError, match="split the integral"):
