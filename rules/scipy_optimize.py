@@ -176,6 +176,7 @@ def newton(
     full_output=False,
     disp=True,
 ):
+    args = (*args,)  # any iterable, as SciPy's own call takes it
     options = {
         "fprime": None if fprime is None else with_args(fprime, args),
         "tol": tol,
@@ -209,6 +210,7 @@ def with_args(f: Any, args: Any) -> Any:
 
 @caller(optimize.fixed_point)
 def fixed_point(engine, func, x0, args=(), xtol=1e-8, maxiter=500, method="del2"):
+    args = (*args,)
     options = {"xtol": xtol, "maxiter": maxiter, "method": method}
     return solved(engine, optimize.fixed_point, func, (x0,), args, options, fixed)[0]
 

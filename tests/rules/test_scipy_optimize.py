@@ -138,3 +138,22 @@ def test_least_squares_with_jacobian():
 
     found = optimize.least_squares(f, np.array([1.0, 1.0]), jac=jacobian(f))
     np.testing.assert_allclose(found.x, [2.0, 0.7], atol=1e-7)
+
+
+@pytest.mark.parametrize("args", [[3.0, 1.0], (3.0, 1.0), {3.0: None, 1.0: None}])
+def test_args_of_newton_and_fixed_point_are_any_iterable(args):
+    def roots(a):
+        first, second = args
+        given = (
+            type(args)((a * first, second)) if type(args) is not dict else {a * first: 1, 1.0: 1}
+        )
+        x = optimize.newton(lambda x, p, q: q * x * x - p, 1.0, args=given)
+        y = optimize.newton(
+            lambda x, p, q: q * x * x - p, 1.0, fprime=lambda x, p, q: 2 * q * x, args=given
+        )
+        return x + y + optimize.fixed_point(lambda x, p, q: q * np.sqrt(p * x), 2.0, args=given)
+
+    for a in (1.0, 1.2, 1.0):
+        value, slope = value_and_grad(roots)(a)
+        assert value == roots(a)
+        assert slope == pytest.approx(np.sqrt(3 / a) + 3.0, rel=1e-6)
