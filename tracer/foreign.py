@@ -853,6 +853,8 @@ def again(
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
         value = performed(tracer, site, fn, args, kwargs, True, **how)
+        if (callbacks or kept) and type(fn) is not np.ufunc:
+            refuse_gathered(fn, site, value)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
             value = reflected(tracer, value)
         return value
@@ -863,6 +865,20 @@ def again(
     finally:
         if tracer.called_back != called_back and tracer.reads is not None:
             tracer.reads.problem(f"{fn_name(fn)} calls back", site)
+
+
+def refuse_gathered(fn: Any, site: Site, value: Any) -> None:
+    """Raise an error for an array of objects in which C code has gathered traced values that functions gave it.
+
+    It may have looked at their types, and would have made an array of numbers of what plain Python gives it. A ufunc
+    always makes an array of objects.
+    """
+    if is_array_of_objects(value) and any(is_one_of(type(x), BOXES) for x in value.flat):
+        raise TraceError(
+            f"{blame(site)}: {fn_name(fn)} has put traced values, which a function gave it that it called back, into "
+            "an array of objects, where plain Python may give it an array of numbers\n"
+            "call the function one by one, and make the array of a list of what it gives"
+        )
 
 
 def unknown(

@@ -11,10 +11,11 @@ import sys
 import types
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import EscapeError, WengertError, grad, jit, pullback, value_and_grad
+from wengert import EscapeError, TraceError, WengertError, grad, jit, pullback, value_and_grad
 
 SCALE = 3.0
 
@@ -269,3 +270,22 @@ def test_one_that_holds_a_traced_number_is_not_pickled():
             for x in (2.0, 3.5, 2.0):
                 with pytest.raises(WengertError, match="ByValue|pickle|dump"):
                     value_and_grad(lambda x: sent(lambda y: y * x)(2.0))(x)
+
+
+def test_an_array_of_objects_of_what_c_code_was_given_by_a_callback_is_refused():
+    """As the `Series.apply` of pandas makes one, which is an array of floats in plain Python."""
+    ctypes = pytest.importorskip("ctypes")
+    gather = ctypes.pythonapi.PyObject_CallObject
+    gather.restype, gather.argtypes = ctypes.py_object, [ctypes.py_object] * 2
+
+    def f(w):
+        return gather(np.frompyfunc(lambda v: v * w, 1, 1), (np.array([1.0, 2.0]),)).sum()
+
+    def by_ufunc(w):  # which makes an array of objects in any case
+        return np.frompyfunc(lambda v: v * w, 1, 1)(np.array([1.0, 2.0])).sum()
+
+    for mode in (True, False):
+        with jit(mode):
+            with pytest.raises(TraceError, match="PyObject_CallObject has put traced values"):
+                grad(f)(2.0)
+            assert value_and_grad(by_ufunc)(2.0) == (6.0, 3.0)
