@@ -395,7 +395,9 @@ def test_an_object_that_c_code_has_laid_out_is_refused():
         with jit(False):
             assert got == value_and_grad(f)(2.0, plain)
         assert ours.getstate() == plain.getstate()
-    assert "comes from outside" in str(explain(g))
+    told = str(explain(g))
+    assert "error of Wengert's own" not in told
+    assert "comes from outside" in told or "rng.random is another object" in told  # if not tried
 
 
 def test_no_array_of_a_call_lives_on_in_the_region():
