@@ -399,13 +399,11 @@ def reshape(a: Algebra, op: Op) -> Sum | None:
 
 @rule(float, np.float64)
 def number(a: Algebra, op: Op) -> Sum | None:
-    """What kind of a number it is matters in the end only."""
+    """What kind of a number it is matters in the end only, if none has fewer bits than a float."""
     x = op.args[0]
-    return (
-        a.sum(x)
-        if len(op.args) == 1 and isinstance(x, Op) and is_real(x.value) and not np.ndim(x.value)
-        else None
-    )
+    if len(op.args) != 1 or not isinstance(x, Op) or not is_real(x.value) or np.ndim(x.value):
+        return None
+    return a.sum(x) if np.result_type(x.value).itemsize >= 8 else None
 
 
 @rule(operator.matmul, np.matmul, np.dot)

@@ -155,3 +155,22 @@ def test_an_integer_of_more_than_64_bits_is_an_object_to_numpy(of, fold, monkeyp
         value, slope = both(1.5, n)
         assert value == f(1.5, n)
         assert slope == value / 1.5
+
+
+NARROW = {
+    "a half": lambda x: math.sin(x) + np.float16(1),
+    "a half of a bool": lambda x: math.atan2(x, 1.5) + np.cos(True),
+    "a single": lambda x: math.sin(x) * np.float32(1.1),
+}
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_programs_compute_in_as_many_bits_as_the_sweep(name):
+    """A cotangent of fewer bits is made a float where the sweep does so, not after the products."""
+    f = NARROW[name]
+    for _ in range(5):
+        _, back = pullback(f, 0.893)
+        kept = value_and_grad(f)(0.893)[1], *back(0.87)
+    with jit(False):
+        _, back = pullback(f, 0.893)
+        assert kept == pytest.approx((value_and_grad(f)(0.893)[1], *back(0.87)), rel=1e-14)
