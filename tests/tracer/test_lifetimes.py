@@ -439,8 +439,8 @@ def test_a_function_with_a_branch_keeps_no_argument(kind, way):
         assert [r() for r in alive] == [None] * len(alive)
 
 
-def test_joined_paths_without_their_arguments_answer_as_before():
-    """Paths are joined again and again, from different arguments: guards on what the first ones were still hold."""
+def test_programs_of_several_ways_answer_without_the_arguments_that_they_were_made_of():
+    """Ways come in from different arguments: guards on what the first ones were still hold."""
 
     def f(model, x, flags):
         if x > 1.0:
