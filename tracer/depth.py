@@ -57,7 +57,8 @@ class Depth:
 
     def get(self) -> int:
         """The limit as the user knows it."""
-        return self.limit if self.runs or self.rooms else sys.getrecursionlimit()
+        with self.lock:  # another thread may begin a run between the question and CPython's answer
+            return self.limit if self.runs or self.rooms else sys.getrecursionlimit()
 
     def set(self, limit: int) -> None:
         """Set the limit from inside a traced function."""

@@ -9,6 +9,7 @@ import pytest
 
 from helpers import check
 from wengert import grad, jit, value_and_grad
+from wengert.tracer.depth import depth, recursion_limit
 
 PROGRAM = """
     import functools, sys
@@ -225,3 +226,26 @@ def test_threads_share_the_limit():
         t.join()
     assert not errors
     assert sys.getrecursionlimit() == limit
+
+
+def test_the_limit_is_right_while_other_threads_begin_and_end_runs():
+    limit, interval = sys.getrecursionlimit(), sys.getswitchinterval()
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            depth.enter()
+            depth.leave()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for t in threads:
+            t.start()
+        wrong = sum(recursion_limit() != limit for _ in range(50_000))
+    finally:
+        stop.set()
+        for t in threads:
+            t.join()
+        sys.setswitchinterval(interval)
+    assert not wrong
