@@ -24,6 +24,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..rules import registry
+from ..rules.numpy_random import served
 from . import attributes, frames, meaning, operators, rewrite, stand_ins
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
@@ -842,8 +843,9 @@ def again(
     sources: list[Op] | None = None,
 ) -> Any:
     """Call an unknown callable; a run that is repeated from its start takes what the call gave before."""
-    if not pure and tracer.drawn and tracer.drawn[0][0] == fn:
-        return tracer.drawn.pop(0)[1]
+    if not pure and tracer.drawn and (known := served(tracer.drawn[0], fn, None)):
+        tracer.drawn.pop(0)
+        return known[0]
     if tracer.tape.undo is not None and is_draw(fn):
         must_be_certain(tracer, site, fn_name(fn))
     called_back = tracer.called_back

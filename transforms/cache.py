@@ -230,6 +230,11 @@ class Entry:
         budget = self.budget
         varies = budget.limited and budget.calls >= EARLIEST and not (budget.steady or budget.spent)
         varies |= budget.passes > 0 or sum(self.misses.values()) >= VARIED
+        if (
+            not self.programs and self.traces >= EARLIEST
+        ):  # none of one way can be had, or not for some time
+            varies |= self.unfit is not None
+            varies |= budget.spent > 0 and not budget.may_build(self.won)
         return varies and budget.may_fold(self.won)
 
     def goes_to_and_fro(self) -> bool:

@@ -128,13 +128,13 @@ class Caller:
             return self.retrace(entry, args, kwargs, drawn)
         programs, of_one = list(entry.programs), entry.of_all_ways
         answer = self.answered(entry, programs[:of_one], left, args, kwargs, drawn)
-        folds = answer is MISSING and not drawn and entry.goes_to_and_fro()
+        folds = answer is MISSING and entry.goes_to_and_fro()
         if folds:
-            answer = self.folded(entry, args, kwargs)
+            answer = self.folded(entry, args, kwargs, drawn)
         if answer is MISSING:
             answer = self.answered(entry, programs[of_one:], left, args, kwargs, drawn)
-        if answer is MISSING and not drawn and not folds and entry.may_fold():
-            answer = self.folded(entry, args, kwargs)
+        if answer is MISSING and not folds and entry.may_fold():
+            answer = self.folded(entry, args, kwargs, drawn)
         return self.retrace(entry, args, kwargs, drawn) if answer is MISSING else answer
 
     def answered(
@@ -233,17 +233,21 @@ class Caller:
                 entry.unfit = None
             entry.add(program)
 
-    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Answer a call by the region of the function; MISSING where that cannot be."""
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
+        """Answer a call by the region of the function; MISSING if that cannot be. What it draws goes to ``drawn``."""
         return MISSING
 
-    def by_region(self, entry: Entry, args: tuple[Any, ...], keys: Any, answer: str) -> Any:
+    def by_region(
+        self, entry: Entry, args: tuple[Any, ...], keys: Any, answer: str, drawn: list[Any]
+    ) -> Any:
         """Record a call, and answer it by the program of all the ways that were seen."""
-        program = recorded(entry, self.f, args, keys, answer)
+        program = recorded(entry, self.f, args, keys, answer, drawn)
         if program is None:
             return MISSING
         trial = Trial(self.f)
-        value = program.alone(trial, *args)
+        value = program.given(drawn)(trial, *args)
         if trial.error is not None:
             # As where a slope is divided by zero: the traced run knows what to do.
             if settings.strict and isinstance(trial.error, (NameError, AttributeError)):

@@ -148,11 +148,13 @@ class Gradient(Dispatcher):
         """The tree of the number that is differentiated."""
         return main_tree(self.f, done.result) if self.has_aux else done.result
 
-    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
         f = self.f.__func__ if type(self.f) is MethodType else self.f
         if kwargs or self.has_aux or type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, args, self.chosen(args, ()), self.answer_text)
+        return self.by_region(entry, args, self.chosen(args, ()), self.answer_text, drawn)
 
     @property
     def answer_text(self) -> str:

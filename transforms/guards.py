@@ -34,7 +34,16 @@ from ..tracer.kinds import (
     own_dict,
 )
 from ..tracer.places import is_library
-from ..tracer.reads import HEAP_TYPE, MISSING, Place, Reads, is_streamless, print_mode, static
+from ..tracer.reads import (
+    BOUND,
+    HEAP_TYPE,
+    MISSING,
+    Place,
+    Reads,
+    is_streamless,
+    print_mode,
+    static,
+)
 from ..tracer.source import BUILTINS
 from ..tracer.structure import attributes
 from ..tracer.tape import Site
@@ -255,7 +264,7 @@ class GuardWriter:
         """The conditions under which a place does not hold what it held."""
         value, check = place.value, place.check
         if check == "is" and is_made_anew(value):
-            method = self.constant(types.BuiltinFunctionType, "builtin")
+            method = self.constant(type(value), "method_of_c")
             yield f"type({v}) is not {method} or {v} != {self.constant(value, 'k')}"
         elif check == "is":
             plain = value is None or value is True or value is False
@@ -659,8 +668,11 @@ def held(place: Place) -> str:
 
 
 def is_made_anew(value: Any) -> bool:
-    """Whether a value is a method of a class, written in C: ``dict.fromkeys`` is another object at each mention."""
-    return type(value) is types.BuiltinFunctionType and type(value.__self__) is type
+    """Whether a value is a bound method written in C, as ``dict.fromkeys``: another object at each mention.
+
+    Two of them are equal if they are the same method of the very same object; no ``__eq__`` is asked.
+    """
+    return is_one_of(type(value), BOUND) and type(value.__self__) is not types.ModuleType
 
 
 def root_of(place: Place) -> Place:

@@ -183,6 +183,24 @@ class Program:
         made.__defaults__ = (MISSING,) * len(self.parameters)
         return made
 
+    def given(self, drawn: Iterable[Any]) -> types.FunctionType:
+        """The same, of a program that draws nothing but is given what was ``drawn``."""
+        if not drawn:
+            return self.alone
+        left = iter(drawn)
+
+        def serve(log: list[Any], fn: Any, *args: Any, **kwargs: Any) -> Any:
+            asked, value = next(left)
+            if asked != fn:
+                raise Miss
+            log.append((fn, value))
+            return value
+
+        space = {key: serve if x is draw else x for key, x in self.namespace.items()}
+        made = types.FunctionType(self.code, space)  # type: ignore[arg-type]
+        made.__defaults__ = self.alone.__defaults__
+        return made
+
 
 def draw(drawn: list[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Make an impure call, and keep what it gave in case the program is left."""

@@ -207,11 +207,13 @@ class Forward(Direct):
         name = getattr(self.f, "__name__", "f")
         return Builder(done, name, self.entry().names).build_pullback(Kept)
 
-    def folded(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def folded(
+        self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], drawn: list[Any]
+    ) -> Any:
         f = self.f.__func__ if type(self.f) is MethodType else self.f
         if kwargs or self.has_aux or type(f) is not FunctionType:
             return MISSING
-        return self.by_region(entry, args, range(len(args)), PULLBACK)
+        return self.by_region(entry, args, range(len(args)), PULLBACK, drawn)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return asked(self.f, args, kwargs, False)

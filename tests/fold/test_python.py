@@ -366,3 +366,15 @@ def test_hooks_are_the_hooks_own() -> None:
         factory = getattr(hooks, name)
         assert name == "yielded" or factory.__name__ in (name, "factory")
         assert factory.__module__ == hooks.__name__
+
+
+def test_methods_of_numbers():
+    def f(x, n):
+        total = x * n.bit_length() + (12).bit_length()
+        for i in range(n):
+            total *= x / (i.bit_length() + 1)
+        if x.is_integer():
+            total += n.bit_count()
+        return total
+
+    assert agrees(f, [3, 1, 5, 8, 2, 6, 4, 7, 9]).folding.why is None

@@ -6,20 +6,20 @@ import types
 from collections.abc import Callable
 from enum import EnumMeta
 from functools import cached_property
-from random import Random
 from typing import Any
 
 from ..kinds import MISSING, flags_of, isinstance, static
 from ..reads import HEAP_TYPE
-from . import arrays, equivalents, substitutes
-from .basics import CONTAINERS, decided, is_constant, is_object, loaded, now, refuse
+from . import arrays, equivalents, streams, substitutes
+from .basics import CONTAINERS, NUMBERS, decided, is_constant, is_object, loaded, now, plain, refuse
 from .functions import call_function
 from .iteration import Iterator
 from .memories import must_be_own, stored
 from .memories import put as store_item
-from .methods import DRAWS, OF_TEXT
+from .methods import OF_NUMBERS_ALONE, OF_TEXT
 from .named import fields_of, is_named, part
 from .recorder import Box, Recorder
+from .region import STREAMS
 from .substitutes import KINDS, OF_DICT, Defaults
 
 # The files of code of ours that is followed as the user's is.
@@ -56,9 +56,10 @@ def get(key: Any, obj: Any, name: str) -> Any:
         return getattr(obj, name)
     if kind is Box and type(obj.value) is str and name in OF_TEXT:
         return types.MethodType(getattr(str, name), obj)
-    if kind is Box and type(obj.value) is Random and name in DRAWS:
-        recorder.outside.of_class(Random, name)
-        return types.MethodType(getattr(Random, name), obj)
+    if (of := type(plain(obj))) in NUMBERS and getattr(of, name, None) in OF_NUMBERS_ALONE:
+        return types.MethodType(getattr(of, name), obj)
+    if kind is Box and type(obj.value) in STREAMS:
+        return streams.method(recorder, obj, name)
     return refuse(f"the attribute {name} of a {kind.__name__} is read")
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import types
 from itertools import islice
-from random import Random
 from typing import Any
 
 import numpy as np
 
 from ...rules import registry
-from . import arrays, attributes, contexts, equivalents, named, nested, operators
+from . import arrays, attributes, contexts, equivalents, named, nested, operators, streams
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
 from .construction import construct, inherited
@@ -20,9 +19,9 @@ from .functions import call_function
 from .generators import generated, is_generator
 from .iteration import Collected, Iterator, Source, advanced, ended, of_items, source_of, zipped
 from .memories import born_dict
-from .methods import OF_TEXT, drawn, of_text, ordered
+from .methods import OF_NUMBERS_ALONE, OF_TEXT, of_number, of_text, ordered
 from .recorder import Box, Recorder
-from .region import Array
+from .region import STREAMS, Array
 from .substitutes import KINDS, SUBSTITUTES
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
@@ -56,8 +55,12 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return consumed(recorder, key, fn, (items, *args[1:]), kwargs)
     if kind is types.MethodType:
         fn, args, kind = fn.__func__, (fn.__self__, *args), type(fn.__func__)
-    if args and type(args[0]) is Box and type(args[0].value) is Random:
-        return drawn(recorder, key, fn, args, kwargs)
+    if streams.is_maker(fn, args, kwargs):
+        return streams.made(recorder, key, fn, args[0])
+    if kind is types.MethodDescriptorType and fn in OF_NUMBERS_ALONE and len(args) == 1:
+        return of_number(recorder, key, fn, args)
+    if args and type(args[0]) is Box and type(args[0].value) in STREAMS:
+        return streams.called(recorder, key, fn, args, kwargs)
     if any(fn is one for one in arrays.OF_TYPES) and all(
         map(is_of_types, (*args, *kwargs.values()))
     ):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -48,10 +47,10 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return texts.shown(recorder, key, args[0], "s")
     if cls is bool and len(args) == 1 and type(args[0]) is Box:
         return arrays.truth(recorder, key, args[0])
+    if cls is range:
+        args = tuple([whole(recorder, (key, i), x) for i, x in enumerate(args)])
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, computed(recorder, key, range, args))
-    if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
-        return recorder.value(key, Random, args, Random(plain(args[0])))
     if cls in SEQUENCES and not kwargs:
         return sequence(recorder, key, cls, args)
     if issubclass(cls, Exception):
@@ -59,6 +58,11 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
     if flags_of(cls) & HEAP_TYPE:
         return instance(recorder, key, cls, args, kwargs)
     return refuse(f"{cls.__name__} is called")
+
+
+def whole(recorder: Recorder, key: Any, x: Any) -> Any:
+    """An integer as `range` takes it: NumPy's become Python's."""
+    return converted(recorder, key, int, x) if isinstance(plain(x), np.integer) else x
 
 
 def substituted(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> Any:

@@ -1,13 +1,12 @@
-"""Methods of what is built in: lists, sets, dicts, texts, and generators of random numbers."""
+"""Methods of what is built in: lists, sets, dicts and texts."""
 
 from __future__ import annotations
 
 import types
-from random import Random
 from typing import Any
 
 from . import equivalents
-from .basics import NUMBERS, computed, decided, plain, refuse
+from .basics import decided, plain, refuse
 from .functions import call_function
 from .iteration import source_of_dict
 from .memories import apart, append, delete, indexed, listed, must_be_own, put
@@ -18,9 +17,7 @@ OF_TEXT = frozenset(
     "join upper lower strip lstrip rstrip startswith endswith isdigit isalpha isspace find count replace".split()
 )
 
-DRAWS = frozenset(
-    "random uniform gauss normalvariate expovariate randint randrange getrandbits".split()
-)
+OF_NUMBERS_ALONE = (int.bit_length, int.bit_count, float.is_integer)  # with no other argument
 
 OF_LISTS = {
     ("extend", 1): equivalents.extend, ("insert", 2): equivalents.insert, ("pop", 1): equivalents.pop,
@@ -170,17 +167,11 @@ def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
     return recorder.value(key, fn, args, value)
 
 
-def drawn(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    """A number from a generator of the run's own, which the program makes and asks in the same order."""
-    given = args[1:]
-    name = fn.__name__
-    if name not in DRAWS or fn is not getattr(Random, name):
-        return refuse(f"{name} is given a generator of random numbers")
-    if recorder.giving or recorder.untouched is not None:
-        return refuse("a generator draws random numbers")
-    if kwargs or any(type(x) not in NUMBERS and type(plain(x)) is not int for x in given):
-        return refuse(f"{name} is given numbers that have a derivative")
-    value = computed(recorder, key, fn, args)
-    if type(value) not in NUMBERS:
-        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+def of_number(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any:
+    """A method of a number that is given nothing else: a count, or a decision."""
+    value = fn(plain(args[0]))
+    if type(args[0]) is not Box:
+        return value
+    if type(value) is bool:
+        return decided(recorder, key, fn, args, value)
     return recorder.value(key, fn, args, value)

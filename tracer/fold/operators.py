@@ -332,6 +332,9 @@ def contains(key: Any, container: Any, item: Any) -> bool:
     return bool(refuse(f"it is asked what a {kind.__name__} holds"))
 
 
+SMALL = frozenset(range(-5, 257))  # integers of which CPython has one object each
+
+
 def same_object(key: Any, left: Any, right: Any) -> bool:
     """``left is right``."""
     recorder = now()
@@ -344,6 +347,8 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
         return decided(recorder, key, operator.is_, (left, right), left is right)
     if any(memories):
         return False
+    if type(left) is int and type(right) is int and {left, right} <= SMALL:
+        return left == right
     if is_made(left) and is_made(right):
         refuse("`is` compares functions that the run has made")
     for x in (left, right):

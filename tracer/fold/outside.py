@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import types
 from enum import Enum, EnumMeta
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,13 @@ from ..kinds import MISSING, flags_of, is_one_of, isinstance, keyword_defaults, 
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
 from .recorder import WHOLE, Box, Recorder, Unfolded, active
-from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy, kind_of
+from .region import INPUT, MEMORIES, STREAMS, Op, is_looked_into, is_number, is_of_numpy, kind_of
 
 ATOMS = frozenset((int, float, bool, str, bytes, type(None)))
+METHODS = (types.MethodType, types.BuiltinFunctionType)
+OF_C = (
+    Random.__base__
+)  # where the methods of generators of Python's are found that are written in C
 THEMSELVES: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc, np.dtype, arrays.DISPATCHED,
     arrays.CACHE,
@@ -49,10 +54,15 @@ def running() -> Recorder:
     return active.recorder
 
 
-def blank(kind: type) -> Any:
+def is_of_stream(value: Any) -> bool:
+    """Whether a value is a method of a generator of random numbers."""
+    return is_one_of(type(value), METHODS) and type(value.__self__) in STREAMS
+
+
+def blank(kind: Any) -> Any:
     """An object of a class, with nothing in it."""
     try:
-        return object.__new__(kind)
+        return kind.__new__(kind) if kind in STREAMS else object.__new__(kind)
     except TypeError:  # what C code has laid out
         raise Unfolded(f"a {kind.__name__} comes from outside") from None
 
@@ -78,6 +88,10 @@ class Outside:
         kind = type(value)
         if is_of_numpy(value):
             return self.number(place, value)
+        if kind in STREAMS:
+            return self.stream(place, value)
+        if is_of_stream(value):
+            return self.draws(place, value)
         if is_looked_into(kind):
             return self.memory(place, value)
         if kind is float or (kind is int and place.path in self.varying):
@@ -86,6 +100,9 @@ class Outside:
             return self.constant(place, value)
         if place.value is not value:
             raise Changed(f"{place} has changed")
+        if value is np.random.default_rng:
+            place.check = "is"
+            return value
         if value is MISSING or issubclass(kind, THEMSELVES):
             first = place.origin or place  # where the same function was read before
             if kind is types.FunctionType and first.code is not value.__code__:
@@ -137,6 +154,24 @@ class Outside:
                 known = Box(value, op, WHOLE)
             op.now = recorder.inputs[op] = known
         return known
+
+    def stream(self, place: Place, value: Any) -> Box:
+        """A generator of random numbers from outside."""
+        recorder = running()
+        op = self.input(recorder, place, value)
+        if op not in recorder.inputs:
+            op.now = recorder.inputs[op] = Box(value, op, WHOLE)
+        return recorder.inputs[op]
+
+    def draws(self, place: Place, method: Any) -> types.MethodType:
+        """A method of such a generator, bound to it, as ``random.random``."""
+        if place.value is not method and place.value != method:
+            raise Changed(f"{place} has changed")
+        place.check = "is"
+        owner = self.note(place, "attribute", "__self__", method.__self__)
+        if type(method) is types.MethodType:
+            return types.MethodType(method.__func__, owner)
+        return types.MethodType(getattr(OF_C, method.__name__), owner)
 
     def memory(self, place: Place, value: Any) -> Any:
         """A list, dict, set or object from outside."""

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.numpy_random import served
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND, names_of
 from ..places import user_site
@@ -45,6 +46,7 @@ from .region import (
     RESULT,
     SCOPE,
     STORE,
+    STREAMS,
     Array,
     Block,
     Cell,
@@ -209,6 +211,9 @@ class Recorder:
         self.error: Exception | None = None  # in which the latest call has ended
         self.importing = False  # whether something is imported right now
         self.watched = False  # whether a floating-point event raises (see `arrays`)
+        self.streams: dict[int, Any] = {}  # those of the run's own, by identity (see `streams`)
+        self.log: list[tuple[Any, Any]] = []  # of each draw what was called, and what it gave
+        self.served: list[tuple[Any, Any]] = []  # what the call has drawn before this pass
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
     @property
@@ -386,6 +391,25 @@ class Recorder:
             x.flags.writeable = False
         return Box(x, op, self.turn if turn is None else turn)
 
+    def drawn(self, fn: Any, args: Any, kwargs: Any) -> Any:
+        """What a draw gives: it is made once in a call, however often the call is begun anew."""
+        if self.served:
+            known = served(self.served[0], fn, args)
+            if not known:
+                raise Passing("it has drawn something else before")
+            self.served.pop(0)
+            self.log.append((fn, known[0]))
+        else:
+            self.log.append((fn, self.plainly(fn, args, kwargs)))
+        return self.log[-1][1]
+
+    def plainly(self, fn: Any, args: Any, kwargs: Any) -> Any:
+        """What a function in C gives; what it raises is left to the trace."""
+        try:
+            return fn(*args, **kwargs)
+        except Exception as error:
+            raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
+
     def as_memory(self, box: Box) -> None:
         """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
         key = self.made_at(box)
@@ -426,8 +450,9 @@ class Recorder:
         if kind not in NUMBERS and kind not in PLAIN:
             self.admit_inside(x, args[0])
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        plain = is_number(kind) or kind is str or id(x) in self.memories
-        if kind is str and type(x) is not Box:
+        boxed = kind is str or kind in STREAMS
+        plain = is_number(kind) or boxed or id(x) in self.memories
+        if boxed and type(x) is not Box:
             x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
             op = self.add(key, fn, args, kind)

@@ -24,6 +24,7 @@ to is the `Written` of that kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -115,7 +116,7 @@ def variable(op: Op) -> str | None:
 class Call(Op):
     """A call of a function of arrays: ``frame`` says how the operands nest in its arguments (see `frame_of`).
 
-    ``fn`` has a rule, or is declared to have no derivative; the frame is part of the key.
+    ``fn`` has a rule, or is declared to have no derivative, or draws; the frame is part of the key.
     """
 
     __slots__ = ("frame",)
@@ -139,6 +140,12 @@ class Access(Op):
         self.frame = frame
 
 
+class Draw(Call):
+    """A draw from a generator of random numbers outside, the first operand: it is made once, in its turn."""
+
+    __slots__ = ()
+
+
 class Several(Call):
     """A call that gives a tuple: ``results`` has ops for what is in it, under the state None."""
 
@@ -149,6 +156,12 @@ class Several(Call):
     ) -> None:
         super().__init__(key, fn, args, kind, home, frame)
         self.results: dict[Any, list[Op]] = {}
+
+
+class Pair(Several, Draw):
+    """A draw by its parameters: the value, and the noise that it is a function of (see `rules.numpy_random`)."""
+
+    __slots__ = ()
 
 
 class Kind:
@@ -222,6 +235,10 @@ def is_of_numpy(value: Any) -> bool:
     """Whether a value is an array or a number of NumPy's of a type that is followed."""
     kind = type(value)
     return kind in SCALARS or (kind is np.ndarray and value.dtype in DTYPES)
+
+
+# Generators of random numbers: what is drawn from those outside is noted (see `Recorder.draw`).
+STREAMS = frozenset((Random, np.random.Generator, np.random.RandomState))
 
 
 def is_number(kind: Any) -> bool:
@@ -386,6 +403,8 @@ class Folded:
         self.lengths: dict[Any, list[int]] = {}  # of what is taken apart, by the instruction
         self.size = 0  # which grows with each op, block and end
         self.constants: dict[int, Constant] = {}  # by the identity of what they mean
+        self.makes_streams = False  # whether runs make generators of random numbers of their own
+        self.finds_streams = False  # whether they draw from some that were found in memories
         self.listed: tuple[int, list[Block], list[Op]] = -1, [], []  # at which size, and what
 
     def decisions(self) -> Iterator[tuple[Site, bool]]:
@@ -436,13 +455,15 @@ def results_of(op: Op) -> list[Op]:
     return [x for row in op.results.values() for x in row]  # type: ignore[attr-defined]
 
 
-WITH_RESULTS = frozenset((Loop, Scope, Invoke, Take, Several))
+WITH_RESULTS = frozenset((Loop, Scope, Invoke, Take, Several, Pair))
 
 
 def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
     if type(kind) is Written:
         return True
+    if kind in STREAMS:
+        return False
     return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
 
 

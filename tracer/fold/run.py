@@ -18,7 +18,7 @@ from .generators import settled
 from .iteration import ITERATORS
 from .outside import Outside
 from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
-from .region import DICT, INPUT, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
+from .region import DICT, INPUT, STREAMS, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
 lock = threading.Lock()
@@ -55,24 +55,33 @@ class Known:
         self.growth: list[tuple[int, int, int]] = []
 
     def run(
-        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
+        self,
+        f: Callable[..., Any],
+        names: Sequence[str],
+        args: Sequence[Any],
+        drawn: list[Any] | None = None,
     ) -> tuple[Any, int]:
-        """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`."""
+        """The value of a call, and how much the region has grown; raises `Unfolded`. Who calls it holds the `lock`.
+
+        ``drawn`` is what the call has drawn before (see `streams`); what it draws now is added, whatever comes of it.
+        """
         if traced.tracer is not None:
             raise Passing("it is called while another function is traced")
+        drawn = [] if drawn is None else drawn
         for _ in range(PLACES):
             try:
-                return self.attempt(f, names, args)
+                return self.attempt(f, names, args, drawn)
             except Rewritten:
                 self.begin()
         raise Unfolded("it writes to arrays that it makes at too many places")
 
     def attempt(
-        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any]
+        self, f: Callable[..., Any], names: Sequence[str], args: Sequence[Any], drawn: list[Any]
     ) -> tuple[Any, int]:
         """One pass."""
+        recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
+        recorder.served = [*drawn]
         try:
-            recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
             recorder.limits = self.limits
             recorder.iterators = ITERATORS
             active.recorder = recorder
@@ -90,6 +99,7 @@ class Known:
             return value, recorder.grown
         finally:
             active.recorder = None
+            drawn[:] = [*recorder.log, *recorder.served]
             self.let_go()
 
     def check_kept(self, recorder: Recorder) -> None:
@@ -165,8 +175,10 @@ class Arguments:
         if kind is tuple or kind is dict:
             self.known.outside.reads.places.pop(id(place.value), None)
             place.value = kind()
-        if kind is float or kind is int or kind is str:
+        if kind is float or kind is int or kind is str or kind in STREAMS:
             op = self.input(place, kind)
+            if place.value is x and kind in STREAMS:
+                self.known.outside.let_go(place, x)
             box = op.now = Box(x, op, 0)
             return box, op
         if is_of_numpy(x):
@@ -252,7 +264,7 @@ def kinds_of(args: Sequence[Any]) -> Any:
 
 def kind_of(x: Any, depth: int) -> Any:
     kind = type(x)
-    if kind is float or kind is int or kind is str:
+    if kind is float or kind is int or kind is str or kind in STREAMS:
         return kind
     if is_of_numpy(x):
         return type_of(x)

@@ -34,6 +34,7 @@ from ...tracer.fold.region import (
     STORE,
     VIEW,
     Block,
+    Draw,
     End,
     Folded,
     Invoke,
@@ -309,9 +310,13 @@ class Activity:
             return [(op.args[0], op)]
         if op.fn in (LOAD, POP):
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
-        if op.fn in (LENGTH, DROP) or op.fn is builtins.list or (is_call(op) and is_constant(op)):
+        if op.fn in (LENGTH, DROP) or op.fn is builtins.list or isinstance(op, Draw):
             return []
-        return [(x, y) for x in op.args for y in (results_of(op) if type(op) is Several else (op,))]
+        if is_call(op) and is_constant(op):
+            return []
+        return [
+            (x, y) for x in op.args for y in (results_of(op) if isinstance(op, Several) else (op,))
+        ]
 
 
 def lists_keys(blocks: Iterable[Block]) -> bool:

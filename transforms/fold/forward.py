@@ -356,7 +356,7 @@ class Forward:
         """A call of a function of arrays: a pair where it has a derivative."""
         writer = self.writer
         active = [*map(writer.active, op.args)]
-        given = results_of(op) if type(op) is Several else [op]
+        given = results_of(op) if isinstance(op, Several) else [op]
         rule = rule_of(op, active) if any(map(writer.active, given)) and any(active) else None
         name, call = writer.name(op), writer.call(op)
         live = NOW if any(is_content(x) for x in op.args) else ""
@@ -372,7 +372,7 @@ class Forward:
             self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
         if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
             self.code.add(f"{name} = {call}{live}", depth)
-        if type(op) is Several:
+        if isinstance(op, Several):
             self.parts(op, depth)
         elif not is_sure(op):
             text = " and ".join(self.of_states.tests(op.type, name))

@@ -27,6 +27,7 @@ from ...tracer.fold.region import (
     POP,
     REPEAT,
     STORE,
+    STREAMS,
     Constant,
     Folded,
     Op,
@@ -279,6 +280,8 @@ class States:
     def of_class(self, kind: type, text: str) -> Iterator[str]:
         if is_numpy_type(kind) or type(kind) is Written:
             yield from tests(getattr(kind, "kind", kind), text, self.name)
+        elif kind in STREAMS:
+            yield f"type({text}) is {self.name(Constant(kind))}"
         elif not is_memory(kind) or kind is list:
             yield f"type({text}) is {kind.__name__}"
         elif kind is dict or kind not in self.held.real:

@@ -36,10 +36,12 @@ def recorded(
     args: tuple[Any, ...],
     keys: Sequence[Any],
     answer: str,
+    drawn: list[Any],
 ) -> Program | None:
     """Record a call: the program that answers for it; None where it must be traced.
 
-    It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`).
+    It gives the gradients of the arguments ``keys``, in the form of ``answer`` (see `Builder.build`). What the call
+    has drawn is in ``drawn``, and what this pass draws is added.
     """
     kinds = kinds_of(args)
     if kinds is None or any(is_hidden(kinds[key]) for key in keys):
@@ -48,7 +50,7 @@ def recorded(
         return None
     try:
         return followed(
-            entry, f, args, kinds, lambda known: program_of(known, f, entry, keys, answer)
+            entry, f, args, kinds, drawn, lambda known: program_of(known, f, entry, keys, answer)
         )
     finally:
         lock.release()
@@ -59,6 +61,7 @@ def followed(
     f: Callable[..., Any],
     args: tuple[Any, ...],
     kinds: Any,
+    drawn: list[Any],
     build: Callable[[Known], Program],
 ) -> Program | None:
     """The same, while no other thread records."""
@@ -71,7 +74,7 @@ def followed(
     start, program = working(), None
     old = folding.programs.get(kinds)
     try:
-        _, grown = known.run(f, argument_names(f, len(args)), args)
+        _, grown = known.run(f, argument_names(f, len(args)), args, drawn)
         took, size = working() - start, known.folded.size
         if old is None or known.written < size:  # or else the program was left for another reason
             writes = entry.budget.may_write(size, grown > 0, entry.won)

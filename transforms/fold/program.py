@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.fold.region import End, Kind, Loop, is_memory
+from ...tracer.fold.region import STREAMS, Draw, End, Kind, Loop, is_memory
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -53,7 +53,11 @@ def example(kind: Any) -> Any:
 def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     """The tree of an argument, with leaves at its numbers."""
     if isinstance(tree, RegionOp):
-        discrete = tree.type is str or (is_memory(tree.type) and tree.type is not list)
+        discrete = (
+            tree.type is str
+            or tree.type in STREAMS
+            or (is_memory(tree.type) and tree.type is not list)
+        )
         discrete |= is_numpy_type(tree.type) and not is_of_floats(tree.type)
         return FIXED if discrete else Leaf(inputs[tree], inputs[tree].value)
     if type(tree) is dict:
@@ -95,7 +99,8 @@ class RegionBuilder(Builder):
         if not self.discrete and not all(map(has_leaf, trees)):
             raise Unfit("a gradient by something without one")
         self.calls = any(map(is_call, known.folded.ops()))
-        roots = self.opening(False, self.calls)
+        draws = any(isinstance(op, Draw) for op in known.folded.ops())
+        roots = self.opening(draws, self.calls)
         guards = GuardWriter(self.reads, self.constant, self.assembly.fresh, self.wanted, False)
         self.guard(guards, guards.write(roots))
         self.bind(None)
@@ -143,6 +148,6 @@ class RegionBuilder(Builder):
         program.forward, program.loops = len(ops), sum(type(op) is Loop for op in ops)
         program.decisions = sum(len(block.cases) > 1 for block in known.folded.blocks())
         program.growth = [*known.growth]
-        self.ending(False)
+        self.ending(draws)
         self.assembly.taken = set()
         return program

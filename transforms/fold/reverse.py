@@ -90,7 +90,7 @@ class Reverse:
                 self.invoke(frame, op)
             elif not callable(op.fn):
                 self.memories.back(frame, op)
-            elif type(op) is Several:
+            elif isinstance(op, Several):
                 self.several(frame, op)
             elif self.cotangents.floats(op):
                 whole = any(isinstance(x, Reference) for x in op.args)

@@ -190,7 +190,7 @@ class Ways:
     def step(self, node: Node, op: Op) -> None:
         """Add one op, or all those of a scope with one way."""
         self.settle([op], node)
-        if type(op) is Several:
+        if isinstance(op, Several):
             self.settle(results_of(op), node)
         if type(op) is not Scope or not has_one_way(op):
             node.steps.append(op)

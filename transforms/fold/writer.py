@@ -13,11 +13,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from types import MethodDescriptorType
 from typing import Any, Protocol
 
 from ...tracer.fold.equivalents import alike, has_own
-from ...tracer.fold.region import CONTENT, INPUT, Constant, Op, variable
+from ...tracer.fold.region import CONTENT, INPUT, Constant, Draw, Op, variable
 from ...tracer.source import INFIX, PREFIX
+from ..programs import draw
 from .activity import Activity, Aliases
 from .arrays import is_call, text_of
 from .snapshots import snapshot
@@ -244,7 +246,16 @@ class Writer:
             fn = operator.contains
         if not is_call(op):
             return self.expression(fn or op.fn, names)
+        if isinstance(op, Draw):
+            return text_of(op, op.fn, names, self.drawing, self.constant)
         return text_of(op, fn or op.fn, names, self.expression, self.constant)
+
+    def drawing(self, fn: Any, args: Sequence[str]) -> str:
+        """A draw: what is called there is noted, and the flat tape must know it again."""
+        name = self.text.named(draw, "draw")
+        if type(fn) is MethodDescriptorType:
+            return f"{name}(drawn, {', '.join([f'{args[0]}.{fn.__name__}', *args[1:]])})"
+        return f"{name}(drawn, {', '.join([self.text.function(fn), *args])})"
 
     def operand(self, x: Any, kept: bool) -> str:
         """An operand of a call; ``kept`` says that it may be held for the reverse part."""
