@@ -158,6 +158,19 @@ def of_its_own(x: float) -> float:
     return total * x
 
 
+def normals(x: float) -> float:
+    """Every second one of these is kept in the generator."""
+    total = x
+    while random.random() < 0.8:
+        total += x * random.gauss(0.0, 1.0) + R.gauss(x, 0.3) * R.normalvariate(0.0, 0.1)
+        total *= R.gauss() if total > 1.0 else 1.0
+    return total
+
+
+def straight(x: float) -> float:
+    return x * R.gauss(x, 2.0) + R.gauss()
+
+
 def streams() -> list[Any]:
     return [rng, old, R, random._inst, np.random.mtrand._rand, walker.stream, walker.rng] + [
         in_a_dict.__defaults__[0]["rng"]  # type: ignore[index]
@@ -209,7 +222,7 @@ def as_at_the_start():
 
 PROGRAMS = [
     stops, of_the_module, kept_method, of_numpy, of_numpys_module, of_old_numpy, arrays, in_a_dict, chosen, rarely,
-    walked, unneeded, inside, indexed, picked, of_its_own,
+    walked, unneeded, inside, indexed, picked, of_its_own, normals, straight,
 ]  # fmt: skip
 
 
