@@ -25,7 +25,7 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.numpy_random import served
-from . import attributes, frames, meaning, operators, rewrite, stand_ins
+from . import attributes, frames, meaning, memos, operators, rewrite, stand_ins
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box
@@ -293,6 +293,7 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 compared(tracer, *dict.keys(owner), *args)
             else:
                 compared(tracer, *([] if owner is None else [owner]), *args)
+    asked = args
     if args and isinstance(owner, dict) and is_one_of(type(args[0]), BOXES) and name in LOOKUPS:
         args = (plain_key(args[0]), *args[1:])
     if known and (owner is None or is_home(owner) or is_shared(tracer, owner)):
@@ -304,6 +305,8 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             tracer.reads.problem(f"{fn_name(fn)} asks a codec of the user's", site)
         return run(tracer, site, fn, args, kwargs)
     result = watched(fn, args, kwargs, site, seen=name in CREATING)
+    if name in memos.LOOKUPS:
+        result = memos.asked(tracer, site, owner, asked, result)
     if name in CREATING and isinstance(result, type):
         note_making(tracer, site, result)
     if fn is types.MappingProxyType:  # it shows what the run has, wherever it is put

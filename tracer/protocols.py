@@ -27,7 +27,7 @@ import numpy as np
 
 from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
-from . import marks, meaning, seals, stand_ins
+from . import marks, meaning, memos, seals, stand_ins
 from .active import active
 from .arrays import is_traced_array, owner_of, phantom, save
 from .arrays import write_item as write_array_item
@@ -787,12 +787,13 @@ def look_up(tracer: Tracer, site: Site, mapping: Any, key: Any) -> Any:
     """The item of a dict, or of an object of a class that derives from it."""
     missing = python_special(mapping, "__missing__")
     if missing is MISSING and not isinstance(mapping, defaultdict):
-        return meaning.escape.watched(operator.getitem, (mapping, key), {}, site)
+        found = meaning.escape.watched(operator.getitem, (mapping, key), {}, site)
+        return memos.looked_up(tracer, site, key, found)
     found = meaning.escape.watched(
         dict.get, (mapping, key, MISSING), {}, site
     )  # which hashes the key once
     if found is not MISSING:
-        return found
+        return memos.looked_up(tracer, site, key, found)
     if missing is MISSING:
         return make_missing(tracer, site, mapping, key)
     return invoke(tracer, site, missing, mapping, key)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import calls, places, record
+from . import calls, memos, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
 from .boxing import admit, enter
@@ -192,6 +192,7 @@ def run(
         else:
             settle(tracer)
             check_effects(tracer)
+            memos.remember(tracer)
             done.value = lower(tracer, result, final=True)
         if protect:
             keep_values(tracer)

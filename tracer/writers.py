@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from . import escape, meaning, protocols, stand_ins
+from . import escape, meaning, memos, protocols, stand_ins
 from .border import COLLECTIONS, empty_like, is_constant, siblings
 from .box import BOXES, ArrayBox
 from .effects import effect, external
@@ -121,6 +121,8 @@ def write_container(
     known = tracer.originals.get(id(container))
     reads = tracer.reads
     others = siblings(tracer, container) if known is not None or tracer.joined else []
+    if isinstance(container, dict) and (known is not None or id(container) in tracer.outside):
+        memos.put(tracer, site, fn, container, container if known is None else known[1], args)
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
     shared = known is not None and is_one_of(type(container), MUTABLE)

@@ -35,6 +35,9 @@ def held(x: Any) -> Any:
     return x.copy("K") if isinstance(x, np.ndarray) else x
 
 
+held.stops = True  # type: ignore[attr-defined]  # a key of it is a constant (see `tracer.memos`)
+
+
 @intrinsic
 @entrance
 def stop_gradient(x: R) -> R:

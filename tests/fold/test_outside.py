@@ -384,11 +384,14 @@ def test_methods_of_ever_other_objects() -> None:
 
 
 def test_an_object_that_c_code_has_laid_out_is_refused():
+    class Own(random.Random):
+        """With methods of its own, perhaps."""
+
     def f(x, rng):
         k = rng.random()
         return x * k if k > 0.5 else x * x * k
 
-    ours, plain = random.Random(3), random.Random(3)
+    ours, plain = Own(3), Own(3)
     g = value_and_grad(f)
     for _ in range(12):
         got = g(2.0, ours)

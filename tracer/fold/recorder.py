@@ -444,6 +444,9 @@ class Recorder:
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
         """What a load or a pop gives: a number or a memory, mostly of one type."""
+        if len(args) > 1 and id(args[0]) in self.given and issubclass(type(args[0]), dict):
+            if is_of_numbers(args[1]):
+                raise Unfolded("a dict outside is asked by a number")  # see `tracer.memos`
         if type(x) is not Box and is_of_numpy(x):  # in an argument
             x = self.read_only(x)
         kind = kind_of(x.value if type(x) is Box else x)
@@ -967,6 +970,18 @@ class Recorder:
 
 
 NUMBERS = frozenset((int, float))
+
+
+def is_of_numbers(key: Any) -> bool:
+    """Whether a key of a dict is, or holds, a number of the run that is no integer, or what is made of one."""
+    if type(key) is not Box and type(key) is not Packed:
+        return False
+    ops = [key.op] if type(key) is Box else [x for x in key.op.args if isinstance(x, Op)]
+    return any(is_other(op) or any(map(is_other, op.args)) for op in ops)
+
+
+def is_other(x: Any) -> bool:
+    return isinstance(x, Op) and x.type is not int and x.type is not str
 
 
 def is_made(x: Any) -> bool:

@@ -51,6 +51,10 @@ CURES: tuple[tuple[str, str], ...] = (
         "leave that argument out of argnums: only floats have a gradient, and arrays and containers of them",
     ),
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
+    (
+        r"remembers what it was given for a number",
+        "use functools.lru_cache, or a dict that the function makes",
+    ),
     (r"what a threading\.local has", IN_ARGUMENTS),
     (r"is changed, and read from outside", "read it after the call, or return the changed one"),
     (
