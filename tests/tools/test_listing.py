@@ -134,6 +134,49 @@ def test_loops_in_loops():
     ]
 
 
+def test_ways_that_take_turns_are_one_variable():
+    def alternating(x):
+        s = 0.0
+        for i in range(4):
+            for j in range(4):
+                if (i + j) % 2:
+                    s += x * j
+                else:
+                    s -= x / (i + 1)
+        return s
+
+    assert body(trace(alternating, 1.5)) == [
+        "x = input :: float",
+        "loop 4 times, carrying s = 0.0",
+        "  loop 4 times, carrying s.3 = s",
+        "    way 1 of 2: 8 of 16 times",
+        "      %4 = truediv(x, (1 or 2 or 3 or 4)) :: float",
+        "      s.5 = sub(s.3, %4) :: float",
+        "      next s.3 = s.5",
+        "    way 2 of 2: 8 of 16 times",
+        "      %6 = mul(x, (1 or 3 or 0 or 2)) :: float",
+        "      s.7 = add(s.3, %6) :: float",
+        "      next s.3 = s.7",
+        "  next s = s.3",
+        "return s",
+    ]
+
+
+def test_two_variables_that_take_turns_stay_two():
+    def to_and_fro(x):
+        s, last = 0.0, x
+        for i in range(12):
+            if i % 2:
+                s = last * x
+            else:
+                last = s + x
+        return s * last
+
+    lines = body(trace(to_and_fro, 1.5))
+    assert "loop 12 times, carrying s = 0.0, last" in lines
+    assert "    s.5 = mul(last, x) :: float" in lines and "    next s = s.5" in lines
+
+
 def test_what_other_passes_gave_is_told_by_their_number():
     def path(x):
         u = [x]
