@@ -134,6 +134,33 @@ def test_loops_in_loops():
     ]
 
 
+def test_a_default_has_the_name_of_its_parameter_and_stands_there_where_it_is_used():
+    def scaled(x, a=2.0, *, k=3.0):
+        return a * x * k
+
+    assert body(trace(scaled, 1.5)) == [
+        "x = input :: float",
+        "a = outside :: float",
+        "k = outside :: float",
+        "%4 = mul(a, x) :: float",
+        "%5 = mul(%4, k) :: float",
+        "return %5",
+    ]
+    given = trace(scaled, 1.5, 4.0, k=5.0)
+    assert body(given) == [
+        "x = input :: float",
+        "a = input :: float",
+        "k = input :: float",
+        "%4 = mul(a, x) :: float",
+        "%5 = mul(%4, k) :: float",
+        "return %5",
+    ]
+    assert given["%5"].value == 30.0 and [repr(op) for op in given[3:5]] == [
+        "<a = outside :: float>",
+        "<k = outside :: float>",
+    ]
+
+
 def test_ways_that_take_turns_are_one_variable():
     def alternating(x):
         s = 0.0

@@ -681,8 +681,10 @@ def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
         names = {}
         for op in tape.ops:
             if op.kind in ("input", "call"):
-                line, _ = where[op]
-                if line in listing.parts:  # which it is taken apart into at once
+                line, _ = where.get(op, (None, 0))
+                if line is None:  # nobody takes it
+                    names[op] = op.name
+                elif line in listing.parts:  # which it is taken apart into at once
                     parts = listing.parts[line]
                     names[op] = ", ".join("_" if x is None else listing.names[x] for x in parts)
                 elif line.ops[-1] is op:
