@@ -328,7 +328,8 @@ def must_be_callable(f: Any) -> None:
     if not callable(f):
         raise TraceError(
             f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
-            "pass the function itself, and the arguments to what comes back: grad(f)(x), not grad(f(x))"
+            "pass the function itself, and its arguments behind it or to what comes back: trace(f, x), grad(f)(x), "
+            "not grad(f(x))"
         )
 
 

@@ -683,7 +683,7 @@ def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
             if op.kind in ("input", "call"):
                 line, _ = where.get(op, (None, 0))
                 if line is None:  # nobody takes it
-                    names[op] = op.name
+                    names[op] = op.name if isinstance(op, Input) else "%?"
                 elif line in listing.parts:  # which it is taken apart into at once
                     parts = listing.parts[line]
                     names[op] = ", ".join("_" if x is None else listing.names[x] for x in parts)
