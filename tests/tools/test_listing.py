@@ -678,3 +678,29 @@ def test_loops_in_loops_that_nobody_knows_are_found():
 
     text = str(trace(f, [[0.1 * i * j for i in range(30)] for j in range(20)]))
     assert "loop 20 times" in text and "loop 30 times" in text and len(text.splitlines()) < 10
+
+
+def test_values_that_are_no_plain_floats_are_told_in_a_few_characters():
+    a = np.arange(50.0)
+    b = a.copy()
+    b[3], b[4] = np.nan, np.inf
+    tape = trace(
+        lambda a, b, f: (a > b, b.astype(complex), f * 1j, f * 3, np.nan * a),
+        a,
+        b,
+        np.float32(1.25),
+    )
+    told = [
+        line.partition(" = ")[2].partition(":: ")[2]
+        for line in tape.format(values=True).splitlines()
+    ]
+    assert [line.partition("  #")[0] for line in told[1:-1]] == [
+        "float64[50] = 0 to 49, mean 24.5",
+        "float64[50] = 0 to 49, mean 25.375, 1 NaN, 1 infinite",
+        "float32 = 1.25",
+        "bool[50] = 0 of 50 True",
+        "complex128[50] = abs 0 to 49, mean 25.375, 1 NaN, 1 infinite",
+        "complex64 = 0+1.25j",
+        "float32 = 3.75",
+        "float64[50] = 50 NaN",
+    ]
