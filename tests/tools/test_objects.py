@@ -679,3 +679,19 @@ def test_a_tape_gives_what_has_no_derivative_as_well(case, tmp_path):
             assert repr(run(other)) == repr(f(other))
         except error:
             pass
+
+
+def test_what_is_computed_from_constants_alone_has_a_cotangent():
+    """As a small change of it shows."""
+
+    def weighted(x):
+        share = np.asarray(0.3) * 6.0
+        return x * share + np.floor(share)
+
+    tape = trace(weighted, 2.0)
+    found = tape.cotangents()
+    (share,) = [op for op in tape if op.kind == "call" and op.value == 0.3 * 6.0]
+    step = 1e-6
+    up, down = (tape.substitute(share, 0.3 * 6.0 + t)(2.0) for t in (step, -step))
+    assert found[share] == 2.0 and math.isclose((up - down) / (2 * step), 2.0, rel_tol=1e-8)
+    assert found[share.args[0]] == 12.0
