@@ -118,6 +118,20 @@ def test_options_may_come_last(wengert):
     assert wengert("trace", "program.py:f", "2.0", "3.0", "--source") == first
 
 
+def test_trace_prints_a_tape_as_trace_does(wengert):
+    given = ("trace", "program.py:f", "2.0", "3.0")
+    assert ":: float = 6  # program.py" in wengert(*given, "--values")[1]
+    assert "  %1 = input x1 :: float" in wengert(*given, "--flat")[1].splitlines()
+    assert "back3 = pair(mul)(x1, x2)" in wengert(*given, "--form", "pairs")[1]
+    assert wengert(*given, "--form", "final") == wengert(*given, "--reverse")
+    with open("deep.py", "w") as file:
+        file.write("def g(x):\n    return x * x + x\n\ndef f(x):\n    return g(x) + g(2.0 * x)\n")
+    assert " operations" not in wengert("trace", "deep.py:f", "2.0")[1]
+    assert " = g(x), 2 operations" in wengert("trace", "deep.py:f", "2.0", "--depth", "0")[1]
+    status, _, err = wengert(*given, "--form", "pair")
+    assert status == 2 and "'pairs', 'naive', 'final'" in err and err.count("\n") == 1
+
+
 def test_trace_reverse_prints_the_gradient(wengert):
     status, out, err = wengert("trace", "--reverse", "program.py:f", "2.0", "3.0")
     assert (status, err) == (0, "")
@@ -468,8 +482,8 @@ def test_what_was_typed_wrong_is_told_in_one_line(wengert, arrays):
         status, out, err = wengert(command, "program.py:both", "2.0", "--output", "no/such/x.svg")
         assert status == 2 and out == ""
         assert err == "wengert: cannot write no/such/x.svg: no such folder\n"
-    status, out, err = wengert("trace", "program.py:both", "2.0", "--values")
-    assert err == "wengert: there is no option --values here; see --help\n"
+    status, out, err = wengert("trace", "program.py:both", "2.0", "--value")
+    assert err == "wengert: there is no option --value here; see --help\n"
 
 
 def test_a_message_of_several_lines_is_one_of_parts(wengert, monkeypatch):

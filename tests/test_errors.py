@@ -224,6 +224,22 @@ def test_options_of_other_libraries(make, option):
         make(total, **{option: 1})
 
 
+@pytest.mark.parametrize("make", [grad, value_and_grad, jacobian])
+def test_what_a_function_holds_is_asked_of_its_pullback(make):
+    with pytest.raises(TypeError, match=r"no option wrt_self\n.*pullback\(f, x, wrt_self=True\)"):
+        make(total, wrt_self=True)
+
+    def scaled(k):
+        return lambda x: k * x
+
+    assert grad(lambda f, x: f(x))(scaled(3.0), 2.0) == {"k": 2.0}  # as the error says
+
+
+def test_a_value_in_the_place_of_the_function():
+    with pytest.raises(wengert.TraceError, match=r"trace\(f, x\), grad\(f\)\(x\), not"):
+        wengert.trace(total(V))
+
+
 @pytest.mark.parametrize("name", ["backward", "grad", "requires_grad", "detach", "at"])
 def test_attributes_of_tensors(name):
     for ask, x in ((grad, 2.0), (pullback, V)):

@@ -723,16 +723,10 @@ def twin_of(tracer: Tracer, fn: Any, owner: Any = None) -> Any:
         twin.__defaults__ = set_by_run[0][2]
     elif fn.__defaults__:
         read(tracer, place, "defaults", None, len(fn.__defaults__))
+        names = code.co_varnames[code.co_argcount - len(fn.__defaults__) :]
         twin.__defaults__ = tuple(
-            enter_from(
-                tracer,
-                fn,
-                code.co_varnames[code.co_argcount - len(fn.__defaults__) + i],
-                x,
-                f"{fn.__name__} default",
-                read(tracer, place, "default", i, x),
-            )
-            for i, x in enumerate(fn.__defaults__)
+            enter_from(tracer, fn, name, x, name, read(tracer, place, "default", i, x))
+            for i, (name, x) in enumerate(zip(names, fn.__defaults__, strict=False))
         )
     if set_by_run[1] is not None and set_by_run[1][1] is fn.__kwdefaults__:
         twin.__kwdefaults__ = set_by_run[1][2]

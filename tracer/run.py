@@ -34,7 +34,7 @@ from .structure import FIXED, Branch, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .unboxing import lower, strip_exception
 from .watchers import uncover
-from .write_back import result_tree, settle
+from .write_back import result_of, result_tree, settle
 from .writers import check_effects
 
 SHALLOW = 40  # calls that no recursion limit forbids
@@ -98,6 +98,7 @@ def run(
     perform: Any = None,
     folds: bool = True,
     outline: type[Outline] | None = None,
+    full: bool = False,
 ) -> Run:
     """Run ``f(*args, **kwargs)`` and put on a tape what it computes.
 
@@ -109,7 +110,7 @@ def run(
     the run returns, as a part of the run. ``forward`` says that tangents are wanted of it. A ``rehearsal``
     leaves nothing behind outside. ``perform(fn, args, kwargs, site, go)`` gives the values of primitive calls, which
     ``go(*args, **kwargs)`` makes. Without ``folds`` checkpointed calls stay on the tape op by op. With ``outline`` the
-    tape knows which calls and iterations its lines come from.
+    tape knows which calls and iterations its lines come from. With ``full`` its result has what has no derivative too.
     """
     tape = Tape(*describe(f))
     tape.perform = perform
@@ -173,6 +174,9 @@ def run(
         tape.result = rebuild(
             done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
         )
+        if full:
+            with room:
+                tape.result = result_of(tracer, result, tape.result)
         if reads is not None:
             if reads.calls > SHALLOW:
                 reads.note(reads.constant(sys), "limit", None, recursion_limit()).check = "setting"
@@ -329,7 +333,8 @@ def must_be_callable(f: Any) -> None:
     if not callable(f):
         raise TraceError(
             f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
-            "pass the function itself, and the arguments to what comes back: grad(f)(x), not grad(f(x))"
+            "pass the function itself, and its arguments behind it or to what comes back: trace(f, x), grad(f)(x), "
+            "not grad(f(x))"
         )
 
 

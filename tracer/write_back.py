@@ -26,6 +26,7 @@ from .depth import room
 from .errors import TraceError
 from .frames import Own
 from .kinds import is_one_of, isinstance, mro_of, own_dict
+from .origins import Origin
 from .record import decide, has_box
 from .session import Tracer
 from .structure import (
@@ -96,6 +97,52 @@ def settle(tracer: Tracer) -> None:
         lower(tracer, escaped, memo, True)
     for scope in tracer.scopes.values():
         scope.settle(tracer, memo)
+
+
+CONSTANTS = (str, bytes, bool, type, range, types.ModuleType, np.dtype, np.generic, np.ndarray)
+
+
+class Lost:
+    """Stands in the result of a tape for what the tape cannot give again: a function or an object of the run."""
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+
+def result_of(tracer: Tracer, value: Any, made: Any = None) -> Any:
+    """The result of a tape: ops for what was traced, constants as they are; ``made`` is what its tree tells of it."""
+    kind = type(value)
+    if is_one_of(kind, BOXES):
+        return current_op(value)
+    if kind is list or kind is tuple or (issubclass(kind, tuple) and hasattr(kind, "_make")):
+        parts = made if type(made) is kind and len(made) == len(value) else [None] * len(value)
+        found = [result_of(tracer, x, part) for x, part in zip(value, parts, strict=True)]
+        return kind(found) if kind is list or kind is tuple else kind._make(found)
+    if kind is dict and not any(is_one_of(type(key), (*BOXES, *PRIVATE)) for key in value):
+        parts = made if type(made) is dict else {}
+        return {key: result_of(tracer, x, parts.get(key)) for key, x in value.items()}
+    if made is not None or value is None:
+        return made
+    if is_one_of(kind, TEXTS):
+        return value.value if is_settled(tracer, value.origin) else Lost(value.value)
+    if kind in frames.SETS and not any(map(has_box, value)):
+        return value
+    return value if isinstance(value, CONSTANTS) else Lost(value)
+
+
+def is_settled(tracer: Tracer, origin: Origin) -> bool:
+    """Whether the tape holds only where the numbers are the same that a text was drawn from."""
+    guarded = {op.args[0] for op in tracer.tape.ops if op.kind == "guard"}
+    rest, seen = [origin], {id(origin)}
+    for one in rest:
+        if one.parts is None and one.op not in guarded:
+            return False
+        rest += [x for x in one.parts or () if id(x) not in seen]
+        seen.update(map(id, one.parts or ()))
+    return True
 
 
 def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tree:

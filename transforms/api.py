@@ -241,7 +241,13 @@ def trace(
 
     options = {k: kwargs.pop(k) for k in PRINTING & kwargs.keys() - keyword_names(f)}
     done = run(
-        f, args, kwargs, wrt_self=wrt_self, primitives=decided_by(primitives), outline=Outline
+        f,
+        args,
+        kwargs,
+        wrt_self=wrt_self,
+        primitives=decided_by(primitives),
+        outline=Outline,
+        full=True,
     )
     tape = done.tape
     for op in [op for tree in trees_of(done) for op in sources(tree)]:

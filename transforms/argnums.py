@@ -131,6 +131,8 @@ RIGHT = {
     "argnum": "the arguments are chosen by argnums: grad(f, argnums=1), or by a parameter's name: "
     "grad(f, argnums='x')",
     "wrt": "the arguments are chosen by argnums: grad(f, argnums='x')",
+    "wrt_self": "the gradient of what f holds itself (a closure, an object) is the first that "
+    "pullback(f, x, wrt_self=True)[1](1.0) gives; or make f an argument: grad(lambda f, x: f(x))(f, x)",
     "static_argnums": "nothing has to be declared static: what is no float or array is guarded by its value; leave "
     "static_argnums out",
     "static_argnames": "nothing has to be declared static: what is no float or array is guarded by its value; leave "

@@ -104,6 +104,10 @@ class Caller:
         """Answer a call by tracing; without a run where that was not needed."""
         raise NotImplementedError
 
+    def never(self) -> str | None:
+        """Why no call of it is ever kept; None where calls may be."""
+        return None
+
     def may_build(self, entry: Entry) -> bool:
         """Whether a call that no program answers may be recorded and made a program."""
         return entry.may_build()

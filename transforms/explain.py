@@ -29,6 +29,14 @@ from .guards import Guard, seen
 from .programs import Program, draw
 
 MOST_SHOWN = 40  # lines of a list
+ONE_BY_ONE = (
+    "nothing where calls go a few ways, each of which is kept by itself; "
+    "docs/jit.md says what one program can have"
+)
+STEADY = (
+    "pass what is another one at each call as an argument (misses and guards tell which); "
+    "calls that go a way again are kept"
+)
 
 
 class Explanation(str):
@@ -95,8 +103,13 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
         found = list(kinds_of(f))
     lines, sources, regions = [*general()], [], []  # type: ignore[var-annotated]
     if not found:
+        state = state_of(f)
+        why = state.never() if state is not None else None
         lines.append(f"{name_of(f)}  # {source_of(f)}")
-        lines.append("  nothing is kept: it was not called yet, or it was forgotten since")
+        lines.append(
+            f"  nothing is kept: {why or 'it was not called yet, or it was forgotten since'}"
+        )
+        lines += indented(advice(why), 4)
         lines += ["  a call with these arguments is traced"] if args or kwargs else []
     for entry, target in found:
         lines += told(entry, f, target, args, kwargs)
@@ -118,6 +131,8 @@ def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
     """
     state = state_of(f)
     if state is not None:
+        if state.never() is not None:
+            return
         own = entries.get(state.program_key())
         if own is not None:
             yield own, state.f
@@ -202,20 +217,25 @@ def not_kept(entry: Entry) -> Iterator[str]:
     yield from spending(entry)
     if entry.unfit is not None:
         yield f"a traced call could not be kept as a program: {entry.unfit}"
-        from .tools.cures import cure_of  # which nothing else needs
-
-        cure = cure_of(entry.unfit)
-        if cure is not None:
-            yield f"  what to do: {cure}"
+        yield from indented(advice(entry.unfit))
         if "operations long" in entry.unfit:
             for place, why in list(entry.unrolled.items())[:MOST_SHOWN]:
                 yield f"  the loop at {place} is not rolled: {why}"
-                if (cure := cure_of(why)) is not None:
-                    yield f"    what to do: {cure}"
+                yield from indented(advice(why), 4)
     if entry.folding.why is not None:
         yield f"its runs do not fold into one program: {entry.folding.why}"
+        yield from indented(advice(entry.folding.why, ONE_BY_ONE))
     if entry.unfit is None and entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
+
+
+def advice(why: str | None, otherwise: str | None = None) -> Iterator[str]:
+    """What to do about a reason; ``otherwise`` where it is one of those that have no cure of their own."""
+    from .tools.cures import cure_of  # which nothing else needs
+
+    cure = (cure_of(why) or otherwise) if why is not None else None
+    if cure is not None:
+        yield f"what to do: {cure}"
 
 
 def spending(entry: Entry) -> Iterator[str]:
@@ -228,6 +248,7 @@ def spending(entry: Entry) -> Iterator[str]:
         f"programs have cost {spent} and won {won * 1e3:.1f} ms, where tracing took {budget.traced * 1e3:.1f} ms: "
         "what none answers is traced until another may pay"
     )
+    yield f"  what to do: {STEADY}"
 
 
 def described(program: Program, known: dict[str, int], of: int) -> Iterator[str]:

@@ -85,6 +85,10 @@ class Gradient(Dispatcher):
         options = options_text(self.argnums, has_aux=self.has_aux)
         return written("value_and_grad" if self.with_value else "grad", self.f, options)
 
+    def never(self) -> str | None:
+        why = "`primitives` decides, at each call, what is recorded"
+        return why if self.primitives is not None else None
+
     def chosen(self, args: Sequence[Any], kwargs: Collection[str]) -> list[int | str]:
         """The arguments of a call by which it is differentiated; raises where they were not given."""
         return chosen(self.f, self.argnums, len(args), kwargs)
@@ -180,6 +184,10 @@ class Debugged(Gradient):
     """A gradient that raises where a NaN or an infinity is born; all its calls are traced."""
 
     __slots__ = ()
+
+    def never(self) -> str | None:
+        why = "debug=True looks at each operation of each call"
+        return why
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active.tracer is not None:

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 import numpy as np
@@ -167,13 +167,32 @@ WRT = click.option("--wrt", metavar="NAME", help="Differentiate by this argument
 
 @taking_a_call("""
     wengert trace spline.py:spline 2.0
+    wengert trace spline.py:spline 2.0 --values --depth 1
+    wengert trace spline.py:spline 2.0 --form pairs
     wengert trace spline.py:spline 2.0 --reverse --source
 """)
 @click.option("--source", is_flag=True, help="Print the tape as Python source.")
 @click.option("--reverse", is_flag=True, help="Print the tape of value and gradient.")
-def trace(call: Call, source: bool, reverse: bool) -> None:
+@click.option(
+    "--form",
+    type=click.Choice(["pairs", "naive", "final"]),
+    help="The same with its pullbacks, before it is simplified, or as it runs.",
+)
+@click.option("--values", is_flag=True, help="Print what each line gave.")
+@click.option("--flat", is_flag=True, help="Print one line for each operation, without loops.")
+@click.option("--depth", type=click.IntRange(min=0), help="How deep calls are shown.")
+def trace(
+    call: Call,
+    source: bool,
+    reverse: bool,
+    form: Literal["pairs", "naive", "final"] | None,
+    values: bool,
+    flat: bool,
+    depth: int | None,
+) -> None:
     """Print the tape (the Wengert list) of one call."""
-    tape = recorded(call, reverse)
+    tape = recorded(call, reverse or form is not None, form or "final")
+    tape.options = {"depth": depth, "flat": flat, "values": values}
     click.echo(tape.source() if source else listing(tape))
 
 
@@ -323,9 +342,11 @@ def save(call: Call, output: str, value: bool, wrt: str | None) -> None:
     click.echo(f"the gradient is in {output}")
 
 
-def recorded(call: Call, reverse: bool) -> wengert.Tape:
+def recorded(
+    call: Call, reverse: bool, form: Literal["pairs", "naive", "final"] = "final"
+) -> wengert.Tape:
     tape = wengert.trace(call.function, *call.args, **call.kwargs)
-    return wengert.reverse(tape) if reverse else tape
+    return wengert.reverse(tape, form=form) if reverse else tape
 
 
 def tool(name: str) -> Callable[..., Any]:

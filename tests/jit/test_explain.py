@@ -655,3 +655,34 @@ def test_what_a_region_does_to_memories_is_told_in_pythons_words(monkeypatch):
     assert re.search(r"\n +(%\d+)\.x = x\n", region)
     assert re.search(r"\n +%\d+\.append\(%\d+\)\n", region)
     assert re.search(r"%\d+ = len\(%\d+\)", region) and re.search(r"%\d+ = %\d+\[0\]", region)
+
+
+# ------------------------------------------------------------------------------------------- what to do
+
+
+def test_a_gradient_of_which_nothing_is_ever_kept_says_why():
+    called(grad(branches), 2.0, 2.0, 2.0)  # the program of another gradient of the same function
+    for slope, why, cure in [
+        (grad(branches, debug=True), "debug=True looks at each", "leave debug=True out"),
+        (value_and_grad(branches, primitives=[]), "`primitives` decides", "give what is to be"),
+    ]:
+        slope(2.0)
+        lines = explain(slope, 2.0).splitlines()
+        assert lines[1].startswith(f"  nothing is kept: {why}")
+        assert lines[2].startswith(f"    what to do: {cure}")
+        assert lines[3:] == ["  a call with these arguments is traced"]
+    assert "1 program" in explain(grad(branches))
+
+
+def test_what_stands_in_the_way_of_the_next_program_has_a_cure(monkeypatch):
+    slope = called(grad(branches), 2.0, 2.0, 2.0)
+    (entry,) = cache.entries.values()
+    monkeypatch.setattr(Budget, "may_build", lambda budget, won: False)
+    entry.folding.why = "seen, a list from outside, is written to"
+    lines = explain(slope, 2.0).splitlines()
+    for reason, cure in [
+        ("programs have cost", "pass what is another one at each call as an argument"),
+        ("its runs do not fold into one program: seen", "nothing where calls go a few ways"),
+    ]:
+        (at,) = [i for i, line in enumerate(lines) if line.startswith(f"  {reason}")]
+        assert lines[at + 1].startswith(f"    what to do: {cure}")

@@ -134,6 +134,76 @@ def test_loops_in_loops():
     ]
 
 
+def test_a_default_has_the_name_of_its_parameter_and_stands_there_where_it_is_used():
+    def scaled(x, a=2.0, *, k=3.0):
+        return a * x * k
+
+    assert body(trace(scaled, 1.5)) == [
+        "x = input :: float",
+        "a = outside :: float",
+        "k = outside :: float",
+        "%4 = mul(a, x) :: float",
+        "%5 = mul(%4, k) :: float",
+        "return %5",
+    ]
+    given = trace(scaled, 1.5, 4.0, k=5.0)
+    assert body(given) == [
+        "x = input :: float",
+        "a = input :: float",
+        "k = input :: float",
+        "%4 = mul(a, x) :: float",
+        "%5 = mul(%4, k) :: float",
+        "return %5",
+    ]
+    assert given["%5"].value == 30.0 and [repr(op) for op in given[3:5]] == [
+        "<a = outside :: float>",
+        "<k = outside :: float>",
+    ]
+
+
+def test_ways_that_take_turns_are_one_variable():
+    def alternating(x):
+        s = 0.0
+        for i in range(4):
+            for j in range(4):
+                if (i + j) % 2:
+                    s += x * j
+                else:
+                    s -= x / (i + 1)
+        return s
+
+    assert body(trace(alternating, 1.5)) == [
+        "x = input :: float",
+        "loop 4 times, carrying s = 0.0",
+        "  loop 4 times, carrying s.3 = s",
+        "    way 1 of 2: 8 of 16 times",
+        "      %4 = truediv(x, (1 or 2 or 3 or 4)) :: float",
+        "      s.5 = sub(s.3, %4) :: float",
+        "      next s.3 = s.5",
+        "    way 2 of 2: 8 of 16 times",
+        "      %6 = mul(x, (1 or 3 or 0 or 2)) :: float",
+        "      s.7 = add(s.3, %6) :: float",
+        "      next s.3 = s.7",
+        "  next s = s.3",
+        "return s",
+    ]
+
+
+def test_two_variables_that_take_turns_stay_two():
+    def to_and_fro(x):
+        s, last = 0.0, x
+        for i in range(12):
+            if i % 2:
+                s = last * x
+            else:
+                last = s + x
+        return s * last
+
+    lines = body(trace(to_and_fro, 1.5))
+    assert "loop 12 times, carrying s = 0.0, last" in lines
+    assert "    s.5 = mul(last, x) :: float" in lines and "    next s = s.5" in lines
+
+
 def test_what_other_passes_gave_is_told_by_their_number():
     def path(x):
         u = [x]
@@ -608,3 +678,29 @@ def test_loops_in_loops_that_nobody_knows_are_found():
 
     text = str(trace(f, [[0.1 * i * j for i in range(30)] for j in range(20)]))
     assert "loop 20 times" in text and "loop 30 times" in text and len(text.splitlines()) < 10
+
+
+def test_values_that_are_no_plain_floats_are_told_in_a_few_characters():
+    a = np.arange(50.0)
+    b = a.copy()
+    b[3], b[4] = np.nan, np.inf
+    tape = trace(
+        lambda a, b, f: (a > b, b.astype(complex), f * 1j, f * 3, np.nan * a),
+        a,
+        b,
+        np.float32(1.25),
+    )
+    told = [
+        line.partition(" = ")[2].partition(":: ")[2]
+        for line in tape.format(values=True).splitlines()
+    ]
+    assert [line.partition("  #")[0] for line in told[1:-1]] == [
+        "float64[50] = 0 to 49, mean 24.5",
+        "float64[50] = 0 to 49, mean 25.375, 1 NaN, 1 infinite",
+        "float32 = 1.25",
+        "bool[50] = 0 of 50 True",
+        "complex128[50] = abs 0 to 49, mean 25.375, 1 NaN, 1 infinite",
+        "complex64 = 0+1.25j",
+        "float32 = 3.75",
+        "float64[50] = 50 NaN",
+    ]

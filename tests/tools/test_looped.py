@@ -89,6 +89,19 @@ def itself(x):
     return a.sum()
 
 
+def turns(x, n):
+    s, p = 0.0, x
+    for i in range(n):
+        for j in range(n):
+            if (i + j) % 3 == 0:
+                s = s + p
+            elif (i + j) % 3 == 1:
+                p = p * x
+            else:
+                s = s * p - j
+    return s
+
+
 R = np.random.default_rng(0)
 PROGRAMS = [
     (logistic, (3.7, 0.4, 1000)),
@@ -99,8 +112,9 @@ PROGRAMS = [
     (squares, ([0.1 * i for i in range(50)],)),
     (spring, (2.0, 1.0)),
     (itself, (0.3,)),
+    (turns, (0.3, 6)),
 ]
-MOST_LINES = {"bisection": 100, "triangle": 250, "spring": 40, "logistic": 30}
+MOST_LINES = {"bisection": 100, "triangle": 250, "spring": 40, "logistic": 30, "turns": 70}
 
 
 def function(text, name):

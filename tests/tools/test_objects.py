@@ -4,12 +4,13 @@ import functools
 import math
 import operator
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import GuardError, forward, grad, pullback, reverse, rrule, trace, value_and_grad
+from wengert import GuardError, forward, grad, pullback, reverse, rrule, save, trace, value_and_grad
 from wengert.rules.registry import rules
 from wengert.tracer.errors import CotangentError, NoRuleError, TraceError
 from wengert.tracer.tape import substitute
@@ -626,3 +627,71 @@ def test_what_has_no_derivative_in_an_argument_of_a_call_that_is_looked_into():
     tape = trace(f, x, primitives=[chosen])
     assert [op.fn for op in tape if op.kind == "call"].count(chosen) == 1
     assert tape.with_primitives([])(y) == f(y) == 18.0 + 0.81
+
+
+# --------------------------------------------------------------------------- what has no derivative
+
+
+class Pair(NamedTuple):
+    number: float
+    name: str
+
+
+A, B = np.array([1.0, -2.0, 3.0]), np.array([2.0, 4.0, -1.0])
+MIXED = {
+    "a comparison": (lambda a: (a > 0, a * 2.0), A, B),
+    "integers": (lambda a: {"order": np.argsort(a), "to": a.astype(int), "sum": a.sum()}, A, B),
+    "a decision": (lambda x: (x > 1.0, [x, {"low": x < 1.0}]), 2.0, 0.5),
+    "any": (lambda a: (bool((a > 2.5).any()), (a > 2.5).all(), np.array_equal(a, a)), A, B),
+    "constants": (lambda x: ("text", None, True, {1, 2}, range(3), np.float64, x), 2.0, 3.0),
+    "of a shape": (lambda a: (a.shape, a.dtype, a.ndim, len(a)), A, B),
+    "twice": (lambda x: [[x, "a", x > 1.0]] * 2, 2.0, 0.5),
+    "named": (lambda x: Pair(x, "b"), 2.0, 3.0),
+    "text of a number": (lambda x: (f"{x:.1f}", x), 2.0, 3.0),
+    "text of an array": (lambda a: (str(a), a * 2.0), A, B),
+    "a function": (lambda x: (lambda y: x * y, x), 2.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_a_tape_gives_what_has_no_derivative_as_well(case, tmp_path):
+    """As the function does, or not at all."""
+    f, x, other = MIXED[case]
+    tape = trace(f, x)
+    if case in ("text of an array", "a function"):
+        for ask in (lambda: tape(x), tape.source, lambda: save(f, tmp_path / "f.py", x)):
+            with pytest.raises(TraceError, match="in its result|there is a|cannot be"):
+                ask()
+        return
+    assert repr(tape(x)) == repr(f(x))
+    scope = {}
+    exec(tape.source("made"), scope)
+    assert repr(scope["made"](x)) == repr(f(x))
+    save(f, tmp_path / "f.py", x)
+    exec((tmp_path / "f.py").read_text(), scope)
+    assert repr(scope["lambda_"](x)) == repr(f(x))
+    for run, error in (
+        (tape, GuardError),
+        (scope["made"], ValueError),
+        (scope["lambda_"], ValueError),
+    ):
+        try:
+            assert repr(run(other)) == repr(f(other))
+        except error:
+            pass
+
+
+def test_what_is_computed_from_constants_alone_has_a_cotangent():
+    """As a small change of it shows."""
+
+    def weighted(x):
+        share = np.asarray(0.3) * 6.0
+        return x * share + np.floor(share)
+
+    tape = trace(weighted, 2.0)
+    found = tape.cotangents()
+    (share,) = [op for op in tape if op.kind == "call" and op.value == 0.3 * 6.0]
+    step = 1e-6
+    up, down = (tape.substitute(share, 0.3 * 6.0 + t)(2.0) for t in (step, -step))
+    assert found[share] == 2.0 and math.isclose((up - down) / (2 * step), 2.0, rel_tol=1e-8)
+    assert found[share.args[0]] == 12.0

@@ -233,7 +233,7 @@ def is_python(fn: Any, ours: bool) -> bool:
 
 def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
     """Put on the new tape what a call does, instead of the call; where it is ``ours``, it is at the call's line."""
-    done = run(op.fn, primal(op.args), primal(op.kwargs), primitives=is_primitive)
+    done = run(op.fn, primal(op.args), primal(op.kwargs), primitives=is_primitive, full=True)
     now: dict[Op, Any] = {}
     parameters = parameters_of(op.fn, done, primal(op.args), primal(op.kwargs))
     for parameter, arg in zip(parameters, [*op.args, *op.kwargs.values()], strict=True):

@@ -49,9 +49,10 @@ class Program:
                 before, after = (here - left) / h, (right - here) / h
                 value, doubt = float((before + after) / 2), float(abs(after - before))
             except GuardError as error:
+                decision = str(error).partition("\n")[0]
                 raise TraceError(
                     f"exact=True cannot take differences here, for between {x:.17g} and what is {float(h):.1e} beside "
-                    f"it the function decides otherwise ({error})\n"
+                    f"it the function decides otherwise ({decision})\n"
                     "check it without exact=True, or elsewhere"
                 ) from error
             except (ArithmeticError, ValueError):

@@ -22,7 +22,7 @@ from typing import Any
 
 from ...tracer.kinds import isinstance
 from ...tracer.outline import CALL, LOOP, PASS, Region
-from ...tracer.tape import Guard, Input, Op, Site, Tape, element, type_name
+from ...tracer.tape import Guard, Input, Op, Site, Tape, element, ops_in, type_name
 from ..patterns import frame
 
 LONGEST_PERIOD, FEWEST_PERIODS = 16, 4  # of what is repeated where nothing is known of a loop
@@ -129,7 +129,8 @@ class Node:
 
 
 def tree_of(tape: Tape) -> Node:
-    """The regions of a tape, as its outline tells them."""
+    """The regions of a tape, as its outline tells them; without what was read outside, and is taken by nothing."""
+    taken = {id(x) for op in tape.ops for x in op.operands()} | {*map(id, ops_in(tape.result))}
     regions = {} if tape.outline is None else tape.outline.regions
     root = Node(None)
     opened = [root]
@@ -137,6 +138,8 @@ def tree_of(tape: Tape) -> Node:
     path: list[Region] = []
     for op in tape.ops:
         if isinstance(op, Input):  # it comes in where it is met first; not in one pass of a loop
+            if op.role == "outside" and id(op) not in taken:
+                continue
             kinds = [None if x.region is None else x.region.kind for x in opened]
             if LOOP in kinds:
                 around = opened[kinds.index(LOOP) - 1]

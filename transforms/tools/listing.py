@@ -13,7 +13,6 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -606,18 +605,32 @@ def place_of(site: Site) -> str:
 def summary(value: Any) -> str:
     """A value in a few characters."""
     if isinstance(value, np.ndarray) and value.size > MOST_SHOWN:
-        if value.dtype.kind not in "fiub" or not value.size:
-            return "[…]"
-        low, high, mean = (float(x) for x in (value.min(), value.max(), value.mean()))
-        return f"{low:.6g} to {high:.6g}, mean {mean:.6g}"
+        return of_many(value)
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, separator=", ").replace("\n", "")
-    if isinstance(value, np.bool_):
-        return str(bool(value))
-    if isinstance(value, float):
-        return f"{value:.6g}" if math.isfinite(value) else str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (float, complex)):
+        return f"{value:.6g}"
     text = show(value, {})
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def of_many(value: np.ndarray) -> str:
+    """The range of an array, and how many of its elements are none of it."""
+    kind = value.dtype.kind
+    if kind == "b":
+        return f"{int(value.sum()):,} of {value.size:,} True"
+    if kind not in "fiuc":
+        return "[…]"
+    finite = np.abs(value) if kind == "c" else value
+    finite = finite[np.isfinite(finite)]
+    odd = {"NaN": np.isnan(value).sum(), "infinite": np.isinf(value).sum()}
+    told = [f"{int(n):,} {name}" for name, n in odd.items() if n]
+    if finite.size:
+        low, high, mean = (float(x) for x in (finite.min(), finite.max(), finite.mean()))
+        told.insert(0, f"{'abs ' * (kind == 'c')}{low:.6g} to {high:.6g}, mean {mean:.6g}")
+    return ", ".join(told)
 
 
 def first_and_last(values: list[Any]) -> str:
@@ -681,8 +694,10 @@ def listed_names(tape: Tape, listing: Listing | None = None) -> dict[Op, str]:
         names = {}
         for op in tape.ops:
             if op.kind in ("input", "call"):
-                line, _ = where[op]
-                if line in listing.parts:  # which it is taken apart into at once
+                line, _ = where.get(op, (None, 0))
+                if line is None:  # nobody takes it
+                    names[op] = op.name if isinstance(op, Input) else "%?"
+                elif line in listing.parts:  # which it is taken apart into at once
                     parts = listing.parts[line]
                     names[op] = ", ".join("_" if x is None else listing.names[x] for x in parts)
                 elif line.ops[-1] is op:

@@ -27,6 +27,7 @@ from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
+from ...tracer.write_back import Lost
 from .. import asking
 from ..columns import (
     Column,
@@ -196,6 +197,11 @@ class Page(Looped):
                     f"{tree.name} is changed, which a file cannot do\nreturn what is new"
                 )
             return self.outsider(tree) if tree.name.isidentifier() else self.argument(tree.value)
+        if type(tree) is Lost:
+            raise Unwritable(
+                f"{self.tape.name} cannot be written down: there is a {tree.kind} in its result\n"
+                "return numbers, arrays and constants, and make of them outside what else there is"
+            )
         return super().argument(tree)
 
     def outsider(self, outside: External) -> str:

@@ -12,14 +12,29 @@ from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
+from ...tracer.write_back import Lost
+from ..patterns import leaves_in
 from ..simplify import pruned
 from .signature import bound
 
 
 def play(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The value of the tape for other arguments."""
+    must_be_given(tape)
     found = values(tape, bound(tape, args, kwargs))
     return substitute(tape.result, found.__getitem__)
+
+
+def must_be_given(tape: Tape) -> None:
+    """Raise where the result holds what the tape does not know how to make."""
+    leaves: list[Any] = []
+    leaves_in(tape.result, leaves)
+    lost = next((x for x in leaves if type(x) is Lost), None)
+    if lost is not None:
+        raise TraceError(
+            f"this tape of {tape.name} cannot give its result again: there is a {lost.kind} in it\n"
+            "return numbers, arrays and constants, and make of them outside what else there is"
+        )
 
 
 def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, Any]:

@@ -192,7 +192,7 @@ def profile(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Profile:
     ``f`` and of every Python function that it calls) that an operation comes from; what the standard library or an
     installed package computes belongs to the line that called it:
 
-    ops         operations of the run that compute with traced values.
+    ops         operations of the run that compute with traced values; a write into an array is none.
     forward     seconds that these calls took, without what the tracer takes for itself, and without what plain Python
                 does between them. Calls shorter than 1 ms that do nothing but compute are made three times.
     kept        bytes of the arrays that were made there and live until the reverse sweep.

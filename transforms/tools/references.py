@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 from ...tracer.kinds import isinstance
-from ...tracer.tape import Guard, Op
+from ...tracer.tape import Guard, Op, variable
 from ..patterns import alike, operands
 from .folding import Block, Branch, Call, Item, Line, Loop
 
@@ -73,6 +73,10 @@ class Carried:
             if self.loop.counts[run]:
                 found[stop - 1] = self.final[run]
         return found
+
+
+# A slot, what it is in the passes that take it from earlier ones, and where it comes from in these.
+Candidate = tuple[Slot, dict[int, Any], dict[Hashable, Reference]]
 
 
 class References:
@@ -183,7 +187,7 @@ class References:
     def carry(self, loop: Loop) -> None:
         """Find out what a loop carries: for all slots in it that are not the same in each of its passes."""
         body = loop.body
-        candidates: list[tuple[Slot, dict[int, Any], dict[Hashable, Reference]]] = []
+        candidates: list[Candidate] = []
         for slot in list(self.slots_in(body)):
             if slot.carried is None:
                 seen = self.by_pass(slot, body)
@@ -192,16 +196,45 @@ class References:
                     sources = self.sources(loop, past)
                     if sources:
                         candidates.append((slot, past, sources))
-        groups = joined(candidates)
-        for group in groups:
-            if self.fit(loop, group):
+        for groups in self.linked(joined(candidates)):
+            if len(groups) > 1 and self.fit(loop, [x for group in groups for x in group]):
                 continue
-            whole = [x for x in group if len(x[1]) == len(self.by_pass(x[0], body) or ())]
-            if 1 < len(whole) < len(group):
-                self.fit(loop, whole)
-            for one in group:
-                if one[0].carried is None and (len(group) == 1 or not self.fit(loop, [one])):
-                    self.fit_sometimes(loop, *one)
+            for group in groups:
+                self.fit_apart(loop, group)
+
+    def fit_apart(self, loop: Loop, group: list[Candidate]) -> None:
+        """The slots of a group as one value that a loop carries, or else as several."""
+        if self.fit(loop, group):
+            return
+        whole = [x for x in group if len(x[1]) == len(self.by_pass(x[0], loop.body) or ())]
+        if 1 < len(whole) < len(group):
+            self.fit(loop, whole)
+        for one in group:
+            if one[0].carried is None and (len(group) == 1 or not self.fit(loop, [one])):
+                self.fit_sometimes(loop, *one)
+
+    def linked(self, groups: list[list[Candidate]]) -> list[list[list[Candidate]]]:
+        """Groups that may be of one variable: each comes from lines that take another one, round in a circle.
+
+        Where two ways take turns, each begins with what the other one has left (``s += x`` and ``s -= x``).
+        What they come from is stored in the same variable of the user's, as far as that is known.
+        """
+        takers = {id(slot): line for line, slots in self.slots.items() for slot in slots}
+        taken: dict[Any, set[int]] = {}  # by line: the groups of which it takes a slot
+        for i, group in enumerate(groups):
+            for slot, _, _ in group:
+                taken.setdefault(takers.get(id(slot)), set()).add(i)
+        ahead = [
+            set().union(*[taken.get(x.of, ()) for _, _, found in group for x in found.values()])
+            for group in groups
+        ]
+        reached = [reachable(i, ahead) for i in range(len(groups))]
+        found: dict[Hashable, list[list[Candidate]]] = {}
+        for i, group in enumerate(groups):
+            circle = frozenset(k for k in reached[i] | {i} if k == i or i in reached[k])
+            stored = set().union(*[stored_in(x) for _, _, back in group for x in back.values()])
+            found.setdefault((circle, frozenset(stored)), []).append(group)
+        return list(found.values())
 
     def slots_in(self, block: Block) -> Iterator[Slot]:
         """The slots of a block, what inner loops begin with included."""
@@ -241,9 +274,7 @@ class References:
                     found[source.key] = source
         return found
 
-    def fit(
-        self, loop: Loop, group: list[tuple[Slot, dict[int, Any], dict[Hashable, Reference]]]
-    ) -> bool:
+    def fit(self, loop: Loop, group: list[Candidate]) -> bool:
         """Let these slots be one value that a loop carries, if going through all of its passes bears that out."""
         sources = list({k: x for _, _, found in group for k, x in found.items()}.values())
         sources.sort(key=lambda x: self.order[x.of.loop if x.kind == "carried" else x.of])
@@ -339,6 +370,25 @@ class References:
         return made is not None and loop.outer[made] == run
 
 
+def stored_in(source: Reference) -> set[str | None]:
+    """The user's variables that a source is stored in, as far as the ops say so."""
+    if source.kind == "carried":
+        return set().union(*map(stored_in, source.of.sources))
+    return {variable(source.of.ops[0])}
+
+
+def reachable(start: int, ahead: list[set[int]]) -> set[int]:
+    """All that one comes to by going ahead at least once."""
+    found: set[int] = set()
+    rest = [*ahead[start]]
+    while rest:
+        i = rest.pop()
+        if i not in found:
+            found.add(i)
+            rest += ahead[i]
+    return found
+
+
 def same(x: Any, y: Any) -> bool:
     return x is y or alike(x, y)
 
@@ -382,9 +432,9 @@ def pass_in(block: Block, p: int, around: Block) -> int:
     return found
 
 
-def joined(candidates: list[Any]) -> list[list[Any]]:
+def joined(candidates: list[Candidate]) -> list[list[Candidate]]:
     """Those that share a source belong together."""
-    groups: list[tuple[set[Hashable], list[Any]]] = []
+    groups: list[tuple[set[Hashable], list[Candidate]]] = []
     for one in candidates:
         keys, members = set(one[2]), [one]
         rest = []

@@ -15,8 +15,8 @@ from ...tracer.loops import handed_on
 from ...tracer.outline import Mirrored, Outline
 from ...tracer.reads import Reads
 from ...tracer.run import Run, run
-from ...tracer.structure import Leaf, mapped, rebuild, sources
-from ...tracer.tape import NOWHERE, Input, Op, Tape, append
+from ...tracer.structure import Leaf, mapped, sources
+from ...tracer.tape import NOWHERE, Input, Op, Tape, append, substitute
 from ..api import arranged
 from ..cotangents import alike, refuse_sealed, shaped
 from ..dispatch import SHORTEST, roll_loops
@@ -70,7 +70,7 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """A run that a file can stand for; raises where it has changed what a file cannot."""
     reads = Reads()
-    done = run(f, args, kwargs, reads=reads, marks=True, outline=Outline)
+    done = run(f, args, kwargs, reads=reads, marks=True, outline=Outline, full=True)
     assert done.outcome is not None
     roll_loops(done, {}, SHORTEST)
     without_marks(done)
@@ -92,7 +92,7 @@ def without_marks(done: Run) -> None:
         return Leaf(None if x.op is None else handed_on(x.op), x.value)
 
     done.result = mapped(done.result, leaf, handed_on)
-    done.tape.result = rebuild(done.result, lambda x: x.value if x.op is None else x.op)
+    done.tape.result = substitute(done.tape.result, handed_on)
 
 
 def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tape:

@@ -9,7 +9,7 @@ import numpy as np
 from ...tracer.errors import CotangentError
 from ...tracer.kinds import isinstance
 from ...tracer.structure import is_differentiable
-from ...tracer.tape import Input, Op, Tape, ops_in, substitute, type_name
+from ...tracer.tape import Op, Tape, ops_in, substitute, type_name
 from ..reverse import Numeric, Parts, sweep
 from .editing import like
 from .listing import first_and_last, listed
@@ -73,7 +73,8 @@ def cotangents(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any], dy: An
     machine = Numeric()
     machine.cotangents = seen = Seen()
     seeds = [(now[op], d) for op, d in seeds_of(tape, given, dy)]
-    wrt: list[Op] = [op for op in run.ops if isinstance(op, Input) and is_differentiable(op.value)]
+    # What is computed from constants alone has an influence as well
+    wrt: list[Op] = [op for op in run.ops if is_differentiable(op.value) and not [*op.operands()]]
     sweep(run.ops, wrt, seeds, machine)
     for op in wrt:
         seen.pop(op)

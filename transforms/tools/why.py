@@ -180,7 +180,8 @@ def why(
         asked = spots_of(f, done, args, kwargs, argnums)
         findings = tuple(Diagnosis(done, has_aux, callers).findings(asked))
     except WengertError as error:
-        return Reasons(f"{title}\n  there is no gradient: {error}")
+        told_by = str(error).replace("\n", "\n    ")
+        return Reasons(f"{title}\n  there is no gradient: {told_by}")
     lines = [title, *["  " + line for line in told(findings)]]
     if any(x.op is not None for x in asked) and not any(x.kind != "None" for x in findings):
         lines.append("  all is well: every element of the gradient is finite, and none is zero")
