@@ -269,7 +269,10 @@ def primitive(
         if result is not MISSING:
             return result
     if fn is pow and len(args) == 3:
-        return call(tracer, site, modular_power, args, kwargs)
+        method = protocols.method_of(args[0], "__pow__")
+        if method is None or (result := call(tracer, site, method, args, {})) is NotImplemented:
+            return call(tracer, site, modular_power, args, kwargs)
+        return result
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
