@@ -317,6 +317,8 @@ def primitive(
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if objects or any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
+        if tracer.reads is not None and (fn in BINARY or fn in UNARY or fn in OF_NUMBERS):
+            tracer.reads.computes(fn, args, site)
         try:
             value = performed(tracer, site, fn, args, kwargs)
         except Exception as error:
@@ -342,6 +344,11 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+# What computes with NumPy's numbers besides the operators.
+OF_NUMBERS: frozenset[Any] = frozenset((divmod, pow, round))
+OF_NUMBERS |= {x for x in vars(np).values() if isinstance(x, type) and issubclass(x, np.number)}
 
 
 def takes_its_own(fn: Any) -> bool:

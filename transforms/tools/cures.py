@@ -57,6 +57,7 @@ CURES: tuple[tuple[str, str], ...] = (
         r"`primitives` decides",
         "give what is to be one operation a rule (@wengert.rrule), which programs know as well",
     ),
+    (r"floating-point event of constants", COMPUTED_OUTSIDE),
     (r"decimal numbers are rounded|digits a number may have", "compute with floats"),
     # Exceptions, warnings, logging, imports, debuggers
     (
