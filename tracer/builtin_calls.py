@@ -315,6 +315,8 @@ def _sum(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     total = start[0] if start else 0
     if numbers:
         boxed = has_box(numbers) or has_box(start)
+        if not boxed and tracer.reads is not None:
+            tracer.reads.computes(sum, (numbers, *start), site)
         add = functools.partial(record, tracer, site, sum) if boxed else lambda args, _: sum(*args)
         total = add((numbers, *start), {})
     for item in rest:

@@ -24,6 +24,7 @@ import types
 import typing
 import warnings
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ from .active import untraced
 from .arrays import phantom, write_all
 from .arrays import write_item as write_array_item
 from .attributes import slot
-from .border import is_iterator, remember
+from .border import is_iterator, leads_to_box, remember
 from .box import ArrayBox, Box
 from .boxing import enter, enter_from, note_captured
 from .closed import must_be_closed
@@ -268,7 +269,10 @@ def primitive(
         if result is not MISSING:
             return result
     if fn is pow and len(args) == 3:
-        return call(tracer, site, modular_power, args, kwargs)
+        method = protocols.method_of(args[0], "__pow__")
+        if method is None or (result := call(tracer, site, method, args, {})) is NotImplemented:
+            return call(tracer, site, modular_power, args, kwargs)
+        return result
     if has_out(fn, args, kwargs):
         return call_with_out(tracer, site, fn, args, kwargs)
     if (fn in BINARY or fn in COMPARE or fn in INPLACE or fn in UNARY) and not all(
@@ -313,6 +317,8 @@ def primitive(
     if not (has_box(args) or (kwargs and has_box(kwargs))):
         if objects or any(map(is_foreign, args)):
             return opaque(tracer, site, fn, args, kwargs)
+        if tracer.reads is not None and (fn in BINARY or fn in UNARY or fn in OF_NUMBERS):
+            tracer.reads.computes(fn, args, site)
         try:
             value = performed(tracer, site, fn, args, kwargs)
         except Exception as error:
@@ -338,6 +344,11 @@ def primitive(
         # An error may have to say it later.
         tracer.tape.callers[tracer.tape.ops[start]] = blame(site)
     return result
+
+
+# What computes with NumPy's numbers besides the operators.
+OF_NUMBERS: frozenset[Any] = frozenset((divmod, pow, round))
+OF_NUMBERS |= {x for x in vars(np).values() if isinstance(x, type) and issubclass(x, np.number)}
 
 
 def takes_its_own(fn: Any) -> bool:
@@ -572,6 +583,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if root_of(fn) == "enum" and args and isinstance(args[0], type):
             if static(args[0], "_missing_") in OWN_MISSING:  # which asks of what type a value is
                 args = (args[0], *map(plain_key, args[1:]))
+        must_be_seen(tracer, site, fn, args)
         tracer.unseen += 1
         try:
             if tracer.reads is None:
@@ -625,8 +637,11 @@ def note_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         reads.note(reads.constant(sys.modules), "global", args[0], module)
         return module
     if root == "inspect":
+        if not sees_signatures(fn):
+            reads.problem(f"{root}.{fn.__qualname__} is called", site)
         for x in (*args, *kwargs.values()):
-            note_signature(tracer, site, getattr(x, "__func__", x))
+            for part in parts_of_signature(x):
+                note_signature(tracer, site, part)
     elif root == "enum" and args and isinstance(args[0], type):
         missing = static(args[0], "_missing_")
         if missing is not vars(enum.Enum)["_missing_"]:
@@ -651,11 +666,40 @@ def note_member_by_value(reads: Reads, args: Any) -> None:
         reads.note(place, "item", args[1], table[args[1]]).check = "is"
 
 
+SIGNATURES = frozenset(("signature", "getfullargspec", "getcallargs", "unwrap"))
+
+
+def sees_signatures(fn: Any) -> bool:
+    """Whether a function of ``inspect`` looks at no more than signatures, and of what class something is."""
+    name: str = fn.__qualname__
+    return "." in name or name in SIGNATURES or (name.startswith("is") and name != "isabstract")
+
+
+def parts_of_signature(value: Any) -> Iterator[Any]:
+    """What the signature of a function or a class is made of: the functions that it wraps, or that make its objects."""
+    todo, seen = [value], set()
+    while todo:
+        x = todo.pop()
+        x = x.__func__ if isinstance(x, (types.MethodType, classmethod, staticmethod)) else x
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        yield x
+        if type(x) is FunctionType:
+            todo += [v for k, v in vars(x).items() if k == "__wrapped__"]
+        elif isinstance(x, type):
+            todo += [static(type(x), "__call__"), static(x, "__new__"), static(x, "__init__")]
+
+
 def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
-    """Note all that a signature is made of."""
+    """Note all that a signature is made of, as far as it lies in this function or class."""
     reads = tracer.reads
     assert reads is not None
-    if type(fn) is not FunctionType:
+    if isinstance(fn, type):
+        reads.note(reads.constant(type(fn)), "static", "__call__", static(type(fn), "__call__"))
+        for name in ("__new__", "__init__", "__signature__"):
+            reads.note(reads.constant(fn), "static", name, static(fn, name))
+    elif type(fn) is not FunctionType:
         reads.looked_into(fn, site)
     elif not rewrite.is_twin(fn.__code__):
         place = function_place(tracer, fn)
@@ -663,12 +707,29 @@ def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
         reads.note(place, "names", None, tuple(vars(fn)))
         for name, x in vars(fn).items():
             reads.note(place, "attribute", name, x).pinned = True
-        for name in ("__defaults__", "__kwdefaults__"):
-            x = getattr(fn, name)
-            if x is not None:
-                twin_of(tracer, fn)  # which notes them
-            else:
-                reads.note(place, "attribute", name, None)
+        reads.note(place, "defaults", None, len(fn.__defaults__ or ()))
+        for i, x in enumerate(fn.__defaults__ or ()):
+            reads.note(place, "default", i, x).pinned = True
+        given = keyword_defaults(fn)
+        reads.note(place, "kwdefaults", None, tuple(given))
+        for name, x in given.items():
+            reads.note(place, "kwdefault", name, x).pinned = True
+        noted = reads.note(place, "attribute", "__annotations__", fn.__annotations__)
+        for name, x in fn.__annotations__.items():
+            reads.note(noted, "item", name, x).pinned = True
+
+
+def must_be_seen(tracer: Tracer, site: Site, fn: Any, values: tuple[Any, ...]) -> None:
+    """An error, if ``inspect`` would see plain values where the run has set traced ones: defaults, attributes."""
+    if root_of(fn) != "inspect" or fn is inspect.getattr_static or not tracer.overlay:
+        return
+    parts = {slot(x) for value in values for x in parts_of_signature(value)}
+    for (owner, name), entry in tracer.overlay.items():
+        if owner in parts and leads_to_box(tracer, entry[2]):
+            raise TraceError(
+                f"{blame(site)}: inspect.{fn.__name__} would take for a constant what {name} was set to, a traced "
+                "value\nread the attribute itself"
+            )
 
 
 def elsewhere(site: Site, name: str) -> TraceError:
@@ -949,6 +1010,10 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if tracer.reads is not None and flags_of(cls) & HEAP_TYPE:
         for name in ("__new__", "__init__"):
             tracer.reads.note(tracer.reads.constant(cls), "static", name, static(cls, name))
+        abstract = static(cls, "__abstractmethods__")
+        if abstract is not MISSING:  # of a class that has some no object can be made
+            own = tracer.reads.constant(cls)
+            tracer.reads.note(own, "static", "__abstractmethods__", abstract).check = "is"
     if type(new) is not FunctionType and type(init) is not FunctionType:
         if issubclass(cls, BaseException) or is_structural(cls):
             return structural(tracer, site, cls, args, kwargs)

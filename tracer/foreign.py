@@ -857,6 +857,8 @@ def again(
     callbacks, kept = callbacks_in((*own, *handed))
     how = {"seen": True, "callbacks": callbacks, "kept": kept, "sources": sources}
     try:
+        if tracer.reads is not None and isinstance(attribute(fn, "__self__"), np.number):
+            tracer.reads.computes(fn, args, site)
         value = performed(tracer, site, fn, args, kwargs, True, **how)
         if (callbacks or kept) and type(fn) is not np.ufunc:
             refuse_gathered(fn, site, value)

@@ -503,6 +503,7 @@ def native(
         if tracer.reads is not None:
             for x in args:
                 tracer.reads.looked_into(x, site)
+            tracer.reads.computes(op, args, site)
         return marks.operate(tracer, site, op, args)
     if any(type(x) is list or type(x) is tuple for x in args) and (op in BINARY or op in COMPARE):
         if op in COMPARE and type(left) in (list, tuple):  # which leaves it to the array

@@ -158,8 +158,10 @@ def operate_index(box: Box, index: int) -> Any:
 
 def draw(box: Box, how: Callable[[Any], Any]) -> Any:
     """Take a plain value out of a box, and note what the program saw. A string is marked."""
-    value = how(box.value)
     tracer = active.tracer
+    if tracer is not None and how is not bool:
+        note_digits(tracer, box.op.site, box.value)
+    value = how(box.value)
     if tracer is not None:
         op = operand(box, [])
         if isinstance(box.value, np.ndarray) and how is not bool:

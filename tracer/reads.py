@@ -345,6 +345,23 @@ class Reads:
             if is_decimal(type(x)):
                 self.problem("decimal numbers are rounded as the context says", site)
 
+    def computes(self, fn: Any, args: tuple[Any, ...], site: Site | None = None) -> None:
+        """Constants are computed with: what an overflow or a division by zero does, NumPy's error state says."""
+        own = attribute(fn, "__self__")
+        parts = [x for arg in args for x in (arg if type(arg) in (list, tuple) else (arg,))]
+        if not all(isinstance(x, (np.number, int, float, complex, np.dtype, type)) for x in parts):
+            return
+        if isinstance(fn, type) or any(isinstance(x, np.number) for x in (own, *parts)):
+            try:
+                with np.errstate(all="raise"):
+                    fn(*args)
+            except FloatingPointError:
+                self.problem(
+                    "a floating-point event of constants is what the error state says", site
+                )
+            except Exception:  # which the run itself will raise
+                return
+
     def close(self) -> None:
         """Nobody will make a program of the run: what it has read is held no longer, nor on a cycle."""
         for place in [*self.all()]:

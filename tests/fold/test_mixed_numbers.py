@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fold.comparing import compare, followed
-from wengert import explain, value_and_grad
+from helpers import assert_same
+from wengert import TraceError, explain, value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -65,3 +66,35 @@ def test_what_differs_is_named_with_its_line() -> None:
         slope(1.5, n)
     line = f.__code__.co_firstlineno + 4
     assert f"test_mixed_numbers.py:{line}): sum gives a" in explain(slope)
+
+
+class Reflecting:
+    def __init__(self, v: float) -> None:
+        self.v = v
+
+    def __radd__(self, other: float) -> float:
+        return self.v * 100 + other
+
+
+def test_numpy_asks_an_object_on_the_right_with_numbers_of_python() -> None:
+    def f(x: float, n: int) -> float:
+        total = x
+        for i in range(n):
+            total = (np.float64(total) if i % 2 else total) + Reflecting(x)
+        return total
+
+    compare(f)
+
+
+def test_an_object_on_the_right_of_an_array_is_asked_for_each_element() -> None:
+    def f(v: np.ndarray, n: int) -> float:
+        return 1.0 + Reflecting(float(n)) if n % 2 else (v + Reflecting(float(n))).sum()
+
+    both = value_and_grad(f)
+    for n in (1, 2, 3, 4, 5, 6):
+        try:
+            value, _ = both(np.ones(2), n)
+        except TraceError as error:
+            assert n % 2 == 0 and "an array of objects" in str(error)
+        else:
+            assert_same(value, f(np.ones(2), n))

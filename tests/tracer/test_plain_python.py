@@ -622,3 +622,21 @@ def test_what_cannot_be_reversed_is_asked_as_by_cpython(cls):
         return raised, log[:]
 
     check_like_python(f)
+
+
+class Modular:
+    def __init__(self, v):
+        self.v = v
+
+    def __pow__(self, other, modulus=None):
+        return self.v**other if modulus is None else self.v * modulus
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_pow_with_a_modulus_asks_the_object(on):
+    with jit(on):
+        for _ in range(3):
+            assert value_and_grad(lambda x: pow(Modular(x), 2, 5) + pow(Modular(x), 2))(3.0) == (
+                24.0,
+                11.0,
+            )

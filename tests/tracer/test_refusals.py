@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import gc
+import inspect
 import math
 import warnings
 
@@ -267,3 +268,34 @@ def test_what_gives_all_objects_of_the_process_is_refused_by_name(fn, on):
             with pytest.raises(TraceError, match=f"gc.{fn.__name__}"):
                 grad(f)(1.5, [[]] if fn is gc.get_referrers else [])
             assert grad(lambda x: x * len(gc.get_referents([1.0, 2.0])))(1.5) == 2.0
+
+
+class Kept:
+    pass
+
+
+def with_default(a=2.0):
+    return a
+
+
+def default_that_is_shown(x):
+    with_default.__defaults__ = (x,)
+    return x * inspect.signature(with_default).parameters["a"].default
+
+
+def member_that_is_shown(x):
+    Kept.held.a = x
+    return x * dict(inspect.getmembers(Kept.held))["a"]
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("f", [default_that_is_shown, member_that_is_shown])
+def test_inspect_is_not_shown_what_is_plain_outside_and_traced_inside(f, on):
+    Kept.held = Kept()
+    try:
+        with jit(on):
+            for _ in range(3):
+                with pytest.raises(TraceError, match="would take for a constant what"):
+                    value_and_grad(f)(1.5)
+    finally:
+        with_default.__defaults__ = (2.0,)

@@ -7,6 +7,8 @@ import types
 from enum import Enum, EnumMeta
 from typing import Any
 
+import numpy as np
+
 from ..kinds import MISSING, isinstance, static
 from . import arrays, equivalents
 from .basics import (
@@ -115,8 +117,13 @@ def counted(left: Any, right: Any) -> tuple[Any, Any] | None:
 
 
 def first_refusal(recorder: Recorder, left: Any, right: Any, name: str) -> None:
-    """Refuse an operand on the right whose class is derived from that on the left: it is asked first."""
+    """Refuse what asks the operand on the right in a way of its own.
+
+    One whose class is derived from that on the left is asked first; NumPy asks with each item, as Python's number.
+    """
     kind, other = type(left), type(right)
+    if isinstance(plain(left), (np.generic, np.ndarray)) and is_object(recorder, right):
+        refuse(f"NumPy asks a {other.__name__} for {name}")
     if kind is not other and issubclass(other, kind) and is_object(recorder, right):
         if recorder.outside.of_class(other, name) not in (MISSING, static(object, name)):
             refuse(f"a {other.__name__} goes before a {kind.__name__} in {name}")

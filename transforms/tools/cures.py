@@ -62,6 +62,7 @@ CURES: tuple[tuple[str, str], ...] = (
         "give what is to be one operation a rule (@wengert.rrule), which programs know as well",
     ),
     (r"debug=True looks", "leave debug=True out when the line is found"),
+    (r"floating-point event of constants", COMPUTED_OUTSIDE),
     (r"decimal numbers are rounded|digits a number may have", "compute with floats"),
     # Exceptions, warnings, logging, imports, debuggers
     (
