@@ -8,6 +8,7 @@ from typing import Any
 from ...rules import registry
 from ..box import Box
 from ..handlers import handlers
+from ..kinds import keyword_defaults
 from . import equivalents
 from .basics import plain, refuse
 from .recorder import Passing, Recorder
@@ -40,9 +41,23 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
         return refuse(f"{fn.__name__} is a generator")
     if kwargs and code in recorder.codes:
         return refuse(f"{fn.__name__} calls itself with keywords")
+    if lacks(fn, args, kwargs):  # which a default might give one day
+        return refuse(f"{fn.__name__} is called without an argument that it needs")
     twin = twin_of(recorder, fn)
     shared = not kwargs and code.co_filename == SHARED
     return recorder.call(key, twin, lambda *given: twin(*given, **kwargs), args, shared)
+
+
+def lacks(fn: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a parameter gets no value, not even a default."""
+    code = fn.__code__
+    names, count = code.co_varnames, code.co_argcount
+    needed = names[len(args) : max(count - len(fn.__defaults__ or ()), 0)]
+    alone = names[count : count + code.co_kwonlyargcount]
+    if not needed and not alone:
+        return False
+    known = keyword_defaults(fn)
+    return not all(x in kwargs for x in needed) or not all(x in kwargs or x in known for x in alone)
 
 
 def twin_of(recorder: Recorder, fn: Any) -> Any:

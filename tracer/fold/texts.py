@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..kinds import static
+from ..protocols import DIGITS
 from . import equivalents
 from .basics import NUMBERS, computed, loaded, plain, refuse
 from .recorder import PLAIN, Box, Recorder
@@ -30,6 +31,8 @@ def shown(recorder: Recorder, key: Any, x: Any, how: str = "", spec: Any = "") -
         given = (x, how, spec)
         text = computed(recorder, key, equivalents.shown, given)
         return recorder.value(key, equivalents.shown, given, text)
+    if type(x) is int and x.bit_length() > 3 * DIGITS:  # a setting says how many digits it may have
+        return refuse("a long integer becomes a text")
     return equivalents.shown(x, how, spec)
 
 
