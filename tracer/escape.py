@@ -165,7 +165,7 @@ class Watch:
 
     __slots__ = (
         *("bare", "escaped", "fn", "kept", "late"),
-        *("site", "sources", "suspended", "taken", "tied", "tracer"),
+        *("site", "sources", "suspended", "taken", "tied", "tracer", "unseen"),
     )
 
     def __init__(
@@ -181,6 +181,7 @@ class Watch:
         )  # ops of what callbacks were given, which depends on the sources
         self.escaped: types.CodeType | None = None
         self.suspended: watchers.Suspended | None = None
+        self.unseen = tracer.unseen
 
     def begin(self) -> None:
         if self.suspended is None:
@@ -201,6 +202,8 @@ class Watch:
             if rewrite.is_twin(frame.f_code):
                 detours.take(special_methods(self.tracer, classes_in([arg], 3)), self.taken)
         if event != "call" or self.escaped is not None:
+            return
+        if self.tracer.unseen > self.unseen:  # a callback runs a function as it is, by intention
             return
         code = frame.f_code
         if id(code) in self.bare:
