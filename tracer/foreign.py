@@ -628,10 +628,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(value, NUMBERLESS):
         return value
     if is_one_of(type(value), BOXES):
-        why = "returns what a function has computed that it calls, by ways that cannot be followed"
+        what = "returns what a function has computed that it calls, by ways that cannot be followed"
     else:
-        why = f"returns a {type(value).__name__}, into which no gradient can be followed"
-    raise NoRuleError(no_rule(fn, site, args, kwargs, why))
+        what = f"returns a {type(value).__name__}, into which no gradient can be followed"
+    raise NoRuleError(no_rule(fn, site, args, kwargs, what))
 
 
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by
