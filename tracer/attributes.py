@@ -9,6 +9,7 @@ static    what the class holds under a name, found without running any descripto
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import threading
 import types
@@ -47,6 +48,7 @@ from .reads import HEAP_TYPE, MISSING, Place, Reads, static
 from .record import operand, record, stored
 from .rehearsal import will_write
 from .session import Tracer
+from .slots import accessor
 from .structure import is_container
 from .tails import Tail
 from .tape import Site
@@ -420,8 +422,8 @@ def find_in_class(tracer: Tracer, site: Site, cls: Any, meta: type, name: str) -
         note_descriptor(tracer, found)
         if own is MISSING:
             note_member(tracer, cls, name)
-        if type(found) is property and type(found.fget) is types.FunctionType:
-            return meaning.calls.call(tracer, site, found.fget, (cls,), {})
+        if (fget := accessible(tracer, found, "fget")) is not MISSING:
+            return meaning.calls.call(tracer, site, fget, (cls,), {})
         getter = MISSING if found is MISSING else static(type(found), "__get__")
         if type(getter) is types.FunctionType and (
             own is MISSING or is_data_descriptor(type(found))
@@ -455,8 +457,8 @@ def load_above(tracer: Tracer, site: Site, bound: Any, name: str) -> Any:
     if getter is None:
         return leaf(tracer, cls, name, found, True, place)
     note_descriptor(tracer, found)
-    if type(found) is property and type(found.fget) is types.FunctionType and obj is not kind:
-        return meaning.calls.call(tracer, site, found.fget, (obj,), {})
+    if obj is not kind and (fget := accessible(tracer, found, "fget")) is not MISSING:
+        return meaning.calls.call(tracer, site, fget, (obj,), {})
     if type(getter) is types.FunctionType:
         enter_member(tracer, name, found)
         return meaning.calls.call(
@@ -526,10 +528,24 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     """What ``object.__getattribute__`` finds."""
     kind = type(obj)
     found = static(kind, name)
+    sort = type(found)
+    if issubclass(sort, property):
+        note_member(tracer, kind, name)
+        note_descriptor(tracer, found)
+        if (fget := accessible(tracer, found, "fget")) is not MISSING:
+            return meaning.calls.call(tracer, site, fget, (obj,), {})
+    if (called := called_by(found)) and (
+        is_data_descriptor(sort) or name not in (own_dict(obj) or ())
+    ):
+        note_member(tracer, kind, name)
+        outside = id(obj) in tracer.outside  # where nothing of the run may stay
+        how = {"callbacks" if outside else "members": called}
+        get: Any = object.__getattribute__
+        value = meaning.escape.watched(get, (obj, name), {}, site, **how)
+        return leaf(tracer, obj, name, value, outside, noted(tracer, obj, name, value))
     own = own_dict(obj)
     in_own = type(own) is dict and name in own
     outside = id(obj) in tracer.outside
-    sort = type(found)
     if sort is types.FunctionType and not in_own:
         noted(tracer, obj, name, found, "method")
         note_sort(tracer, kind, name, sort)
@@ -541,10 +557,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
             if found is not MISSING or name not in of_thread(obj, "__dict__"):
                 tracer.reads.problem(f"what a threading.local has for {name!r} is the thread's")
     if found is not MISSING:
-        if sort is property:
-            if type(found.fget) is types.FunctionType:
-                return meaning.calls.call(tracer, site, found.fget, (obj,), {})
-        elif sort is functools.cached_property and own is not None and not in_own:
+        if sort is functools.cached_property and own is not None and not in_own:
             noted(tracer, obj, name, MISSING, "own")
             value = meaning.calls.call(tracer, site, found.func, (obj,), {})
             write_own(tracer, site, obj, name, value)
@@ -569,7 +582,7 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         and (given := given_dict(tracer, obj)) is not None
     ):
         return given[name]
-    get: Any = getattr
+    get = getattr
     if type(member(kind, "__getattribute__")) is types.FunctionType:
         get = object.__getattribute__
     elif found is not MISSING and static(kind, "__getattr__") is not MISSING:
@@ -603,6 +616,25 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
         outside or (kind is types.FunctionType and lies_outside(tracer, obj)),
         place,
     )
+
+
+def called_by(found: Any) -> list[types.FunctionType]:
+    """The functions that a descriptor of a library in C holds, and calls where it is asked."""
+    kind = type(found)
+    if found is MISSING or kind.__module__ in PYTHONS or static(kind, "__get__") is MISSING:
+        return []
+    return [x for x in gc.get_referents(found) if type(x) is types.FunctionType]
+
+
+PYTHONS = frozenset(("builtins", "functools", "types"))  # whose descriptors are known
+
+
+def accessible(tracer: Tracer, found: Any, name: str) -> Any:
+    """What a property calls; where that is an object, it is read off the property, for it may change."""
+    fn = accessor(found, name)
+    if fn is MISSING or type(fn) is types.FunctionType:
+        return fn
+    return leaf(tracer, found, name, fn, True, noted(tracer, found, name, fn))
 
 
 def is_seen(tracer: Tracer, error: BaseException, name: str, value: Any) -> bool:
@@ -785,8 +817,8 @@ def assign(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
     if tracer.reads is not None:
         note_member(tracer, type(obj), name)
         note_descriptor(tracer, found)
-    if type(found) is property and type(found.fset) is types.FunctionType:
-        meaning.calls.call(tracer, site, found.fset, (obj, value), {})
+    if (fset := accessible(tracer, found, "fset")) is not MISSING:
+        meaning.calls.call(tracer, site, fset, (obj, value), {})
         return
     setter = None if found is MISSING else static(type(found), "__set__")
     if type(setter) is types.FunctionType:
@@ -898,8 +930,8 @@ def discard(tracer: Tracer, site: Site, obj: Any, name: str) -> None:
     """What ``object.__delattr__`` and ``type.__delattr__`` do: a descriptor in the class has a say."""
     found = note_member(tracer, type(obj), name)
     note_descriptor(tracer, found)
-    if type(found) is property and type(found.fdel) is types.FunctionType:
-        meaning.calls.call(tracer, site, found.fdel, (obj,), {})
+    if (fdel := accessible(tracer, found, "fdel")) is not MISSING:
+        meaning.calls.call(tracer, site, fdel, (obj,), {})
         return
     deleter = None if found is MISSING else static(type(found), "__delete__")
     if type(deleter) is types.FunctionType:

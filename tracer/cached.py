@@ -20,7 +20,7 @@ from .border import remember
 from .box import Box
 from .boxing import enter
 from .closed import is_hidden, reached
-from .detours import Detour, detours, template_of
+from .detours import Detour, detours, leading_to
 from .errors import TraceError
 from .foreign import is_plain_value, unknown
 from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
@@ -171,14 +171,12 @@ def call_inner(
     known, own = tracer.calls[fn], body.__code__
     made: list[Any] = []
 
-    def run(*_: Any, **__: Any) -> Any:
+    def run(*_: Any) -> Any:
         body.__code__ = own
         made.append(body(*args, **kwargs))
         return bare(tracer, made[0])
 
-    detour = template_of(len(own.co_freevars), False)
-    consts = tuple([run if x == "run" else x for x in detour.co_consts])
-    body.__code__ = detour.replace(co_consts=consts)
+    body.__code__ = leading_to(run, own, generator=False)
     try:
         value = asked(
             site,

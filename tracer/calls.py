@@ -268,6 +268,9 @@ def primitive(
         result = overrides.of_call(tracer, site, fn, args, kwargs)
         if result is not MISSING:
             return result
+        body = fn._implementation if type(fn) is DISPATCHER else fn
+        if rule.kind == registry.QUERY and type(body) is FunctionType:  # it asks the object
+            return call_function(tracer, site, body, args, kwargs)
     if fn is pow and len(args) == 3:
         method = protocols.method_of(args[0], "__pow__")
         if method is None or (result := call(tracer, site, method, args, {})) is NotImplemented:

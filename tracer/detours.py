@@ -11,7 +11,7 @@ from typing import Any
 
 from . import meaning, rewrite
 from .active import active
-from .kinds import isinstance
+from .kinds import MISSING, isinstance
 from .places import LIBRARY, OURS
 
 ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
@@ -106,7 +106,8 @@ def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -
     """
     users = not own.co_filename.startswith((*LIBRARY, "<string>"))  # which dataclasses write
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(given: Any, extra: Any, named: Any, options: Any) -> Any:
+        args, kwargs = as_passed(method, own, given, extra, named, options)
         tracer = active.tracer
         if tracer is not None:
             tracer.called_back += users
@@ -118,24 +119,62 @@ def detour_code(method: types.FunctionType, own: types.CodeType, handed: bool) -
         plain.__kwdefaults__ = method.__kwdefaults__
         return plain(*args, **kwargs)
 
-    template = template_of(len(own.co_freevars), bool(own.co_flags & inspect.CO_GENERATOR))
-    consts = tuple([run if x == "run" else x for x in template.co_consts])
-    return template.replace(co_consts=consts)
+    return leading_to(run, own, bool(own.co_flags & inspect.CO_GENERATOR))
+
+
+def as_passed(
+    method: types.FunctionType,
+    own: types.CodeType,
+    given: Any,
+    extra: Any,
+    named: Any,
+    options: Any,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call without those that are the method's own defaults, which its twin has as well."""
+    count, defaults = len(given), method.__defaults__ or ()
+    first = count - len(defaults)
+    while not extra and count > first and given[count - 1] is defaults[count - 1 - first]:
+        count -= 1
+    preset = method.__kwdefaults__ or {}
+    names = own.co_varnames[len(given) : len(given) + len(named)]
+    kwargs = {k: x for k, x in zip(names, named, strict=True) if preset.get(k, MISSING) is not x}
+    return (*given[:count], *extra), {**kwargs, **options}
+
+
+def leading_to(run: Any, own: types.CodeType, generator: bool) -> types.CodeType:
+    """Code that calls ``run``, with the parameters of a function's ``own`` code: the function may be asked for them."""
+    counts = (own.co_posonlyargcount, own.co_argcount, own.co_kwonlyargcount)
+    extra, options = (bool(own.co_flags & x) for x in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
+    template = template_of(counts, extra, options, len(own.co_freevars), generator)
+    parameters = own.co_argcount + own.co_kwonlyargcount + extra + options
+    return template.replace(
+        co_consts=tuple([run if x == "run" else x for x in template.co_consts]),
+        co_varnames=own.co_varnames[:parameters] + template.co_varnames[parameters:],
+    )
 
 
 @functools.cache
-def template_of(cells: int, generator: bool) -> types.CodeType:
+def template_of(
+    counts: tuple[int, int, int], extra: bool, options: bool, cells: int, generator: bool
+) -> types.CodeType:
     """The code of a function that calls the constant ``"run"``; CPython wants as many cells as the method has."""
+    only, positional, keyword = counts
     names = [f"cell{i}" for i in range(cells)]
     declared = f"nonlocal {', '.join(names)}" if names else "pass"
+    given, named = [f"given{i}" for i in range(positional)], [f"named{i}" for i in range(keyword)]
+    parameters = [*given[:only], *["/"][: bool(only)], *given[only:]]
+    parameters += ["*extra"] if extra else ["*"][:keyword]
+    parameters += [*named, *["**options"][:options]]
+    passed = [f"[{', '.join(given)}]", "extra" if extra else "()"]
+    passed += [f"[{', '.join(named)}]", "options" if options else "{}"]
     source = f"""
 def around({", ".join(names)}):
-    def detour(*args, **kwargs):
+    def detour({", ".join(parameters)}):
         {declared}
         run = "run"
-        return {"(yield from run(*args, **kwargs))" if generator else "run(*args, **kwargs)"}
+        return {"(yield from run({}))" if generator else "run({})"}
     return detour
-"""
+""".replace("({})", f"({', '.join(passed)})")
     scope: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), scope)
     return scope["around"](*[None] * cells).__code__

@@ -35,7 +35,7 @@ from .active import active
 from .border import boxes_behind, is_constant, is_structure
 from .box import BOXES
 from .detours import Callback, Detour, code_of, detours
-from .errors import EscapeError
+from .errors import EscapeError, WengertError
 from .held import Held
 from .kinds import (
     IMMUTABLE,
@@ -123,10 +123,12 @@ def watched(
     callbacks: Iterable[types.FunctionType] = (),
     kept: Iterable[types.FunctionType] = (),
     sources: list[Any] | None = None,
+    members: Iterable[types.FunctionType] = (),
 ) -> Any:
     """Call a C function while the special methods of its arguments' classes make a detour to their twins.
 
-    So do the ``callbacks``, which are called with what was made of the ops in ``sources``, and the ``kept`` functions.
+    So do other ``members`` of the classes, the ``callbacks``, which are called with what was made of the ops in
+    ``sources``, and the ``kept`` functions.
     Whatever Python code it runs all the same, and with a box, is an error; so is a kept function that such code calls.
     Where a run is recorded, the methods of what comes out of generators make a detour as well, when the function asks
     for it: what they read is guarded.
@@ -137,7 +139,7 @@ def watched(
     closed = are_one_of(given, CLOSED)
     classes = [] if closed else classes_in(given, 3)
     late = tracer is not None and tracer.reads is not None and comes_late(fn, given)
-    if not (classes or callbacks or kept or late or makers) or tracer is None:
+    if not (classes or callbacks or members or kept or late or makers) or tracer is None:
         return plainly(fn, args, kwargs, seen)
     watch = Watch(tracer, fn, site, sources or [], late)
     tracer.watches.append(watch)
@@ -145,10 +147,14 @@ def watched(
         detours.take(special_methods(tracer, classes), watch.taken)
         detours.take(map(Callback, callbacks), watch.taken)
         detours.take(map(Callback, kept), watch.kept)
-        detours.take(map(Detour, makers), watch.taken)
+        detours.take(map(Detour, (*makers, *members)), watch.taken)
         if late or watch.kept or carries(tracer, (*given, *classes)):
             watch.begin()
         result = plainly(fn, args, kwargs, seen)
+    except Exception as error:
+        if not isinstance(error, WengertError):
+            watch.check()  # code that is not traced has met a box, and may raise for that
+        raise
     finally:
         watch.end()
         detours.leave([*watch.taken, *watch.kept])
@@ -165,7 +171,7 @@ class Watch:
 
     __slots__ = (
         *("bare", "escaped", "fn", "kept", "late"),
-        *("site", "sources", "suspended", "taken", "tied", "tracer"),
+        *("site", "sources", "suspended", "taken", "tied", "tracer", "unseen"),
     )
 
     def __init__(
@@ -181,6 +187,7 @@ class Watch:
         )  # ops of what callbacks were given, which depends on the sources
         self.escaped: types.CodeType | None = None
         self.suspended: watchers.Suspended | None = None
+        self.unseen = tracer.unseen
 
     def begin(self) -> None:
         if self.suspended is None:
@@ -201,6 +208,8 @@ class Watch:
             if rewrite.is_twin(frame.f_code):
                 detours.take(special_methods(self.tracer, classes_in([arg], 3)), self.taken)
         if event != "call" or self.escaped is not None:
+            return
+        if self.tracer.unseen > self.unseen:  # a callback runs a function as it is, by intention
             return
         code = frame.f_code
         if id(code) in self.bare:

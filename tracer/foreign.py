@@ -631,15 +631,11 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return shows(tracer, value, arrays) if kept else value
     if isinstance(value, NUMBERLESS):
         return value
-    raise NoRuleError(
-        no_rule(
-            fn,
-            site,
-            args,
-            kwargs,
-            f"returns a {type(value).__name__}, into which no gradient can be followed",
-        )
-    )
+    if is_one_of(type(value), BOXES):
+        what = "returns what a function has computed that it calls, by ways that cannot be followed"
+    else:
+        what = f"returns a {type(value).__name__}, into which no gradient can be followed"
+    raise NoRuleError(no_rule(fn, site, args, kwargs, what))
 
 
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by

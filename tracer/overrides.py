@@ -308,12 +308,12 @@ def takes_arrays(fn: Any) -> bool:
 
 def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
     """An object as NumPy takes it where it wants an array, if it has a way to become one; else itself."""
-    found = python_special(value, "__array__")
-    if found is not MISSING and native_base(type(value)) not in BUILT_IN:
-        result = invoke(tracer, site, found, value)
-        if type(result) is not ArrayBox and not isinstance(result, np.ndarray):
-            raise ValueError("object __array__ method not producing an array")
-        return result
+    if is_object(value) and native_base(type(value)) not in BUILT_IN:
+        result = made_by_itself(tracer, site, value)
+        if result is not MISSING:
+            if type(result) is not ArrayBox and not isinstance(result, np.ndarray):
+                raise ValueError("object __array__ method not producing an array")
+            return result
     inner = bare(tracer, site, value)
     if inner is not value:
         return inner
@@ -321,6 +321,20 @@ def as_operand(tracer: Tracer, site: Site, value: Any) -> Any:
         items = elements(tracer, site, value)
         return items if items is value else meaning.calls.call(tracer, site, np.array, (items,), {})
     return value
+
+
+def made_by_itself(tracer: Tracer, site: Site, value: Any) -> Any:
+    """The array that an object makes of itself, or MISSING; NumPy asks the object for a way, not its class alone."""
+    found = python_special(value, "__array__")
+    if found is not MISSING:
+        return invoke(tracer, site, found, value)
+    if has(type(value), "__array__") or isinstance(value, type) or shows_memory(value):
+        return MISSING
+    try:
+        way = meaning.attributes.load(tracer, site, value, "__array__")
+    except AttributeError:
+        return MISSING
+    return meaning.calls.call(tracer, site, way, (), {})
 
 
 BUILT_IN = operators.EXACT | {str, bytes}  # what derives from these NumPy takes for one of them

@@ -108,15 +108,27 @@ def invoke(tracer: Tracer, site: Site, found: Any, value: Any, *args: Any) -> An
 
 def bound(tracer: Tracer, site: Site, found: Any, value: Any) -> Any:
     """What an attribute of a class becomes where it is read from an instance."""
-    kind = type(found)
-    if kind is property and type(found.fget) is FunctionType:
-        return meaning.calls.call(tracer, site, found.fget, (value,), {})
+    if (getter := accessor(found, "fget")) is not MISSING:
+        return meaning.calls.call(tracer, site, getter, (value,), {})
     getter = special(found, "__get__")
     if getter is MISSING:
         return found
     if is_python(getter):
         return invoke(tracer, site, getter, found, value, kind_of(value))
     return getter(found, value, kind_of(value))
+
+
+WAYS = {"fget": "__get__", "fset": "__set__", "fdel": "__delete__"}
+
+
+def accessor(found: Any, name: str) -> Any:
+    """What a property calls to get, set or delete; MISSING for any other, and for one with ways of its own."""
+    kind, way = type(found), WAYS[name]
+    if kind is not property:
+        if not issubclass(kind, property) or static(kind, way) is not vars(property)[way]:
+            return MISSING
+    fn = vars(property)[name].__get__(found)
+    return MISSING if fn is None else fn
 
 
 def double(kind: type, members: dict[str, Any]) -> Any:

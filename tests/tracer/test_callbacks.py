@@ -5,6 +5,7 @@ import functools
 import io
 import itertools
 import marshal
+import math
 import operator
 import pickle
 import sys
@@ -289,3 +290,178 @@ def test_an_array_of_objects_of_what_c_code_was_given_by_a_callback_is_refused()
             with pytest.raises(TraceError, match="PyObject_CallObject has put traced values"):
                 grad(f)(2.0)
             assert value_and_grad(by_ufunc)(2.0) == (6.0, 3.0)
+
+
+class Kept:
+    """A descriptor in C, as Cython makes them: it holds a function of Python, and calls it."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function):
+        self.function = function
+
+
+def kept(function):
+    members = {"__slots__": (), "__get__": staticmethod(functools.partial(function))}
+    return type("Kept", (Kept,), members)(function)
+
+
+def size_of(_, table, kind):
+    return memoryview(table.values).nbytes + SCALE
+
+
+def sine_of(_, table, kind):
+    return math.sin(table.x) if table.x > 0.5 else -table.x
+
+
+class Table:
+    size, sine = kept(size_of), kept(sine_of)
+
+    def __init__(self, x):
+        self.x, self.values = x, np.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_what_a_descriptor_in_c_calls_is_traced(on, monkeypatch):
+    def f(x):
+        return Table(x).size * x + Table(x).sine
+
+    with jit(on):
+        for i in range(12):
+            monkeypatch.setitem(globals(), "SCALE", 3.0 + i // 4)
+            x = 0.35 + 0.05 * i
+            slope = 16 + SCALE + (math.cos(x) if x > 0.5 else -1.0)
+            assert value_and_grad(f)(x) == pytest.approx((f(x), slope))
+
+
+def test_a_descriptor_in_c_puts_no_traced_value_outside():
+    table = Table(0.3)
+
+    def f(x):
+        table.x = x
+        return table.sine
+
+    with pytest.raises(EscapeError, match="sine_of"):
+        grad(f)(0.7)
+
+
+def test_an_error_of_code_that_is_not_traced_is_a_refusal():
+    """It may come of the box that the code has met."""
+
+    def failing(table):
+        raise ValueError("a float" if type(table.x) is float else "no float")
+
+    scope = vars(sys.modules["_pytest.python"])  # whose functions are not traced
+    failing = types.FunctionType(failing.__code__, scope, "failing")
+
+    def f(x):
+        try:
+            failing(Table(x))
+        except ValueError:
+            return x
+
+    with pytest.raises(EscapeError, match="failing"):
+        grad(f)(0.7)
+
+
+class Scaling:
+    """An object that a property calls."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, owner, *value):
+        if value:
+            owner.x = math.exp(value[0]) * self.factor
+        return math.sin(owner.x) * self.factor if owner.x > 0.5 else -owner.x
+
+
+class Derived(property):
+    pass
+
+
+SCALING = Scaling(2.0)
+FACTORS = [1.0, 2.0]
+
+
+class WithProperties:
+    by_object = property(SCALING, SCALING)
+    by_partial = property(
+        functools.partial(lambda factors, self: math.cos(self.x) * factors[0], FACTORS)
+    )
+
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    @functools.lru_cache
+    def by_cache(self):
+        return math.exp(self.x) if self.x > 0.5 else math.log(self.x)
+
+    @Derived
+    def derived(self):
+        return math.tan(self.x) if self.x > 0.5 else self.x
+
+    @derived.setter
+    def derived(self, value):
+        self.x = math.sqrt(value)
+
+    @derived.deleter
+    def derived(self):
+        self.x = math.atan(self.x)
+
+
+def by_object(x):
+    a = WithProperties(x)
+    a.by_object = x * x
+    return a.by_object + WithProperties(x).by_object
+
+
+def by_partial(x):
+    return WithProperties(x).by_partial
+
+
+def by_cache(x):
+    return WithProperties(x).by_cache
+
+
+def derived(x):
+    a = WithProperties(x)
+    a.derived = a.derived + x
+    del a.derived
+    return a.derived
+
+
+@pytest.mark.parametrize("f", [by_object, by_partial, by_cache, derived])
+@pytest.mark.parametrize("on", [False, True])
+def test_whatever_a_property_calls_is_traced(f, on, monkeypatch):
+    with jit(on):
+        for i in range(24):
+            monkeypatch.setattr(SCALING, "factor", 2.0 + i // 8)
+            FACTORS[0] = 1.0 + i // 8
+            x, h = 0.31 + 0.05 * (i % 8), 1e-5
+            value, slope = value_and_grad(f)(x)
+            assert value == f(x)
+            assert slope == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7)
+
+
+def test_properties_of_a_metaclass_and_of_a_base():
+    class Meta(type):
+        scaled = Derived(lambda cls: math.sin(cls.x))
+
+    class Inner(metaclass=Meta):
+        x = 0.0
+
+    class Upper(WithProperties):
+        @property
+        def derived(self):
+            return super().derived * 2.0
+
+    def f(x):
+        class Made(Inner):
+            pass
+
+        Made.x = x
+        return Made.scaled + Upper(x).derived
+
+    assert value_and_grad(f)(0.7) == pytest.approx((f(0.7), math.cos(0.7) + 2 / math.cos(0.7) ** 2))

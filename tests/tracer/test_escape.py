@@ -1,11 +1,14 @@
 """Special methods that C code calls: they run as twins, in every thread, and leave nothing behind."""
 
 import enum
+import inspect
 import math
 import operator
+import pprint
 import sys
 import threading
 import types
+from typing import cast
 
 import numpy as np
 import pytest
@@ -238,6 +241,101 @@ def test_items_that_a_generator_gives():
 
     check(smallest, 0.3)
     check(f, 0.3)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_special_method_shows_the_parameters_that_were_written(kept):
+    """A library's method asks for them, in code that is run as it is, while the class makes a detour."""
+    shown = []
+
+    class Estimator:
+        def __init__(self, x, *, scale=1.0, **options):
+            self.x, self.scale = x, scale
+
+        def __lt__(self, other, /, by=2.0):
+            shown.append(str(inspect.signature(Estimator.__init__)))
+            shown.append(str(inspect.signature(type(self).__lt__)))
+            return by * self.x < by * other.x
+
+        def __repr__(self):
+            return " ".join(inspect.signature(Estimator).parameters)
+
+    def f(x):
+        return min(Estimator(x), Estimator(2.0, scale=x)).x * len(pprint.pformat(Estimator(1.0)))
+
+    with wengert.jit(kept):
+        for x in (0.5, 0.7, 0.9):
+            assert value_and_grad(f)(x) == (f(x), 15.0)
+    assert set(shown) == {"(self, x, *, scale=1.0, **options)", "(self, other, /, by=2.0)"}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_defaults_of_a_special_method_that_c_code_calls_may_change(kept):
+    class Scaled:
+        def __init__(self, x):
+            self.x = x
+
+        def __lt__(self, other, by=1.0, *more, sign=1.0):
+            return sign * by * self.x < sign * by * other.x
+
+        def __hash__(self, by=2.0):
+            return hash(by)
+
+    def f(x):
+        return min(Scaled(x), Scaled(x * x)).x * hash(Scaled(x))
+
+    with wengert.jit(kept):
+        for x in (0.3, 0.4, 0.5, 0.6):
+            for by, sign in ((1.0, 1.0), (-1.0, 1.0), (1.0, -1.0)):
+                Scaled.__lt__.__defaults__, Scaled.__lt__.__kwdefaults__ = (by,), {"sign": sign}
+                Scaled.__hash__.__defaults__ = (by + 2.0,)
+                slope = (2 * x if by * sign > 0 else 1.0) * hash(by + 2.0)
+                assert value_and_grad(f)(x) == pytest.approx((f(x), slope))
+
+
+def test_what_is_run_as_it_is_in_a_callback():
+    def scaled(a, b):
+        return cast(float, a * b)
+
+    class Rows:
+        def __init__(self, x):
+            self.cells = [x, 2.0 * x]
+
+        def total(self, k):
+            return cast(list, self.cells)[k]
+
+        def both(self):
+            return tuple(map(self.total, (0, 1)))
+
+    check(lambda x: sum(tuple(map(scaled, (x, 2.0), (1.0, x)))), 1.5)
+    check(lambda x: sum(Rows(x).both()), 1.5)
+
+
+def test_an_object_answers_itself_what_numpy_asks_of_an_array():
+    class Sparse:
+        """As SciPy's, whose data are traced."""
+
+        ndim, shape = 2, (3, 4)
+
+        def __init__(self, x):
+            self.data = np.array([x, x * x])
+
+        @property
+        def size(self):
+            return self.data.sum()
+
+        def __iter__(self):
+            raise TypeError("not this one")
+
+    def f(x):
+        a = Sparse(x)
+        asked = np.ndim(a), np.shape(a), np.isscalar(a), np.iterable(a)
+        assert asked == (2, (3, 4), False, False)
+        return x * np.ndim(a) + np.size(a)
+
+    check(f, 1.5)
+    with wengert.jit(False):
+        check(f, 1.5)
 
 
 def test_a_function_is_instrumented_while_an_enum_makes_a_detour():

@@ -4,6 +4,7 @@ import array
 import asyncio
 import collections
 import concurrent.futures
+import contextvars
 import ctypes
 import decimal
 import fractions
@@ -87,6 +88,17 @@ def test_no_rule_inside_library_code_names_the_line_there():
 
     with pytest.raises(NoRuleError, match=r"_normal_dist_inv_cdf"):
         grad(lambda p: statistics.NormalDist().inv_cdf(p))(0.3)
+
+
+def test_no_rule_says_where_a_result_comes_from_and_shows_no_box():
+    def f(x):
+        return contextvars.Context().run(lambda v: x * v, x)
+
+    with pytest.raises(
+        NoRuleError, match=r"Context\.run returns what a function has computed"
+    ) as error:
+        grad(f)(2.0)
+    assert "Box" not in str(error.value)
 
 
 def test_no_rule_is_needed_where_no_gradient_flows():
@@ -521,8 +533,6 @@ def by_json(x):
 
 
 def by_context_variable(x):
-    import contextvars
-
     variable = contextvars.ContextVar("variable")
     variable.set(x)
     return contextvars.copy_context().run(lambda: variable.get() * x)

@@ -153,3 +153,74 @@ def test_overrides_are_asked_as_by_numpy(name):
             (value, gradient), now = outcome(lambda: value_and_grad(f)(x))
         assert value == result and now == asked
         assert gradient == pytest.approx(slope, rel=1e-5)
+
+
+class Columns:
+    """Has its names by iteration, and its numbers as an array: as a data frame."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([self.x, self.x * self.x])
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return [7.0, 8.0][i]
+
+
+class Wrapped:
+    """A proxy: an object of it has what the other has."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def __len__(self):
+        return len(self._inner)
+
+    def __getitem__(self, i):
+        return self._inner[i]
+
+
+class OnItsOwn:
+    def __init__(self, x=None):
+        if x is not None:
+            self.__array__ = lambda dtype=None, copy=None: np.array([x, 2.0 * x])
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return [3.0, 4.0][i]
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("make", [lambda x: Wrapped(Columns(x)), OnItsOwn])
+def test_an_object_is_asked_for_its_array_and_not_its_class_alone(make, on):
+    def f(x):
+        rows = np.asarray(make(x)) * x + np.sin(make(x)) + (np.ones(2) + make(x))
+        return rows[1] + np.sum(make(x)) + np.array([make(x), make(x)])[1, 0]
+
+    with jit(on):
+        for x in (0.5, 0.7, 0.9, 1.1):
+            h = 1e-5
+            value, slope = value_and_grad(f)(x)
+            assert value == f(x)
+            assert slope == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-8)
+
+
+def test_an_object_may_get_its_array_later():
+    held = OnItsOwn()
+
+    def f(x):
+        return np.asarray(held).sum() * x
+
+    for i in range(12):
+        if i == 6:
+            held.__array__ = OnItsOwn(5.0).__array__
+        assert value_and_grad(f)(2.0) == (f(2.0), f(1.0))
