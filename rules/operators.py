@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 import operator as op
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .broadcasting import is_complex
 from .elementwise import elementwise, over
 from .mutation import scatter
 from .registry import nondiff, query, rrule
-from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
+from .zeros import PLAIN, conj, cotangent_dtype, float_dtype, is_plain, ratio
 
 
 def sign(x: Any) -> Any:
@@ -31,11 +32,22 @@ def abs_slope(x: Any, z: Any) -> Any:
     return ratio(conj(x), z) if is_complex(x) else sign(x)
 
 
-def lowered(y: Any, k: Any) -> Any:
-    """``y - k``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
-    if type(y) in PLAIN:
-        return y - k if y != 0 else y
-    return np.where(np.equal(y, 0), y, y - k)[()]
+@query
+def is_whole(y: Any) -> bool:
+    """Is ``y`` of an integer type?"""
+    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
+
+
+def lowered(y: Any, x: Any) -> Any:
+    """The exponent in the slope of ``x ** y``: ``y - 1``, but 0 for 0 where ``x ** -1`` is no finite number."""
+    if type(y) in PLAIN and (y != 0 or type(x) in PLAIN):
+        return y - 1 if y != 0 or sys.float_info.min <= abs(x) <= sys.float_info.max else y
+    zero = np.equal(y, 0)
+    if not zero.any():
+        return y - 1
+    dtype = float_dtype(x)
+    least = np.inf if is_whole(x) else np.finfo(dtype).tiny
+    return np.where(zero & ~(np.isfinite(x) & (np.abs(x) >= least)), y, y - 1)[()]
 
 
 def finite_power(x: Any, p: Any, y: Any) -> Any:
@@ -61,17 +73,11 @@ def log_or_zero(x: Any, z: Any) -> Any:
 elementwise(lowered, 1, None)
 elementwise(
     finite_power,
-    lambda x, p, y, z: p * finite_power(x, lowered(p, 1), y),
+    lambda x, p, y, z: p * finite_power(x, lowered(p, x), y),
     lambda x, p, y, z: power_by_exponent(x, p, z),
     None,
 )
 elementwise(log_or_zero, lambda x, z, log: ratio(1.0, x), None)
-
-
-@query
-def is_whole(y: Any) -> bool:
-    """Is ``y`` of an integer type?"""
-    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
 
 
 def of_numpy(x: Any) -> Any:
@@ -81,7 +87,7 @@ def of_numpy(x: Any) -> Any:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, lowered(y, 1), y))
+    return y * (x ** lowered(y, x) if is_whole(y) else finite_power(x, lowered(y, x), y))
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

@@ -50,6 +50,14 @@ for f in (np.var, np.std):
     case(f, M, ddof=1)
     case(f, M, axis=0, ddof=1)
     case(f, M, axis=1, keepdims=True, ddof=0.5)
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    for f in (np.var, np.std):
+        case(lambda x, m, f=f: f(x, axis=1, mean=m), M, np.array([[0.1], [0.2]]))
+        case(lambda x, m, f=f: f(x, mean=m, keepdims=True, where=MASK), M, 0.3)
+        case(lambda x, m, f=f: f(x, mean=m), Z, 0.3 + 0.2j)
+        case(lambda x, f=f: f(x, axis=0, mean=x.mean(axis=0, keepdims=True)), M)
+case(lambda x, start: np.nansum(x, axis=1, initial=start, where=MASK), M, 1.7)
+case(lambda x, start: np.nansum(np.where(MASK, x, np.nan), initial=start), M, 1.7)
 case(np.prod, np.array([0.0, 1.7, 0.6]))
 case(np.prod, np.array([[0.0, 1.7], [0.0, 0.6]]), axis=0)
 for name in ("sum", "mean", "prod", "max", "min", "var", "std"):
@@ -146,6 +154,18 @@ def test_ties_share_equally():
         _, back = pullback(f, x, axis=1)
         np.testing.assert_array_equal(back(np.ones(2))[0][0], [0, 0.5, 0.5])
         np.testing.assert_allclose(back(np.ones(2))[0][1], 1 / 3)
+
+
+def test_an_extreme_is_found_among_what_was_compared():
+    """With ``dtype=`` that is not the array, but what was made of it."""
+    for u, at in ((np.maximum, [2, 0]), (np.fmax, [2, 0]), (np.minimum, [1, 2]), (np.fmin, [1, 2])):
+        value, back = pullback(u.reduce, M, axis=1, dtype=np.float32)
+        assert value.dtype == np.float32
+        expected = np.eye(3)[at] * [[1.5], [-2.0]]
+        np.testing.assert_array_equal(back(np.array([1.5, -2.0], np.float32))[0], expected)
+    for u, expected in ((np.maximum, [[2, 0, 1], [3, 0, 0]]), (np.minimum, [[1, 2, 0], [1, 1, 1]])):
+        _, back = pullback(u.accumulate, M, axis=1, dtype=np.float32)
+        np.testing.assert_array_equal(back(np.ones((2, 3), np.float32))[0], expected)
 
 
 def test_std_and_norm_of_equal_numbers_have_slope_zero():
