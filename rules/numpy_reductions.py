@@ -11,7 +11,7 @@ from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, 
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, lookup, nondiff, query, rrule
-from .zeros import as_computed, conj, float_dtype, quotient, ratio
+from .zeros import as_computed, conj, float_dtype, product, quotient, ratio
 
 
 def _array(a: Any) -> Any:
@@ -136,7 +136,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, *, where: Ope
 
     def pullback(dz):
         n = _count(a, axis, where)
-        d = restore(dz, a, axis) / n if _given(where) else dz / n
+        d = quotient(restore(dz, a, axis), n) if _given(where) else dz / n
         return (unbroadcast(_spread(d, a, axis, where), a),)
 
     return z, pullback
@@ -178,7 +178,7 @@ def _moment(fn: Any, slope: Any) -> None:
                 # The mean is rounded. Of equal numbers what is left would be all that there is, over a deviation that
                 # is as small.
                 deviation = deviation - _mean(deviation, axis, where)
-            d = restore(slope(dz, z), x, axis) * quotient(2.0, n) * conj(deviation)
+            d = product(restore(slope(dz, z), x, axis), quotient(2.0, n) * conj(deviation))
             if _given(where):
                 d = np.where(where, d, 0)
             dmean = unbroadcast(-d, mean) if given else None
@@ -193,7 +193,7 @@ def _mean(x: Any, axis: Any, where: Any) -> Any:
 
 
 _moment(np.var, lambda dz, z: dz)
-_moment(np.std, lambda dz, z: dz * ratio(0.5, z))
+_moment(np.std, lambda dz, z: product(dz, ratio(0.5, z)))
 
 
 @rrule(np.prod, *methods("prod"))
@@ -217,7 +217,7 @@ def prod(
         if "initial" in options:
             dinitial = unbroadcast(d * np.prod(x, axis=axis, keepdims=True), initial)
             d = d * initial
-        d = d * _others(x, axis)
+        d = product(d, _others(x, axis))
         return unbroadcast(np.where(where, d, 0) if _given(where) else d, a), *(None,) * 4, dinitial
 
     return z, pullback
@@ -433,7 +433,7 @@ def cumprod(a, axis=None, dtype=None, out=None):
         # With p_i the product of all before i: dx_i = p_i h_i, h_i = dz_i + x_(i+1) h_(i+1).
         h = np.flip(recur(np.flip(d, -1), _shifted(np.flip(x, -1))), -1)
         before = np.concatenate([np.ones_like(z_[..., :1]), z_[..., :-1]], axis=-1)
-        dx = before * h
+        dx = product(h, before)
         if axis is not None:
             dx = np.moveaxis(dx, -1, axis)
         return (unbroadcast(np.reshape(dx, np.shape(a)), a),)

@@ -3,9 +3,10 @@
 import warnings
 
 import numpy as np
+import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import pullback
+from wengert import grad, pullback
 
 case = Table()
 
@@ -189,6 +190,36 @@ def test_the_extreme_of_what_holds_a_nan_is_that_nan():
     np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 1, 0], [0, 1, 0]])
     _, back = pullback(np.nanmax, x, axis=1)
     np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.sum,
+        np.mean,
+        np.prod,
+        np.max,
+        np.min,
+        np.ptp,
+        np.var,
+        np.std,
+        np.median,
+        np.cumsum,
+        np.cumprod,
+    ]
+    + [np.hypot.reduce, np.logaddexp.reduce, np.linalg.norm, np.average],
+)
+def test_a_nan_stays_out_where_its_row_is_left_out(f):
+    x = np.array([[1.0, 2.0, 4.0], [3.0, np.nan, 5.0]])
+
+    def masked(x):
+        y = f(x, axis=1)
+        return np.where(x[:, 0] < 2, y.T, 0.0).sum()
+
+    whole = grad(lambda x: f(x).sum())(x[0])
+    with np.errstate(invalid="ignore"):  # NumPy's own of the NaN
+        for _ in range(3):
+            np.testing.assert_allclose(grad(masked)(x), [whole, np.zeros(3)])
 
 
 def test_no_number_has_a_part_in_the_median_of_none():
