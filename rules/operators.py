@@ -5,7 +5,6 @@ from __future__ import annotations
 import cmath
 import math
 import operator as op
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from .broadcasting import is_complex
 from .elementwise import elementwise, over
 from .mutation import scatter
 from .registry import nondiff, query, rrule
-from .zeros import PLAIN, conj, cotangent_dtype, float_dtype, is_plain, ratio
+from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
 
 
 def sign(x: Any) -> Any:
@@ -38,26 +37,36 @@ def is_whole(y: Any) -> bool:
     return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
 
 
-def lowered(y: Any, x: Any) -> Any:
-    """The exponent in the slope of ``x ** y``: ``y - 1``, but 0 for 0 where ``x ** -1`` is no finite number."""
-    if type(y) in PLAIN and (y != 0 or type(x) in PLAIN):
-        return y - 1 if y != 0 or sys.float_info.min <= abs(x) <= sys.float_info.max else y
-    zero = np.equal(y, 0)
-    if not zero.any():
-        return y - 1
-    dtype = float_dtype(x)
-    least = np.inf if is_whole(x) else np.finfo(dtype).tiny
-    return np.where(zero & ~(np.isfinite(x) & (np.abs(x) >= least)), y, y - 1)[()]
+def lowered(y: Any, k: Any) -> Any:
+    """``y - k``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
+    if type(y) in PLAIN:
+        return y - k if y != 0 else y
+    return np.where(np.equal(y, 0), y, y - k)[()]
 
 
 def finite_power(x: Any, p: Any, y: Any) -> Any:
-    """``x ** p`` in a slope of ``x ** y``: where it is infinite at ``x`` = 0, 0 for a root, whose ``y`` is positive."""
+    """``x ** p`` in a slope of ``x ** y``: 0 in the place of what is not finite where that slope is 0.
+
+    It is that of a root, whose ``y`` is positive, at ``x`` = 0, and where ``p`` < 0 that of a power whose ``y`` is a
+    whole number from 0 on, in whose slope zero is a factor.
+    """
     if type(x) in PLAIN and type(p) in PLAIN and type(y) in PLAIN:
-        return 0.0 if x == 0 and complex(p).real < 0 < complex(y).real else x**p
-    pole = np.equal(x, 0) & np.less(np.real(p), 0) & np.greater(np.real(y), 0)
-    if not pole.any():
+        if not complex(p).real < 0 <= complex(y).real or not (
+            x == 0 or y == round(complex(y).real)
+        ):
+            return x**p
+        try:
+            z = x**p
+        except (OverflowError, ZeroDivisionError):
+            return 0.0
+        return z if cmath.isfinite(z) else 0.0
+    falls = np.less(np.real(p), 0) & np.greater_equal(np.real(y), 0)
+    if not falls.any():
         return x**p
-    return np.where(pole, 0, np.where(pole, 1, x) ** p)[()]
+    with np.errstate(all="ignore"):
+        z = x**p
+    falls = falls & (np.equal(x, 0) | np.equal(y, np.rint(np.real(y))))
+    return np.where(falls & ~np.isfinite(z), 0, z)[()]
 
 
 def log_or_zero(x: Any, z: Any) -> Any:
@@ -73,7 +82,7 @@ def log_or_zero(x: Any, z: Any) -> Any:
 elementwise(lowered, 1, None)
 elementwise(
     finite_power,
-    lambda x, p, y, z: p * finite_power(x, lowered(p, x), y),
+    lambda x, p, y, z: p * finite_power(x, p - 1, y),
     lambda x, p, y, z: power_by_exponent(x, p, z),
     None,
 )
@@ -87,7 +96,7 @@ def of_numpy(x: Any) -> Any:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** lowered(y, x) if is_whole(y) else finite_power(x, lowered(y, x), y))
+    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, y - 1, y))
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

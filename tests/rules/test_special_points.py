@@ -91,6 +91,16 @@ def test_the_mixed_derivative_of_a_power_is_that_of_either_order(power, y, enabl
             np.testing.assert_allclose([xy, yx], mixed, rtol=1e-12)
 
 
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_power_whose_exponent_goes_down_to_zero_has_all_its_derivatives(enabled):
+    """By the base twice and then by the exponent, at y = 1: (2y - 1) x**(y - 2)."""
+    by_base = lambda y: grad(grad(lambda x: x**y))(1.5)  # noqa: E731
+    with jit(enabled):
+        for _ in range(3):
+            assert grad(by_base)(1.0) == pytest.approx(1 / 1.5)
+            assert by_base(1.0) == 0
+
+
 @pytest.mark.parametrize("x", [0.0, 5e-324, -0.0, INF, math.nan])
 def test_a_power_of_exponent_zero_has_the_slope_zero(x):
     with np.errstate(all="raise"):
