@@ -27,8 +27,43 @@ def _swap(x: Any) -> Any:
 # ------------------------------------------------------------------------------------- matrix products
 
 
+def _along(fn: Any, rule: Any, x: Any, y: Any, axes: Any, **options: Any) -> Any:
+    """``rule`` for a product whose vectors and matrices lie along ``axes`` of the operands and of the result.
+
+    It is that of the same product of what has these axes at its end.
+    """
+    in_x, in_y, in_z = axes
+    z = fn(x, y, axes=axes, **options)
+    _, back = rule(_last(_array(x), in_x), _last(_array(y), in_y))
+
+    def pullback(dz):
+        dx, dy = back(_last(dz, in_z))
+        return unbroadcast(_from_last(dx, in_x), x), unbroadcast(_from_last(dy, in_y), y)
+
+    return z, pullback
+
+
+def _last(x: Any, axes: Any) -> Any:
+    """``x`` with its ``axes``, a number or some, at the end."""
+    if axes in LAST:
+        return x
+    return np.moveaxis(x, axes, range(-len(axes), 0) if is_sequence(axes) else -1)
+
+
+def _from_last(x: Any, axes: Any) -> Any:
+    """``x``, which has ``axes`` at its end, with these where they belong."""
+    if x is None or axes in LAST:
+        return x
+    return np.moveaxis(x, range(-len(axes), 0) if is_sequence(axes) else -1, axes)
+
+
+LAST = (-1, (-1,), (-2, -1))
+
+
 @rrule(np.matmul, operator.matmul, operator.imatmul)
 def matmul(x, y, **options):
+    if options.get("axes") is not None:
+        return _along(np.matmul, matmul, x, y, **options)
     z = np.matmul(x, y, **options)
     a, b = _array(x), _array(y)
 
@@ -165,12 +200,17 @@ def _tensordot_plan(n: int, m: int, xs: tuple[int, ...], ys: tuple[int, ...]) ->
 if hasattr(np, "vecdot"):  # new in NumPy 2
 
     @rrule(np.vecdot)
-    def vecdot(x1, x2, *, axis=-1, **options):
-        z = np.vecdot(x1, x2, axis=axis, **options)
+    def vecdot(x1, x2, **options):
+        in_x, in_y, *in_z = options.get("axes") or [options.get("axis", -1)] * 3
+        z = np.vecdot(x1, x2, **options)
+        a, b = _last(_array(x1), in_x), _last(_array(x2), in_y)
 
         def pullback(dz):
-            d = np.expand_dims(dz, axis)
-            return unbroadcast(np.conjugate(d * x2), x1), unbroadcast(d * np.conjugate(x1), x2)
+            kept = options.get("keepdims", False)
+            d = _last(dz, in_z[0] if in_z else -1) if kept else np.expand_dims(dz, -1)
+            da = unbroadcast(np.conjugate(d * b), a)
+            db = unbroadcast(d * np.conjugate(a), b)
+            return unbroadcast(_from_last(da, in_x), x1), unbroadcast(_from_last(db, in_y), x2)
 
         return z, pullback
 
@@ -179,6 +219,8 @@ if hasattr(np, "matvec"):  # new in NumPy 2.2
 
     @rrule(np.matvec)
     def matvec(x1, x2, **options):
+        if options.get("axes") is not None:
+            return _along(np.matvec, matvec, x1, x2, **options)
         z = np.matvec(x1, x2, **options)
         a, b = _array(x1), _array(x2)
 
@@ -190,6 +232,8 @@ if hasattr(np, "matvec"):  # new in NumPy 2.2
 
     @rrule(np.vecmat)
     def vecmat(x1, x2, **options):
+        if options.get("axes") is not None:
+            return _along(np.vecmat, vecmat, x1, x2, **options)
         z = np.vecmat(x1, x2, **options)
         a, b = np.conjugate(x1), _array(x2)
 

@@ -11,7 +11,7 @@ from .broadcasting import axis_size, expand, is_sequence, normal_axes, restore, 
 from .mutation import scatter
 from .numpy_ufuncs import methods
 from .registry import Operand, lookup, nondiff, query, rrule
-from .zeros import conj, float_dtype, quotient, ratio
+from .zeros import as_computed, conj, float_dtype, product, quotient, ratio
 
 
 def _array(a: Any) -> Any:
@@ -114,7 +114,7 @@ def nansum(
     dtype=None,
     out=None,
     keepdims=np._NoValue,
-    initial=np._NoValue,
+    initial: Operand = np._NoValue,
     where: Operand = np._NoValue,
 ):
     axis = settled(axis)
@@ -122,7 +122,9 @@ def nansum(
     z = np.nansum(a, axis=axis, dtype=dtype, **options)
 
     def pullback(dz):
-        return (unbroadcast(np.where(np.isnan(a), 0, _spread(dz, a, axis, where)), a),)
+        da = unbroadcast(np.where(np.isnan(a), 0, _spread(dz, a, axis, where)), a)
+        dinitial = unbroadcast(dz, initial) if "initial" in options else None
+        return da, None, None, None, None, dinitial
 
     return z, pullback
 
@@ -134,7 +136,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=np._NoValue, *, where: Ope
 
     def pullback(dz):
         n = _count(a, axis, where)
-        d = restore(dz, a, axis) / n if _given(where) else dz / n
+        d = quotient(restore(dz, a, axis), n) if _given(where) else dz / n
         return (unbroadcast(_spread(d, a, axis, where), a),)
 
     return z, pullback
@@ -147,45 +149,51 @@ def _count(a: Any, axis: Any, where: Any) -> Any:
     return np.add.reduce(np.broadcast_to(where, np.shape(a)), axis=axis, dtype=int, keepdims=True)
 
 
-@rrule(np.var, *methods("var"))
-def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
-    axis = settled(axis)
-    z = np.var(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
+def _moment(fn: Any, slope: Any) -> None:
+    """The rule of the variance, or of what has the slope ``slope(z)`` by it."""
 
-    def pullback(dz):
-        return (_var_pullback(dz, a, axis, ddof, **options),)
+    @rrule(fn, *methods(fn.__name__))
+    def moment(
+        a,
+        axis=None,
+        dtype=None,
+        out=None,
+        ddof=0,
+        keepdims=np._NoValue,
+        *,
+        where: Operand = np._NoValue,
+        mean: Operand = np._NoValue,
+        correction=np._NoValue,
+    ):
+        axis = settled(axis)
+        options = _options(keepdims=keepdims, where=where, mean=mean, correction=correction)
+        z = fn(a, axis=axis, dtype=dtype, ddof=ddof, **options)
 
-    return z, pullback
+        def pullback(dz):
+            x = _array(a)
+            n = _count(x, axis, where) - (ddof if correction is np._NoValue else correction)
+            given = mean is not np._NoValue
+            deviation = x - (mean if given else _mean(x, axis, where))
+            if not given:
+                # The mean is rounded. Of equal numbers what is left would be all that there is, over a deviation that
+                # is as small.
+                deviation = deviation - _mean(deviation, axis, where)
+            d = product(restore(slope(dz, z), x, axis), quotient(2.0, n) * conj(deviation))
+            if _given(where):
+                d = np.where(where, d, 0)
+            dmean = unbroadcast(-d, mean) if given else None
+            return unbroadcast(d, a), *(None,) * 6, dmean
+
+        return z, pullback
 
 
-@rrule(np.std, *methods("std"))
-def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=np._NoValue, **options):
-    axis = settled(axis)
-    z = np.std(a, axis=axis, dtype=dtype, ddof=ddof, **_options(keepdims=keepdims), **options)
-
-    def pullback(dz):
-        return (_var_pullback(dz * ratio(0.5, z), a, axis, ddof, **options),)
-
-    return z, pullback
+def _mean(x: Any, axis: Any, where: Any) -> Any:
+    """The mean along ``axis`` that broadcasts against ``x``."""
+    return np.mean(x, axis=axis, keepdims=True, **_options(where=where))
 
 
-def _var_pullback(
-    dz: Any,
-    a: Any,
-    axis: Any,
-    ddof: Any,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Any:
-    x = _array(a)
-    n = _count(x, axis, where) - (ddof if correction is None else correction)
-    options = {"where": where} if _given(where) else {}
-    deviation = x - np.mean(x, axis=axis, keepdims=True, **options)
-    # The mean is rounded. Of equal numbers what is left would be all that there is, over a deviation that is as small.
-    deviation = deviation - np.mean(deviation, axis=axis, keepdims=True, **options)
-    d = restore(dz, x, axis) * quotient(2.0, n) * conj(deviation)
-    return unbroadcast(np.where(where, d, 0) if _given(where) else d, a)
+_moment(np.var, lambda dz, z: dz)
+_moment(np.std, lambda dz, z: product(dz, ratio(0.5, z)))
 
 
 @rrule(np.prod, *methods("prod"))
@@ -209,7 +217,7 @@ def prod(
         if "initial" in options:
             dinitial = unbroadcast(d * np.prod(x, axis=axis, keepdims=True), initial)
             d = d * initial
-        d = d * _others(x, axis)
+        d = product(d, _others(x, axis))
         return unbroadcast(np.where(where, d, 0) if _given(where) else d, a), *(None,) * 4, dinitial
 
     return z, pullback
@@ -259,7 +267,7 @@ def ties(a: Any, z: Any, axis: Any, where: Any = True, among: bool = True, out: 
 
     ``among`` tells that ``z`` is one of the elements, whatever they are. The result may be in ``out``.
     """
-    kept = restore(z, a, axis)
+    a, kept = as_computed(a, z), restore(z, a, axis)
     hit = np.equal(a, kept)
     if np.isnan(z).any():
         hit |= np.isnan(a) & np.isnan(kept)  # the extreme value of what holds a NaN is that NaN
@@ -425,7 +433,7 @@ def cumprod(a, axis=None, dtype=None, out=None):
         # With p_i the product of all before i: dx_i = p_i h_i, h_i = dz_i + x_(i+1) h_(i+1).
         h = np.flip(recur(np.flip(d, -1), _shifted(np.flip(x, -1))), -1)
         before = np.concatenate([np.ones_like(z_[..., :1]), z_[..., :-1]], axis=-1)
-        dx = before * h
+        dx = product(h, before)
         if axis is not None:
             dx = np.moveaxis(dx, -1, axis)
         return (unbroadcast(np.reshape(dx, np.shape(a)), a),)
@@ -444,7 +452,7 @@ def holders(a: Any, z: Any, axis: int) -> Any:
     steps = np.reshape(
         np.arange(n), [n if i == axis % np.ndim(a) else 1 for i in range(np.ndim(a))]
     )
-    return np.maximum.accumulate(np.where(np.equal(a, z), steps, 0), axis=axis)
+    return np.maximum.accumulate(np.where(np.equal(as_computed(a, z), z), steps, 0), axis=axis)
 
 
 nondiff(holders)

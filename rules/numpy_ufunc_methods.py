@@ -22,7 +22,7 @@ from .mutation import scatter, setitem
 from .numpy_reductions import axis_last, segments
 from .numpy_ufuncs import weight
 from .registry import NONDIFF, Operand, lookup, mutates, nondiff, rrule
-from .zeros import ratio
+from .zeros import product, ratio
 
 
 def _array(a: Any) -> Any:
@@ -146,11 +146,11 @@ def _formula(ufunc: np.ufunc, share: Any) -> None:
             x = _array(array)
             total = restore(z, x, axis)
             d = restore(dz, x, axis)
-            dx = d * share(x, total)
+            dx = product(d, share(x, total))
             if where is not True:
                 dx = np.where(where, dx, 0)
             given = initial is not np._NoValue and initial is not None
-            dinitial = unbroadcast(d * share(initial, total), initial) if given else None
+            dinitial = unbroadcast(product(d, share(initial, total)), initial) if given else None
             return unbroadcast(dx, array), None, None, None, None, dinitial
 
         return z, pullback

@@ -11,7 +11,7 @@ from .broadcasting import is_complex, unbroadcast
 from .elementwise import elementwise, over
 from .operators import abs_slope, of_numpy, power_by_base, power_by_exponent, sign
 from .registry import Operand, nondiff, rrule
-from .zeros import float_dtype, product, ratio
+from .zeros import as_computed, float_dtype, product, ratio
 
 NUMPY2 = int(np.__version__.partition(".")[0]) >= 2
 
@@ -27,8 +27,16 @@ def silent_sqrt(x: Any) -> Any:
         return np.sqrt(x)
 
 
+def cut_sqrt(x: Any) -> Any:
+    """The square root of ``1 - x*x``, of complex numbers on the side of its cuts that the sign of a zero says."""
+    if not is_complex(x):
+        return silent_sqrt(1 - x * x)
+    return silent_sqrt(-(x - 1)) * silent_sqrt(-(-x - 1))
+
+
 def share(x: Any, y: Any, z: Any) -> Any:
     """The part of ``x`` in ``z = maximum(x, y)`` or ``minimum(x, y)``: 0 or 1, and 1/2 for a tie."""
+    x, y = as_computed(x, z), as_computed(y, z)
     if isinstance(z, np.ndarray):
         hit, tie = np.equal(x, z), np.equal(x, y)
         if not tie.any():
@@ -115,8 +123,8 @@ elementwise(
 elementwise(np.sin, lambda x, z: np.cos(x))
 elementwise(np.cos, lambda x, z: -np.sin(x))
 elementwise(np.tan, lambda x, z: 1 + z * z)
-elementwise(np.arcsin, over(lambda x, z: silent_sqrt(1 - x * x)))
-elementwise(np.arccos, over(lambda x, z: -silent_sqrt(1 - x * x)))
+elementwise(np.arcsin, over(lambda x, z: cut_sqrt(x)))
+elementwise(np.arccos, over(lambda x, z: -cut_sqrt(x)))
 elementwise(np.arctan, over(lambda x, z: 1 + x * x))
 elementwise(
     np.arctan2,
@@ -128,7 +136,7 @@ elementwise(np.sinh, lambda x, z: np.cosh(x))
 elementwise(np.cosh, lambda x, z: np.sinh(x))
 elementwise(np.tanh, lambda x, z: 1 - z * z)
 elementwise(np.arcsinh, over(lambda x, z: np.sqrt(1 + x * x)))
-elementwise(np.arccosh, over(lambda x, z: silent_sqrt(x - 1) * silent_sqrt(x + 1)))
+elementwise(np.arccosh, over(lambda x, z: silent_sqrt(x - 1) * silent_sqrt(-(-x - 1))))
 elementwise(np.arctanh, over(lambda x, z: 1 - x * x))
 elementwise(np.sinc, lambda x, z: sinc_derivative(1, x))
 

@@ -31,6 +31,12 @@ def abs_slope(x: Any, z: Any) -> Any:
     return ratio(conj(x), z) if is_complex(x) else sign(x)
 
 
+@query
+def is_whole(y: Any) -> bool:
+    """Is ``y`` of an integer type?"""
+    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
+
+
 def lowered(y: Any, k: Any) -> Any:
     """``y - k``, but 0 for 0: the exponent in the slope of a power, so that ``x ** 0`` has slope 0 at 0."""
     if type(y) in PLAIN:
@@ -39,13 +45,28 @@ def lowered(y: Any, k: Any) -> Any:
 
 
 def finite_power(x: Any, p: Any, y: Any) -> Any:
-    """``x ** p`` in a slope of ``x ** y``: where it is infinite at ``x`` = 0, 0 for a root, whose ``y`` is positive."""
+    """``x ** p`` in a slope of ``x ** y``: 0 in the place of what is not finite where that slope is 0.
+
+    It is that of a root, whose ``y`` is positive, at ``x`` = 0, and where ``p`` < 0 that of a power whose ``y`` is a
+    whole number from 0 on, in whose slope zero is a factor.
+    """
     if type(x) in PLAIN and type(p) in PLAIN and type(y) in PLAIN:
-        return 0.0 if x == 0 and complex(p).real < 0 < complex(y).real else x**p
-    pole = np.equal(x, 0) & np.less(np.real(p), 0) & np.greater(np.real(y), 0)
-    if not pole.any():
+        if not complex(p).real < 0 <= complex(y).real or not (
+            x == 0 or y == round(complex(y).real)
+        ):
+            return x**p
+        try:
+            z = x**p
+        except (OverflowError, ZeroDivisionError):
+            return 0.0
+        return z if cmath.isfinite(z) else 0.0
+    falls = np.less(np.real(p), 0) & np.greater_equal(np.real(y), 0)
+    if not falls.any():
         return x**p
-    return np.where(pole, 0, np.where(pole, 1, x) ** p)[()]
+    with np.errstate(all="ignore"):
+        z = x**p
+    falls = falls & (np.equal(x, 0) | np.equal(y, np.rint(np.real(y))))
+    return np.where(falls & ~np.isfinite(z), 0, z)[()]
 
 
 def log_or_zero(x: Any, z: Any) -> Any:
@@ -61,17 +82,11 @@ def log_or_zero(x: Any, z: Any) -> Any:
 elementwise(lowered, 1, None)
 elementwise(
     finite_power,
-    lambda x, p, y, z: p * finite_power(x, lowered(p, 1), y),
+    lambda x, p, y, z: p * finite_power(x, p - 1, y),
     lambda x, p, y, z: power_by_exponent(x, p, z),
     None,
 )
 elementwise(log_or_zero, lambda x, z, log: ratio(1.0, x), None)
-
-
-@query
-def is_whole(y: Any) -> bool:
-    """Is ``y`` of an integer type?"""
-    return isinstance(y, int) or getattr(getattr(y, "dtype", None), "kind", "") in tuple("biu")
 
 
 def of_numpy(x: Any) -> Any:
@@ -81,7 +96,7 @@ def of_numpy(x: Any) -> Any:
 
 def power_by_base(x: Any, y: Any, z: Any) -> Any:
     """d(x**y)/dx. A root has the slope 0 at 0."""
-    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, lowered(y, 1), y))
+    return y * (x ** lowered(y, 1) if is_whole(y) else finite_power(x, y - 1, y))
 
 
 def power_by_exponent(x: Any, y: Any, z: Any) -> Any:

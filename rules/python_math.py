@@ -10,7 +10,7 @@ import numpy as np
 
 from .broadcasting import is_sequence, unbroadcast
 from .elementwise import elementwise, over
-from .operators import finite_power, log_or_zero, lowered, sign
+from .operators import finite_power, log_or_zero, sign
 from .registry import Operand, nondiff, rrule
 from .zeros import quotient, ratio
 
@@ -96,7 +96,7 @@ elementwise(math.ldexp, lambda x, i, z: math.ldexp(1.0, i), None)
 elementwise(math.nextafter, 1, None)
 elementwise(
     math.pow,
-    lambda x, y, z: y * finite_power(x, lowered(y, 1), y),
+    lambda x, y, z: y * finite_power(x, y - 1, y),
     lambda x, y, z: z * log_or_zero(x, z),
 )
 elementwise(math.exp2, lambda x, z: z * math.log(2.0))

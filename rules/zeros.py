@@ -101,6 +101,12 @@ def plus(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
 
 
+def as_computed(x: Any, z: Any) -> Any:
+    """``x`` in the dtype of ``z``, which was computed from it: with ``dtype=`` another one than that of ``x``."""
+    dtype = getattr(z, "dtype", None)
+    return x if dtype is None or getattr(x, "dtype", dtype) == dtype else np.asarray(x, dtype)
+
+
 def conj(x: Any) -> Any:
     """The complex conjugate: a real number itself, and of Python's kind for Python's numbers."""
     if not is_complex(x):

@@ -30,7 +30,7 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     kwargs = dict(kwargs)
     out = kwargs.pop("out", None)
     if type(fn) is np.ufunc and len(args) > fn.nin:
-        args, out = args[: fn.nin], args[fn.nin :]
+        args, out = args[: fn.nin], (*args[fn.nin :], *[None] * (fn.nargs - len(args)))
     if out is Ellipsis:
         return meaning.calls.call(
             tracer, site, np.asarray, (meaning.calls.call(tracer, site, fn, args, kwargs),), {}
@@ -38,7 +38,7 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     targets = out if isinstance(out, tuple) else (out,)
     if all(x is None for x in targets):
         return meaning.calls.call(tracer, site, fn, args, kwargs)
-    mask = kwargs.pop("where", True) if type(fn) is np.ufunc else True
+    mask = kwargs.pop("where", True) if is_elementwise(fn) else True
     if not (has_box(args) or has_box(kwargs) or has_box(targets)):
         return fn(*args, **kwargs, out=out, **({} if mask is True else {"where": mask}))
     objects = any(is_object(x) for x in (*args, *targets))
@@ -49,7 +49,13 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         if mask is not True:  # elsewhere the array keeps what it held
             with np.errstate(all="ignore"):
                 results = meaning.calls.call(tracer, site, fn, args, kwargs)
-            results = meaning.calls.call(tracer, site, np.where, (mask, results, targets[0]), {})
+            several = results if isinstance(results, tuple) else (results,)
+            results = tuple(
+                [
+                    x if y is None else meaning.calls.call(tracer, site, np.where, (mask, x, y), {})
+                    for x, y in zip(several, targets, strict=True)
+                ]
+            )
         else:
             results = meaning.calls.call(tracer, site, fn, args, kwargs)
     except (TypeError, ValueError) as error:
@@ -85,6 +91,13 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
                 write_all(target, made, site)
     given = tuple([x if y is None else y for x, y in zip(found, targets, strict=True)])
     return given if len(targets) > 1 else given[0]
+
+
+def is_elementwise(fn: Any) -> bool:
+    """Whether a mask chooses among the elements of the result; elsewhere it chooses among those of the operand."""
+    if type(fn) is np.ufunc or fn in (np.clip, np.ndarray.clip):
+        return True
+    return type(getattr(fn, "__self__", None)) is np.ufunc and fn.__name__ == "outer"
 
 
 def is_read_only(target: Any) -> bool:

@@ -28,6 +28,11 @@ for f in (np.matmul, op.matmul, np.dot):
     case(f, Z, Z.T)
     case(f, M, C)
     case(f, np.zeros((2, 0)), np.zeros((0, 3)))
+Q = np.sin(np.arange(9.0) * 1.3).reshape(3, 3)
+case(np.matmul, Q, Q.T + 1, axes=[(0, 1), (1, 0), (0, 1)])
+case(np.matmul, Q, Q + 1j * Q.T, axes=[(1, 0), (0, 1), (-1, -2)])
+case(np.matmul, Q, X, axes=[(1, 0), (0,), (0,)])
+case(np.matmul, T, T[0] + 1, axes=[(1, 2), (1, 0), (0, 2)])
 for f in (np.matmul, op.matmul):
     case(f, T, np.swapaxes(T, 1, 2))
     case(f, T[:1], np.swapaxes(T, 1, 2))
@@ -64,6 +69,13 @@ if hasattr(np, "vecdot"):
     case(np.vecdot, M, X)
     case(np.vecdot, Z, C)
     case(np.vecdot, M, M, axis=0)
+    case(np.vecdot, Q, X, axis=0)
+    case(np.vecdot, Q.tolist(), X)
+    case(np.vecdot, T, T[0].T + 1, axis=1)
+    case(np.vecdot, Q, Q.T + 1, keepdims=True)
+    case(np.vecdot, T, T + 1j, axis=1, keepdims=True)
+    case(np.vecdot, Q, Q.T + 1, axes=[0, 1])
+    case(np.vecdot, Q, Q.T + 1, axes=[(1,), (0,), (0,)], keepdims=True)
     case(np.linalg.vecdot, Z, Z)
 if hasattr(np, "matvec"):
     case(np.matvec, M, X)
@@ -71,6 +83,8 @@ if hasattr(np, "matvec"):
     case(np.vecmat, X, M.T)
     case(np.vecmat, C, Z.T)
     case(np.matvec, T, T[:, 0])
+    case(np.matvec, Q, Q.T + 1, axes=[(1, 0), 0, 0])
+    case(np.vecmat, Q, Q.T + 1j, axes=[0, (1, 0), (0,)])
     case(np.vecmat, T[..., 0], T)
 
 # einsum

@@ -3,9 +3,10 @@
 import warnings
 
 import numpy as np
+import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import pullback
+from wengert import grad, pullback
 
 case = Table()
 
@@ -50,6 +51,14 @@ for f in (np.var, np.std):
     case(f, M, ddof=1)
     case(f, M, axis=0, ddof=1)
     case(f, M, axis=1, keepdims=True, ddof=0.5)
+if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    for f in (np.var, np.std):
+        case(lambda x, m, f=f: f(x, axis=1, mean=m), M, np.array([[0.1], [0.2]]))
+        case(lambda x, m, f=f: f(x, mean=m, keepdims=True, where=MASK), M, 0.3)
+        case(lambda x, m, f=f: f(x, mean=m), Z, 0.3 + 0.2j)
+        case(lambda x, f=f: f(x, axis=0, mean=x.mean(axis=0, keepdims=True)), M)
+case(lambda x, start: np.nansum(x, axis=1, initial=start, where=MASK), M, 1.7)
+case(lambda x, start: np.nansum(np.where(MASK, x, np.nan), initial=start), M, 1.7)
 case(np.prod, np.array([0.0, 1.7, 0.6]))
 case(np.prod, np.array([[0.0, 1.7], [0.0, 0.6]]), axis=0)
 for name in ("sum", "mean", "prod", "max", "min", "var", "std"):
@@ -148,6 +157,18 @@ def test_ties_share_equally():
         np.testing.assert_allclose(back(np.ones(2))[0][1], 1 / 3)
 
 
+def test_an_extreme_is_found_among_what_was_compared():
+    """With ``dtype=`` that is not the array, but what was made of it."""
+    for u, at in ((np.maximum, [2, 0]), (np.fmax, [2, 0]), (np.minimum, [1, 2]), (np.fmin, [1, 2])):
+        value, back = pullback(u.reduce, M, axis=1, dtype=np.float32)
+        assert value.dtype == np.float32
+        expected = np.eye(3)[at] * [[1.5], [-2.0]]
+        np.testing.assert_array_equal(back(np.array([1.5, -2.0], np.float32))[0], expected)
+    for u, expected in ((np.maximum, [[2, 0, 1], [3, 0, 0]]), (np.minimum, [[1, 2, 0], [1, 1, 1]])):
+        _, back = pullback(u.accumulate, M, axis=1, dtype=np.float32)
+        np.testing.assert_array_equal(back(np.ones((2, 3), np.float32))[0], expected)
+
+
 def test_std_and_norm_of_equal_numbers_have_slope_zero():
     for f in (np.std, lambda x: np.linalg.norm(x - 1.0)):
         _, back = pullback(f, np.ones(3))
@@ -169,6 +190,36 @@ def test_the_extreme_of_what_holds_a_nan_is_that_nan():
     np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 1, 0], [0, 1, 0]])
     _, back = pullback(np.nanmax, x, axis=1)
     np.testing.assert_array_equal(back(np.ones(2))[0], [[0, 0, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        np.sum,
+        np.mean,
+        np.prod,
+        np.max,
+        np.min,
+        np.ptp,
+        np.var,
+        np.std,
+        np.median,
+        np.cumsum,
+        np.cumprod,
+    ]
+    + [np.hypot.reduce, np.logaddexp.reduce, np.linalg.norm, np.average],
+)
+def test_a_nan_stays_out_where_its_row_is_left_out(f):
+    x = np.array([[1.0, 2.0, 4.0], [3.0, np.nan, 5.0]])
+
+    def masked(x):
+        y = f(x, axis=1)
+        return np.where(x[:, 0] < 2, y.T, 0.0).sum()
+
+    whole = grad(lambda x: f(x).sum())(x[0])
+    with np.errstate(invalid="ignore"):  # NumPy's own of the NaN
+        for _ in range(3):
+            np.testing.assert_allclose(grad(masked)(x), [whole, np.zeros(3)])
 
 
 def test_no_number_has_a_part_in_the_median_of_none():

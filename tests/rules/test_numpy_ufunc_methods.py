@@ -62,6 +62,13 @@ case(lambda x, y: np.floor_divide.outer(x, y) * x[:, None], X, Y)
 case(lambda x: np.less.outer(x, x) * x, X)
 
 
+PAIRS = np.arange(8).reshape(4, 2) % 3 > 0
+for u in ("multiply", "hypot", "maximum"):
+    outer = getattr(np, u).outer
+    case(lambda x, y, o=outer: o(x, y, where=PAIRS, out=np.ones((4, 2))), X, Y)
+    case(lambda x, y, o=outer: o(x, y, where=PAIRS, out=y * np.ones((4, 2))), X, Y)
+
+
 def at(ufunc, *index):
     def changed(x, *others):
         y = x * 1.0

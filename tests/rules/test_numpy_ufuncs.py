@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import grad, pullback
+from wengert import grad, jit, pullback
 
 case = Table()
 
@@ -47,6 +47,10 @@ for f in (
     np.sqrt, np.reciprocal, np.conjugate, np.real, np.imag, np.sign, np.angle,
 ):  # fmt: skip
     case(f, Z)
+ON_CUTS = np.array([2.5, -3.2, 0.3, -0.4])
+for f in (np.arcsin, np.arccos, np.arccosh, np.arctanh, np.sqrt, np.log):
+    case(lambda x, f=f: f(x + 0j), ON_CUTS, case={"name": f"{f.__name__} above"})
+    case(lambda x, f=f: f(np.conj(x + 0j)), ON_CUTS, case={"name": f"{f.__name__} below"})
 case(np.angle, Z, deg=True)
 case(np.real, 0.3 + 1.2j)
 case(np.imag, 0.3 + 1.2j)
@@ -199,6 +203,25 @@ def test_branch_not_taken_stays_out(f):
     assert np.all(np.isfinite(g))
     smooth = x != 0
     np.testing.assert_allclose(g[smooth], numeric[smooth], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_an_extreme_is_the_one_that_was_compared(enabled):
+    """With ``dtype=`` that is not the operand, but what was made of it."""
+    x, y = np.array([0.1, 0.7, 0.3]), np.array([0.2, 0.6, 0.3])
+    larger = np.array([0.0, 1.0, 0.5])
+    with jit(enabled):
+        for f, share in (
+            (np.maximum, larger),
+            (np.fmax, larger),
+            (np.minimum, 1 - larger),
+            (np.fmin, 1 - larger),
+            (lambda a, b, **how: np.clip(a, b, 0.9, casting="unsafe", **how), larger),
+        ):
+            for _ in range(3):
+                value, back = pullback(lambda a, b, f=f: f(a, b, dtype=np.float32), x, y)
+                assert value.dtype == np.float32
+                np.testing.assert_array_equal(back(np.ones(3, np.float32)), [share, 1 - share])
 
 
 def test_higher_derivatives_of_sinc():

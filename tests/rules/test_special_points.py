@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from wengert import grad, jacobian, jit, jvp, value_and_grad
+from wengert import grad, hessian, jacobian, jit, jvp, value_and_grad
 
 NAN, INF = math.nan, math.inf
 
@@ -72,6 +72,41 @@ def test_a_negative_power_has_a_pole_and_no_root(enabled):
             np.testing.assert_equal(jvp(f, (x,), (np.eye(6)[1],))[1], -INF)
             found = np.diagonal(jacobian(lambda x: np.power(x, exponents))(x))
             np.testing.assert_equal(found, slopes)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+@pytest.mark.parametrize("power", [lambda x, y: x**y, math.pow, np.power, np.float_power])
+@pytest.mark.parametrize("y", [0.0, 1.0, 2.0, -1.0])
+def test_the_mixed_derivative_of_a_power_is_that_of_either_order(power, y, enabled):
+    """Also where the exponent is zero: by the base and then by the exponent, 1/x."""
+    x, mixed = 1.5, 1.5 ** (y - 1) * (1 + y * math.log(1.5))
+    if power is np.power:
+        of_vectors = lambda p: np.sum(np.power(p[:1], p[1:]))  # noqa: E731
+        with jit(enabled):
+            found = hessian(of_vectors)(np.array([x, y]))
+        np.testing.assert_allclose([found[0, 1], found[1, 0]], mixed, rtol=1e-12)
+    with jit(enabled):
+        for _ in range(3):
+            (_, xy), (yx, _) = hessian(power, argnums=(0, 1))(x, y)
+            np.testing.assert_allclose([xy, yx], mixed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_power_whose_exponent_goes_down_to_zero_has_all_its_derivatives(enabled):
+    """By the base twice and then by the exponent, at y = 1: (2y - 1) x**(y - 2)."""
+    by_base = lambda y: grad(grad(lambda x: x**y))(1.5)  # noqa: E731
+    with jit(enabled):
+        for _ in range(3):
+            assert grad(by_base)(1.0) == pytest.approx(1 / 1.5)
+            assert by_base(1.0) == 0
+
+
+@pytest.mark.parametrize("x", [0.0, 5e-324, -0.0, INF, math.nan])
+def test_a_power_of_exponent_zero_has_the_slope_zero(x):
+    with np.errstate(all="raise"):
+        assert grad(lambda x: x**0.0)(x) == 0
+        assert grad(lambda x: np.power(x, np.zeros(2)).sum())(x) == 0
+        np.testing.assert_array_equal(grad(lambda x: np.sum(x**0.0))(np.array([x, 2.0])), 0)
 
 
 @pytest.mark.parametrize("enabled", [False, True])

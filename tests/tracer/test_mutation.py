@@ -250,6 +250,23 @@ def where_arguments(v, w):
     return a
 
 
+@case(V, W)
+def where_of_several_results(v, w):
+    a, b = w.copy(), v.copy()
+    np.divmod(v + 0.05, w, out=(a, b), where=np.array([True, False, True, False]))
+    c, d = np.divmod(v + 0.05, w, out=(None, v * w))
+    np.modf(v * w, a[1:2] * np.ones(4))
+    return a, b, c, d
+
+
+@case(V, W)
+def where_of_clip(v, w):
+    a, b = w.copy(), v * 2
+    np.clip(v, 0.5, w + 0.1, out=a, where=np.array([True, False, True, False]))
+    v.clip(0.5, 1.0, out=b, where=w > 1)
+    return a, b
+
+
 # -------------------------------------------------------------------------------------------------- views
 
 
