@@ -212,7 +212,7 @@ def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:
     if not d.flags.c_contiguous:
         return np.broadcast_to(d, shape)
     view = np.ndarray(shape, d.dtype, d, 0, strides)
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
