@@ -200,7 +200,7 @@ def restore(d: Any, x: Any, axis: Any) -> Any:
 
 def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:
     """The cotangent of a sum over ``axis`` spread back over ``shape`` (a read-only view, as broadcast_to gives)."""
-    kept = kept_shape(shape, axis)
+    kept = (1,) * len(shape) if axis is None else kept_shape(shape, axis)
     if not isinstance(d, np.ndarray):
         d = np.asarray(d)
     if d.shape != kept:
@@ -208,11 +208,11 @@ def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:
     if kept == shape:
         return d
     # np.broadcast_to, at a fifth of its price.
-    strides = tuple(0 if k != n else s for k, n, s in zip(kept, shape, d.strides, strict=True))
+    strides = tuple([0 if k != n else s for k, n, s in zip(kept, shape, d.strides, strict=True)])
     if not d.flags.c_contiguous:
         return np.broadcast_to(d, shape)
     view = np.ndarray(shape, d.dtype, d, 0, strides)
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from .registry import query
 
 PLAIN = (int, float, complex, bool)
+FLOATS = (float, np.float64)
 
 
 @query
@@ -66,6 +67,9 @@ def quotient(d: Any, q: Any) -> Any:
     """``d / q``, and zero wherever ``d`` is zero; elsewhere a division by zero gives infinity."""
     if type(d) in PLAIN and type(q) in PLAIN and q != 0:
         return d / q
+    if type(d) in FLOATS and type(q) in FLOATS and q != 0:  # without a warning to be kept back
+        r = np.float64(float(d) / float(q))
+        return r if cmath.isfinite(r) else _cleared(r, d)
     with np.errstate(all="ignore"):
         r = np.divide(d, q)
     if type(d) in PLAIN and type(q) in PLAIN:

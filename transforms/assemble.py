@@ -88,6 +88,7 @@ class Assembly(Text):
             Op, Collection[int]
         ] = {}  # by loop, which results are; all if not there
         self.straight: set[Op] = set()  # see `kernels`
+        self.unsized: set[Op] = set()  # arrays that may have other sizes than their values
         self.remote: list[Op] = []  # computed by other functions than those in C
 
     def fork(self) -> Assembly:
@@ -98,6 +99,7 @@ class Assembly(Text):
         branch.methods = self.methods
         branch.asked = self.asked
         branch.straight = self.straight.copy()
+        branch.unsized = self.unsized
         branch.checked, branch.remote = self.checked, self.remote
         branch.elements = self.elements.copy()
         branch.anew = self.anew.copy()

@@ -242,8 +242,10 @@ def reduction(ufunc: np.ufunc, *fns: Any) -> None:
 
     for fn in (ufunc.reduce, *fns):
         KERNELS[fn] = write
+        REDUCTIONS.add(fn)
 
 
+REDUCTIONS: set[Any] = set()  # whose kernels hold for operands of any sizes that are `unsized`
 reduction(np.add, np.sum, np.ndarray.sum)
 reduction(np.multiply, np.prod, np.ndarray.prod)
 reduction(np.maximum, np.max, np.amax, np.ndarray.max)
@@ -262,9 +264,15 @@ def mean(to: Assembly, op: Op) -> str | None:
         return None
     if axis is None and x.value.ndim == 1:
         axis = 0
-    count = x.value.size if axis is None else x.value.shape[axis]
     where = "" if axis == 0 else f", {axis!r}"
-    return f"{to.function(np.add.reduce)}({to.argument(x)}{where}) / {to.scalar(count, op)}"
+    if x in to.unsized:
+        count = f"{to.argument(x)}.{'size' if axis is None else f'shape[{axis}]'}"
+    else:
+        count = to.scalar(x.value.size if axis is None else x.value.shape[axis], op)
+    return f"{to.function(np.add.reduce)}({to.argument(x)}{where}) / {count}"
+
+
+REDUCTIONS.update((np.mean, np.ndarray.mean))
 
 
 def method(name: str, *fns: Any, parameters: tuple[str, ...] = ()) -> None:

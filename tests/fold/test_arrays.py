@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from wengert.rules.registry import lookup
 from wengert.tracer.fold.region import (
     APPEND,
     DICT,
@@ -310,7 +311,7 @@ def test_only_what_is_active_gets_a_cotangent(fn):
     y = at.call(o.add, i, 1.5, kind=VECTOR)
     at.end("return", (F64,), at.call(np.sum, at.call(fn, x, y, kind=VECTOR), kind=F64))
     source, _ = source_of(folded)
-    assert source.count("pulled(") == 1
+    assert source.count("product(") == 1 and "pulled" not in source
     check(
         folded,
         lambda x, i: np.sum(fn(x, i + 1.5)),
@@ -329,3 +330,149 @@ def test_sizes_that_are_stretched():
         lambda x, y: np.sum(x * (y - x) / 3.0),
         *[(rng.normal(size=n), rng.normal(size=m)) for n, m in sizes],
     )
+
+
+# ------------------------------------------------------------------------------- lowered for any sizes
+
+PAIRS = [(3, 3), (1, 3), (3, 1), (1, 1), (0, 0), (0, 1), (1, 0)]
+VECTORS = [((n,), (m,)) for n, m in PAIRS]
+MATRICES = [((2, n), (2, m)) for n, m in PAIRS] + [((1, 3), (2, 1)), ((2, 3), (1, 3))]
+PRODUCTS = {
+    (1, 1): [((n,), (n,)) for n in (0, 1, 3)],
+    (2, 1): [((m, n), (n,)) for m in (0, 1, 2) for n in (0, 1, 3)],
+    (1, 2): [((m,), (m, n)) for m in (0, 1, 2) for n in (0, 1, 3)],
+    (2, 2): [((m, n), (n, k)) for m in (0, 1, 2) for n in (0, 1, 3) for k in (0, 1, 4)],
+}
+ELEMENTWISE = [
+    *(np.add, np.subtract, np.multiply, np.divide, np.power, np.maximum, np.minimum, np.arctan2),
+    *(np.hypot, np.logaddexp, o.add, o.sub, o.mul, o.truediv, o.pow, o.mod),
+]
+
+
+def check_rule(fn, shapes, *others, **options):
+    """A folded call of ``fn`` and ``np.sum`` against the rules, to the bit, for operands of these shapes."""
+    kinds = [array(len(shape)) for shape in shapes[0]]
+    folded, at, xs = whole(*kinds)
+    example = fn(*[np.full((2,) * kind.ndim, 0.5) for kind in kinds], *others, **options)
+    number = not isinstance(example, np.ndarray)
+    z = at.call(fn, *xs, *others, kind=F64 if number else array(example.ndim), **options)
+    y = at.call(o.mul, z, 1.5, kind=z.type)
+    at.end("return", (F64,), y if number else at.call(np.sum, y, kind=F64))
+    source, _ = source_of(folded)
+    assert "pulled" not in source and ", b" not in source
+    run = program(folded)
+    rng = np.random.default_rng(1)
+    for given in shapes:
+        for special in (None, 0.0, np.inf, np.nan):
+            args = [np.abs(rng.normal(size=shape)) for shape in given]
+            for x in args:
+                if special is not None:
+                    x[..., :1] = special
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                value, gradient = run(*args)
+                z, back = lookup(fn).function(*args, *others, **options)
+                w, after = lookup(o.mul).function(z, 1.5)
+                dz = 1.0 if number else lookup(np.sum).function(w)[1](1.0)[0]
+                expected = back(after(dz)[0])
+            for d, x, here in zip(gradient, args, expected, strict=False):
+                assert d.shape == x.shape and d.tobytes() == np.asarray(here).tobytes(), given
+
+
+@pytest.mark.parametrize("fn", ELEMENTWISE)
+@pytest.mark.parametrize("shapes", [VECTORS, MATRICES])
+def test_elementwise_for_any_sizes(fn, shapes):
+    check_rule(fn, shapes)
+
+
+@pytest.mark.parametrize("axes", PRODUCTS)
+@pytest.mark.parametrize("fn", [o.matmul, np.matmul, np.dot])
+def test_products_for_any_sizes(fn, axes):
+    check_rule(fn, PRODUCTS[axes])
+
+
+@pytest.mark.parametrize("fn", [np.sum, np.mean, np.prod, np.max, np.amin])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_for_any_sizes(fn, axis, keepdims):
+    sizes = [(m, n) for m in (1, 2, 5) for n in (1, 3, 9)]
+    check_rule(fn, [(shape,) for shape in sizes], axis=axis, keepdims=keepdims)
+
+
+@pytest.mark.parametrize(
+    "fn, others",
+    [
+        *((np.sum, ()), (np.ndarray.sum, (0,)), (np.mean, ()), (np.ndarray.mean, (-1,))),
+        *(
+            (np.cumsum, ()),
+            (np.ndarray.max, ()),
+            (np.ndarray.prod, ()),
+            (np.copy, ()),
+            (np.diag, ()),
+        ),
+    ],
+)
+def test_functions_of_vectors_for_any_sizes(fn, others):
+    check_rule(fn, [((n,),) for n in (1, 2, 5, 30)], *others)
+
+
+@pytest.mark.parametrize(
+    "fn, others",
+    [
+        *((np.transpose, ()), (np.ndarray.transpose, ()), (np.swapaxes, (0, 1)), (np.copy, ())),
+        *((np.diag, ()), (np.diag, (1,)), (np.trace, ()), (np.cumsum, (1,)), (np.cumsum, ())),
+    ],
+)
+def test_functions_of_matrices_for_any_sizes(fn, others):
+    check_rule(fn, [((m, n),) for m in (1, 2, 5) for n in (1, 3, 30)], *others)
+
+
+INDICES = [
+    *(0, -1, slice(1, None), slice(None, None, 2), None, (slice(None), None), (0, Ellipsis)),
+    *((Ellipsis, -1), (slice(None), 0), (0, slice(None, -1))),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_an_index_for_any_sizes(index):
+    sizes = [(m, n) for m in (1, 2, 5) for n in (1, 3, 30)]
+    check_rule(o.getitem, [(shape,) for shape in sizes], index)
+
+
+def test_a_mean_over_some_of_several_axes_is_left_to_its_rule():
+    """How many elements there are is then no size of the operand."""
+    folded, at, (x,) = whole(array(3))
+    z = at.call(np.mean, x, axis=(0, 1), kind=VECTOR)
+    at.end("return", (F64,), at.call(np.sum, z, kind=F64))
+    assert "mean" in source_of(folded)[0]
+    rng = np.random.default_rng(2)
+    check(
+        folded,
+        lambda x: np.sum(np.mean(x, axis=(0, 1))),
+        *[(rng.normal(size=(2, 3, n)),) for n in (1, 4)],
+    )
+
+
+def test_a_number_beside_an_array_for_any_sizes():
+    folded, at, (x, y) = whole(float, MATRIX)
+    z = at.call(o.truediv, at.call(o.mul, x, y, kind=MATRIX), x, kind=MATRIX)
+    at.end("return", (F64,), at.call(np.sum, at.call(o.pow, z, 2, kind=MATRIX), kind=F64))
+    assert "pulled" not in source_of(folded)[0]
+    rng = np.random.default_rng(5)
+    sizes = [(2, 3), (1, 3), (3, 1), (1, 1), (0, 3)]
+    check(
+        folded, lambda x, y: np.sum((x * y / x) ** 2), *[(0.7, rng.normal(size=n)) for n in sizes]
+    )
+
+
+def test_an_array_of_another_layout_gives_the_same():
+    folded, at, (x, y) = whole(MATRIX, MATRIX)
+    at.end("return", (F64,), at.call(np.sum, at.call(o.matmul, x, y, kind=MATRIX), kind=F64))
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(size=(7, 5)), rng.normal(size=(6, 7))
+    for x, y in [(a.T, b.T), (a[::-1].T, b.T[:, ::2]), (np.asfortranarray(a.T), b.T.copy())]:
+        value, (dx, dy) = program(folded)(x, y)
+        z, back = lookup(o.matmul).function(x, y)
+        total, spread = lookup(np.sum).function(z)
+        assert same(value, total)
+        assert all(map(same, (dx, dy), back(spread(1.0)[0])))

@@ -9,6 +9,7 @@ pair                how an active call is written: ``value, back = rule(...)``, 
                     which gives a cotangent for each argument, None where none flows. ``back`` is a residual.
 elementwise         an active call that is none: its function is called as it is, and in reverse its partial derivatives
                     give the cotangents of the operands that are active, and of no others.
+lowered             another one that is none: the reverse part has what its rule comes down to (see ``lowered``).
 path                where an operand stands in what ``back`` gives: the number of the argument, and the way in it.
 
 A rule that is called with plain values gives what the function gives, to the bit (``tests/fold/test_pairs.py``).

@@ -45,6 +45,7 @@ from ...tracer.fold.region import (
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
+from .lowered import Lowered
 from .pulls import described, example
 from .snapshots import own, snapshot
 from .ways import Check, Node, Same, Turn, Unemittable
@@ -128,6 +129,7 @@ class Forward:
         self.invoked: list[Function] = []  # each once, in the order in which they are met
         self.states: dict[Any, dict[Any, int]] = {}
         self.typed: dict[Any, bool] = {}  # see `is_typed`
+        self.lowered = Lowered(writer)
 
     # ----------------------------------------------------------------------------------------------- nodes
 
@@ -358,7 +360,10 @@ class Forward:
         active = [*map(writer.active, op.args)]
         given = results_of(op) if isinstance(op, Several) else [op]
         rule = rule_of(op, active) if any(map(writer.active, given)) and any(active) else None
-        name, call = writer.name(op), writer.call(op)
+        name = writer.name(op)
+        call = self.lowered.value(op, [writer.operand(x, False) for x in op.args])
+        call = writer.call(op) if call is None else call
+        plain = rule is None or is_elementwise(op, rule) or self.lowered.has(op, rule, active)
         live = NOW if any(is_content(x) for x in op.args) else ""
         least = LEAST.get(op.fn)
         if least is not None and op.args:
@@ -366,11 +371,12 @@ class Forward:
             if isinstance(op.args[0], Reference):
                 size = f"len({writer.name(op.args[0])})"
             self.code.add(f"if {size} < {least}: {writer.miss}", depth)
-        if rule is not None and not is_elementwise(op, rule):
+        if not plain:
             value = "_" if op.fn in RELAID else name
+            assert rule is not None
             pair = writer.call(op, rule.function)
             self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
-        if rule is None or is_elementwise(op, rule) or op.fn in RELAID:
+        if plain or op.fn in RELAID:
             self.code.add(f"{name} = {call}{live}", depth)
         if isinstance(op, Several):
             self.parts(op, depth)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ...rules.operators import finite_power
 from ...tracer.errors import NoRuleError
 from ...tracer.fold.region import Constant, Op
-from ...tracer.tape import NOWHERE, Input, Tape
+from ...tracer.tape import NOWHERE, Input, Tape, ops_in
 from ...tracer.tape import Op as TapeOp
 from ..expand import Expansion, expansion_of
 from .ways import Unemittable
 from .writer import Writer
 
 Place = int | str  # of an operand among those of an op, or
-GIVEN, ITSELF = "d", "z"  # the cotangent that comes in, and the value of the op itself
+GIVEN, ITSELF = "d", "z"  # the cotangent that comes in, and the value of the op itself, or
+LIKE = "like"  # with the position of an operand: something of its shape
 SLOT = re.compile("µ\\w+?µ")  # what stands in a form for a name
 EXAMPLES = {float: (1.5, 0.5), int: (2, 1), bool: (True, True)}
 NUMBERS = (float, int, bool)
@@ -53,8 +55,8 @@ def example(
 class Form(NamedTuple):
     """What the pullback of an operation comes to, with slots in the place of names.
 
-    ``reads`` are the operands whose values it needs, by their positions (that of the op's own value is `ITSELF`), and
-    ``statements`` come before the ``results``: the expressions that operands get, by their positions.
+    ``reads`` are the operands whose values it needs, by their positions (that of the op's own value is `ITSELF`; see
+    `LIKE`), and ``statements`` come before the ``results``: the expressions that operands get, by their positions.
     """
 
     reads: list[Place]
@@ -65,9 +67,12 @@ class Form(NamedTuple):
 class Pulls:
     """Writes what a cotangent comes to at the operands of an op."""
 
-    def __init__(self, writer: Writer, value: Callable[[Any], str]) -> None:
+    def __init__(
+        self, writer: Writer, value: Callable[[Any], str], like: Callable[[Any], str]
+    ) -> None:
         self.writer = writer
         self.value = value  # the source text of an operand's value in the reverse part
+        self.like = like  # that of something of its shape
         self.forms: dict[Any, Form] = {}
 
     def write(self, op: Op, dz: str, add: Callable[[str], None]) -> list[tuple[Op, str]]:
@@ -79,16 +84,28 @@ class Pulls:
         form = self.forms.get(key)
         if form is None:
             form = self.forms[key] = self.form(Op(None, op.fn, tuple(args), op.type, None), wanted)
-        names = {slot(i): self.value(args[i] if type(i) is int else op) for i in form.reads}
-        names[slot(GIVEN)] = dz
+        return [(args[i], text) for i, text in self.filled(form, op, dz, add)]
 
-        def filled(text: str) -> str:
+    def filled(
+        self, form: Form, op: Op, dz: str, add: Callable[[str], None]
+    ) -> list[tuple[int, str]]:
+        """The results of a form for an op whose value has the cotangent ``dz``."""
+        names = {slot(GIVEN): dz}
+        for place in form.reads:
+            if isinstance(place, int):
+                names[slot(place)] = self.value(op.args[place])
+            elif place == ITSELF:
+                names[slot(place)] = self.value(op)
+            else:
+                names[slot(place)] = self.like(op.args[int(place[len(LIKE) :])])
+
+        def text_of(text: str) -> str:
             return SLOT.sub(lambda found: names[found[0]], text)
 
         for name, text in form.statements:
-            names[name] = writer.fresh("q")
-            add(f"{names[name]} = {filled(text)}")
-        return [(args[i], filled(text)) for i, text in form.results]
+            names[name] = self.writer.fresh("q")
+            add(f"{names[name]} = {text_of(text)}")
+        return [(i, text_of(text)) for i, text in form.results]
 
     def form(self, op: Op, wanted: Collection[int]) -> Form:
         """How the rule comes down."""
@@ -157,32 +174,36 @@ class Steps:
         self.constants = {x: value for x, value in constants.items() if type(value) in NUMBERS}
         self.others = {x: value for x, value in constants.items() if type(value) not in NUMBERS}
 
-    def write(self, tape: Tape) -> list[str]:
-        """The texts of the results."""
+    def write(self, tape: Tape, forms: Sequence[str | None] = ()) -> list[str]:
+        """The texts of the results, which have these forms (see `Expansion`)."""
         uses: dict[Any, int] = {}
         for op in tape.ops:
             for x in op.operands():
                 uses[x] = uses.get(x, 0) + 1
-        for x in tape.result:
+        for x in ops_in(tape.result):
             uses[x] = uses.get(x, 0) + 1
         for op in tape.ops:
             if op.kind == "input":
                 continue
-            if op.kind != "call" or op.kwargs:
+            if op.kind != "call":
                 raise Unemittable(f"the rule of {tape.name} is not plain arithmetic")
             if op in uses and not self.folds(op):
-                text = self.expression(op.fn, op.args)
+                text = self.call(op)
                 if uses[op] == 1 or text.isidentifier():
                     self.names[op] = text if text.isidentifier() else f"({text})"
                 else:
                     name = self.names[op] = slot(f"q{len(self.form.statements)}")
                     self.form.statements.append((name, text))
-        return [unwrapped(self.text(x)) for x in tape.result]
+        given = zip_longest(tape.result, forms)
+        return [self.result(x, form) for x, form in given]
+
+    def result(self, x: Any, form: str | None) -> str:
+        return unwrapped(self.text(x))
 
     def folds(self, op: TapeOp) -> bool:
         """Compute what depends on constants alone."""
         values = [self.constants.get(x, x) if isinstance(x, TapeOp) else x for x in op.args]
-        if not all(type(x) in NUMBERS for x in values):
+        if op.kwargs or not all(type(x) in NUMBERS for x in values):
             return False
         try:
             value = op.fn(*values)
@@ -193,7 +214,11 @@ class Steps:
         self.constants[op] = value
         return True
 
-    def expression(self, fn: Any, args: tuple[Any, ...]) -> str:
+    def call(self, op: TapeOp) -> str:
+        """The text of one op."""
+        fn, args = op.fn, op.args
+        if op.kwargs:
+            raise Unemittable(f"the rule of {op.fn} is not plain arithmetic")
         if fn is operator.pow and self.constant(args[1]) == 1:
             return self.text(args[0])
         p, y = [self.constant(x) for x in args[1:]] if fn is finite_power else (None, None)

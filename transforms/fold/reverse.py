@@ -12,6 +12,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from ...rules.broadcasting import unbroadcast
 from ...tracer.fold.region import (
     CONTENT,
     Function,
@@ -37,8 +38,9 @@ from .arrays import (
 )
 from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
+from .lowered import axes_of
 from .memories import Memories
-from .pulls import Pulls
+from .pulls import Form, Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -53,7 +55,8 @@ class Reverse:
         self.forward = forward
         self.cotangents = Cotangents(writer)
         self.memories = Memories(writer, self.cotangents, self.value, self.like, forward.held)
-        self.pulls = Pulls(writer, self.value)
+        self.pulls = Pulls(writer, self.value, self.like)
+        self.lowered = forward.lowered
         self.rows: list[Rows] = []  # those that are being read, the innermost last
         self.holding: dict[Op, bool] = {}  # whether there are memories with derivatives in an op
         self.closed: set[Node] = set()  # ends that are not on the way that the run went
@@ -131,6 +134,11 @@ class Reverse:
         if is_elementwise(op, rule):
             self.elementwise(op, rule, frame)
             return
+        form = self.lowered.form(op, rule, active)
+        if form is not None:
+            for i, name in self.written(form, op, frame):
+                self.cotangents.add(frame, op.args[i], name, SURE, spare=True)
+            return
         found = []
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
             if here and path is not None:
@@ -154,11 +162,30 @@ class Reverse:
             frame.add(f"{name} = {f'{given}[{path[0]}]' if len(path) == 1 else taken}")
             self.given(frame, op, rule, x, path, name)
 
+    def written(self, form: Form, op: Op, frame: Frame) -> list[tuple[int, str]]:
+        """The variables with what operands get by a form, by their positions."""
+        found = []
+        for i, text in self.pulls.filled(form, op, self.cotangents.name(frame, op), frame.add):
+            name = self.writer.fresh("q")
+            frame.add(f"{name} = {text}")
+            found.append((i, name))
+        return found
+
     def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
         """What the partial derivatives of a call make of its cotangent."""
         dz, named = self.cotangents.name(frame, op), self.writer.text.named
         for i, (x, slope) in enumerate(zip(op.args, rule.partials, strict=True)):
             if self.writer.active(x) and slope is not None:
+                form = self.lowered.form(op, rule, [k == i for k in range(len(op.args))])
+                if form is not None:
+                    ((_, name),) = self.written(form, op, frame)
+                    arrays = {y for y in map(self.writer.resolve, op.args) if axes_of(y)}
+                    if axes_of(self.writer.resolve(x)) and len(arrays) > 1:
+                        like = self.like(x)
+                        whole = f"{named(unbroadcast, 'unbroadcast')}({name}, {like})"
+                        frame.add(f"if {name}.shape != {like}.shape: {name} = {whole}")
+                    self.cotangents.add(frame, x, name, SURE, spare=True)
+                    continue
                 name = self.writer.fresh("q")
                 frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
                 self.given(frame, op, rule, x, (i,), name)

@@ -20,6 +20,7 @@ from ...tracer.draws import GAUSS
 from ...tracer.fold.equivalents import alike, has_own
 from ...tracer.fold.region import CONTENT, INPUT, Constant, Draw, Op, variable
 from ...tracer.source import INFIX, PREFIX
+from ...tracer.tape import Op as TapeOp
 from ..programs import draw
 from .activity import Activity, Aliases
 from .arrays import is_call, text_of
@@ -51,11 +52,14 @@ class Text(Protocol):
     """Where names come from, and what the source calls constants and functions."""
 
     namespace: dict[str, Any]
+    names: dict[TapeOp, str]
+    unsized: set[TapeOp]
 
     def fresh(self, wanted: str) -> str: ...
     def named(self, value: Any, hint: str) -> str: ...
     def constant(self, value: Any, hint: str) -> str: ...
     def function(self, fn: Any) -> str: ...
+    def call(self, op: TapeOp) -> str: ...
 
 
 class Code:
