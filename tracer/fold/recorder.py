@@ -131,6 +131,15 @@ class Box:
     __float__ = __int__ = __index__ = __iter__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment]
 
 
+class Loose:
+    """A bool in a variable where ways meet: what it is makes no state of its own."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+
 class Packed:
     """A tuple that is put into a memory, by the op that makes it."""
 
@@ -208,6 +217,8 @@ class Recorder:
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
         self.importing = False  # whether something is imported right now
+        self.loose = True  # whether bools in variables are values of the run
+        self.has_loose = False  # whether any was met
         self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -534,6 +545,9 @@ class Recorder:
             found.append(x)
             kind = type(x.value)
             return kind if kind is not ARRAY else kind_of(x.value)
+        if kind is Loose:
+            found.append(x.value)
+            return bool
         if kind is int or kind is float:
             found.append(x)
             return kind
@@ -559,9 +573,10 @@ class Recorder:
     def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
         """The same value, with these ops for what was found in it."""
         kind = type(x)
-        if kind is Box or kind is int or kind is float:
+        if kind is Box or kind is int or kind is float or kind is Loose:
             op = next(ops)
-            box = op.now = Box(x.value if kind is Box else x, op, self.turn)
+            value = x.value if kind is Box or kind is Loose else x
+            box = op.now = Box(value, op, self.turn)
             return box
         if kind is tuple:
             return tuple([self.rebuilt(y, ops) for y in x])
@@ -572,6 +587,13 @@ class Recorder:
         elif kind is MethodType:
             return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
+
+    def loosened(self, x: Any) -> Any:
+        """The value of a variable as it is handed on where ways meet."""
+        if type(x) is not bool or not self.loose:
+            return x
+        self.has_loose = True
+        return Loose(x)
 
     def fresh(
         self, fn: str, values: Sequence[Any], home: Any, names: Sequence[str | None] = ()
@@ -668,7 +690,7 @@ class Recorder:
     ) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own."""
         count = cycle.stored
-        carried, found = values[:count], []  # type: ignore[var-annotated]
+        carried, found = [*map(self.loosened, values[:count])], []  # type: ignore[var-annotated]
         state = tuple([self.flat(x, found) for x in carried])
         here = self.open[-1] if self.open else None
         if here is not None and here.of is cycle and here.owner is frame:
@@ -718,7 +740,8 @@ class Recorder:
                 continue
             left = cycle.left.get(exit, ())
             own = [*range(pushed), *[k for k, v in enumerate(names, pushed) if v in left]]
-            given = [*[out[k] for k in own], *[x for x, of in self.entered if of is frame]]
+            given = [self.loosened(out[k]) for k in own]
+            given += [x for x, of in self.entered if of is frame]
             found: list[Any] = []
             state = (exit, *[self.flat(x, found) for x in given])
             node = self.end("leave", state, found)
@@ -748,7 +771,7 @@ class Recorder:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
             variables = frame.f_code, [names[k - pushed] if k >= pushed else -1 for k in own]
-            left = self.closed([out[k] for k in own], variables=variables)
+            left = self.closed([self.loosened(out[k]) for k in own], variables=variables)
             for k, x in zip(own, left, strict=True):
                 out[k] = x
         return out

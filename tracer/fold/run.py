@@ -42,6 +42,7 @@ class Known:
         self.varying = varying
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
+        self.loose = True
         self.begin()
 
     def begin(self) -> None:
@@ -75,13 +76,17 @@ class Known:
             recorder = Recorder(self.folded, self.outside, hooks, self.arrays)
             recorder.limits = self.limits
             recorder.iterators = ITERATORS
+            recorder.loose = self.loose
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
                 try:
                     value = self.recorded(recorder, f, names, args)
-                except Unfolded:
+                except Unfolded as why:
                     self.check_kept(recorder)
+                    if recorder.has_loose and not isinstance(why, Passing):
+                        self.loose = False
+                        raise Rewritten("a bool has to be known") from None
                     raise
             self.check_kept(recorder)
             self.runs += 1
