@@ -116,8 +116,8 @@ has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; 
 At one instruction, loops are left first, then ways meet, then an iteration begins, then a fork is decided.
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
-without looking. ``is_`` is not called where an operand is the constant None, True, False or
-``...``, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
+without looking. ``is_`` is not called where an operand is the constant None or ``...``, and but for a
+recorder of regions True or False, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
 Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
 Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a
@@ -202,6 +202,7 @@ ONE_VALUE = {
     "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
 }  # fmt: skip
 SINGLETONS = (None, True, False, ...)
+NO_BOOLS = (None, ...)  # for a recorder of regions a bool may be a value of the run
 
 # Code objects compare by value, and a twin without any hook equals its original, so they are told apart by identity.
 # A twin is made once and lives as long as its original: nothing here keeps a function's code alive.
@@ -841,7 +842,8 @@ class Rewriter:
 
     def is_singleton(self, instr: Instr) -> bool:
         if instr.op == LOAD_CONST:
-            return any(self.code.co_consts[instr.arg] is value for value in SINGLETONS)
+            known = SINGLETONS if not self.folds else NO_BOOLS
+            return any(self.code.co_consts[instr.arg] is value for value in known)
         return instr.name == "LOAD_COMMON_CONSTANT"
 
     def jump_on_truth(self, instr: Instr) -> None:

@@ -132,8 +132,6 @@ def answered(value: Any) -> Any:
 def unary(key: Any, op: Any, x: Any) -> Any:
     """``-x`` and the like."""
     if op is operator.not_:
-        if is_bool(x):
-            return now().value(key, op, (x,), not x.value)
         return not truth(key, x)
     if type(x) is Box:
         if type(x.value) not in NUMBERS and arrays.is_boxed(x):
@@ -284,8 +282,8 @@ def is_member(x: Any) -> bool:
 
 
 def is_of_one_kind(kinds: tuple[Any, Any]) -> bool:
-    """Whether two numbers or two texts have these types."""
-    return kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+    """Whether two numbers, bools among them, or two texts have these types."""
+    return kinds == (str, str) or all(kind in COUNTED for kind in kinds)
 
 
 def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
@@ -363,7 +361,9 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
         return decided(recorder, key, operator.is_, (left, right), left is right)
     if any(memories):
         return False
-    if any(map(is_bool, (left, right))) and type(plain(left)) is bool is type(plain(right)):
+    if bool in (kinds := [type(plain(x)) for x in (left, right)]):  # there are but two of them
+        if Box not in (type(left), type(right)) or kinds != [bool, bool]:
+            return plain(left) is plain(right)
         return decided(recorder, key, operator.is_, (left, right), plain(left) is plain(right))
     if is_made(left) and is_made(right):
         refuse("`is` compares functions that the run has made")

@@ -125,7 +125,7 @@ class Box:
         self.op = op
         self.turn = turn
 
-    def __bool__(self) -> bool:
+    def __bool__(self, *_: Any) -> bool:
         raise Unfolded("a number is looked at where that is not followed")
 
     __float__ = __int__ = __index__ = __iter__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment]
