@@ -24,7 +24,7 @@ from .basics import (
 from .functions import call_function
 from .memories import apart, elements, indexed
 from .named import opened
-from .recorder import Box, Recorder, is_made
+from .recorder import BOOLS, Box, Recorder, is_made
 from .region import LENGTH, OBJECT, REPEAT, Array
 
 SPECIAL = {
@@ -192,9 +192,9 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
 def compared_numbers(key: Any, op: Any, decides: bool, left: Any, right: Any, value: bool) -> Any:
     """How two numbers, bools or texts compare: a value of the run, unless only the truth of it is asked."""
     recorder = now()
-    if decides or not recorder.loose:
+    if decides or recorder.loose < BOOLS:
         return decided(recorder, key, op, (left, right), value)
-    recorder.has_loose = True
+    recorder.met = max(recorder.met, BOOLS)
     return recorder.value(key, op, (left, right), value)
 
 

@@ -83,6 +83,8 @@ FIXED = (
 WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
+# What makes no state of its own, but is a value of the run: bools in variables and memories, and texts in tuples there.
+BOOLS, TEXTS = 1, 2
 METHOD = object()  # what the state of a method begins with, which is to others a tuple
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
@@ -132,11 +134,11 @@ class Box:
 
 
 class Loose:
-    """A bool in a variable where ways meet: what it is makes no state of its own."""
+    """A bool or a text on the way from one pass to another, that makes no state of its own: only its class does."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, value: bool | str) -> None:
         self.value = value
 
 
@@ -217,8 +219,8 @@ class Recorder:
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
         self.importing = False  # whether something is imported right now
-        self.loose = True  # whether bools in variables are values of the run
-        self.has_loose = False  # whether any was met
+        self.loose = TEXTS  # what makes no state of its own
+        self.met = 0  # which of these were met
         self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.refusal: Unfolded | None = None  # whatever the program makes of it
 
@@ -426,7 +428,7 @@ class Recorder:
                     return x
                 raise Unfolded(f"a {type(x).__name__} is put into a container")
         found: list[Any] = []
-        state = self.flat(x, found)
+        state = self.flat(self.held(x), found)
         return Packed(self.add((key, "pack", state), PACK, found, tuple))
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
@@ -437,8 +439,10 @@ class Recorder:
         if kind not in NUMBERS and kind not in PLAIN:
             self.admit_inside(x, args[0])
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        plain = is_number(kind) or kind is str or id(x) in self.memories
-        if kind is str and type(x) is not Box:
+        value = kind is str or (kind is bool and self.loose >= BOOLS)
+        plain = is_number(kind) or value or id(x) in self.memories
+        if value and type(x) is not Box:
+            self.met = max(self.met, BOOLS * (kind is bool))
             x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
             op = self.add(key, fn, args, kind)
@@ -447,6 +451,7 @@ class Recorder:
             self.split(here)
         node = self.add(key, fn, args, object, lambda given: Take(key, fn, given, self.region))
         found: list[Any] = []
+        x = self.held(x)
         state = self.flat(x, found)
         return self.results(node, state, [x], found)[0]
 
@@ -547,7 +552,7 @@ class Recorder:
             return kind if kind is not ARRAY else kind_of(x.value)
         if kind is Loose:
             found.append(x.value)
-            return bool
+            return type(x.value)
         if kind is int or kind is float:
             found.append(x)
             return kind
@@ -590,9 +595,18 @@ class Recorder:
 
     def loosened(self, x: Any) -> Any:
         """The value of a variable as it is handed on where ways meet."""
-        if type(x) is not bool or not self.loose:
+        if type(x) is not bool or self.loose < BOOLS:
             return x
-        self.has_loose = True
+        self.met = max(self.met, BOOLS)
+        return Loose(x)
+
+    def held(self, x: Any) -> Any:
+        """A tuple as a memory holds it."""
+        if type(x) is tuple:
+            return tuple(map(self.held, x))
+        if type(x) is not str or self.loose < TEXTS:
+            return self.loosened(x)
+        self.met = TEXTS
         return Loose(x)
 
     def fresh(
@@ -852,7 +866,7 @@ class Recorder:
         if len(self.open) != depth:
             raise Unfolded("a function is left within a loop")
         self.floor = floor
-        return "return", 0, [result]
+        return "return", 0, [self.loosened(result)]
 
     def answer(self, out: list[Any]) -> Any:
         """The result of the call that has just ended, or what it has raised."""

@@ -17,7 +17,7 @@ from .functions import call_function
 from .generators import settled
 from .iteration import ITERATORS
 from .outside import Outside
-from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
+from .recorder import TEXTS, Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
@@ -42,7 +42,7 @@ class Known:
         self.varying = varying
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
-        self.loose = True
+        self.loose = TEXTS
         self.begin()
 
     def begin(self) -> None:
@@ -84,9 +84,9 @@ class Known:
                     value = self.recorded(recorder, f, names, args)
                 except Unfolded as why:
                     self.check_kept(recorder)
-                    if recorder.has_loose and not isinstance(why, Passing):
-                        self.loose = False
-                        raise Rewritten("a bool has to be known") from None
+                    if recorder.met and not isinstance(why, Passing):
+                        self.loose = recorder.met - 1
+                        raise Rewritten("what a bool or a text is has to be known") from None
                     raise
             self.check_kept(recorder)
             self.runs += 1
