@@ -117,7 +117,8 @@ At one instruction, loops are left first, then ways meet, then an iteration begi
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
 without looking. ``is_`` is not called where an operand is the constant None or ``...``, and but for a
-recorder of regions True or False, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
+recorder of regions True or False, nor ``truth`` where the value comes from a comparison or from
+``in``, ``is`` or ``not``.
 Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
 Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a

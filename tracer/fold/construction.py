@@ -17,6 +17,7 @@ from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed, stored
 from .named import is_class_of_named, made, opened
+from .operators import is_bool, truth
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
 from .substitutes import SUBSTITUTES, TAKEN
@@ -46,8 +47,8 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return converted(recorder, key, cls, args[0])
     if cls is str and len(args) == 1 and not kwargs:
         return texts.shown(recorder, key, args[0], "s")
-    if cls is bool and len(args) == 1 and type(args[0]) is Box:
-        return arrays.truth(recorder, key, args[0])
+    if cls is bool and len(args) == 1:
+        return args[0] if is_bool(args[0]) else truth(key, args[0])
     if cls is range and all(type(plain(x)) is int for x in args):
         return recorder.value(key, range, args, computed(recorder, key, range, args))
     if cls is Random and len(args) == 1 and type(plain(args[0])) is int:
@@ -153,7 +154,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         return x
     if type(x) in (bool, int, float):
         return cls(x)
-    if type(value) not in NUMBERS and type(value) is not str:
+    if type(value) not in NUMBERS and type(value) not in (bool, str):
         return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
     return recorder.value(key, cls, (x,), computed(recorder, key, cls, (x,)))
 

@@ -257,7 +257,9 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
     """Whether values that are not both simple are equal: by their types, as lists, or as one object; else None."""
     a, b = family(recorder, x), family(recorder, y)
     if a is list is b:
-        return truth((key, "truth"), call_function(recorder, key, equivalents.same_items, (x, y), {}))
+        return truth(
+            (key, "truth"), call_function(recorder, key, equivalents.same_items, (x, y), {})
+        )
     if a is OBJECT is b:
         return same_object(key, x, y)
     return False if a is not b and None not in (a, b) else None

@@ -105,7 +105,7 @@ class Passing(Unfolded):
 
 
 class Rewritten(Passing):
-    """An array is written to that was followed as a value: the run has to be recorded anew."""
+    """What was followed as a value is more than that (an array is written to): the run has to be recorded anew."""
 
 
 class Active:

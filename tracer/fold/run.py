@@ -34,8 +34,8 @@ class Known:
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much and the number of
     its last block; ``written`` is the size of the region that the latest program was written of. ``arrays`` has the
-    keys under which arrays are made that some run writes to, and ``limits`` how much generators give before they are
-    stopped.
+    keys under which arrays are made that some run writes to, ``limits`` how much generators give before they are
+    stopped, and ``loose`` says what makes no state of its own (see `recorder.Loose`).
     """
 
     def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
