@@ -511,7 +511,9 @@ class Rewriter:
             previous = self.previous(2)
         elif previous is not None and self.decided == self.index - 1:
             return True
-        return previous is not None and previous.name in ALWAYS_BOOL
+        if previous is None or (self.folds and previous.name == "UNARY_NOT"):
+            return False
+        return previous.name in ALWAYS_BOOL
 
     def name(self, index: int) -> str:
         return self.code.co_names[index]
@@ -820,6 +822,7 @@ class Rewriter:
         self.apply(self.hooks.unary(self.result(op), op), 1)
 
     def compare(self, op: int, decides: bool) -> None:
+        decides &= not self.inverted()
         if decides:
             self.decided = self.index
         self.apply(self.hooks.compare(self.site(), COMPARE[op], decides), 2)
@@ -852,9 +855,18 @@ class Rewriter:
             self.apply(self.hooks.truth(self.site()), 1)
         self.keep(instr)
 
+    def inverted(self) -> bool:
+        """Whether what is given goes into ``not``, whose hook asks for the truth of it."""
+        following = self.following()
+        return self.folds and following.name == "UNARY_NOT" and not following.target
+
+    def invert(self, instr: Instr) -> None:
+        """``not x`` for a recorder of regions, to whom it is a value as well."""
+        self.unary(operator.not_)
+
     def to_bool(self, instr: Instr) -> None:
-        if self.follows_bool():
-            self.keep(instr)
+        if self.follows_bool() or self.inverted():
+            self.emit(NOP) if self.inverted() else self.keep(instr)
         else:
             self.apply(self.hooks.truth(self.site()), 1)
 
@@ -1168,6 +1180,7 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "FORMAT_WITH_SPEC": Rewriter.shown,
         "CONVERT_VALUE": Rewriter.converted,
         "BUILD_STRING": Rewriter.joined,
+        "UNARY_NOT": Rewriter.invert,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.delete_deref,

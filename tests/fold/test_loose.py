@@ -136,7 +136,22 @@ def matched(x, n):
     return total
 
 
-@pytest.mark.parametrize("f", [asked_by_identity, as_numbers, beside_nan, matched])
+def negated(x, n):
+    total, calm = 0.0, False
+    for i in range(n):
+        outside = not (0.3 < x * i < 2.0)
+        odd = not i % 2 == 0
+        steady = not not outside
+        if (not odd) if outside else calm:
+            total += x
+        if not outside or not odd:
+            total += x * x
+        calm = not (odd and steady)
+        total += (not calm) * x - (not i) * 0.5
+    return total
+
+
+@pytest.mark.parametrize("f", [asked_by_identity, as_numbers, beside_nan, matched, negated])
 def test_bools_are_what_they_are(f):
     followed(f)
     assert region().loose > 0

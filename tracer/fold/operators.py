@@ -132,6 +132,8 @@ def answered(value: Any) -> Any:
 def unary(key: Any, op: Any, x: Any) -> Any:
     """``-x`` and the like."""
     if op is operator.not_:
+        if is_bool(x) and now().loose >= BOOLS:
+            return now().value(key, op, (x,), not x.value)
         return not truth(key, x)
     if type(x) is Box:
         if type(x.value) not in NUMBERS and arrays.is_boxed(x):
