@@ -129,6 +129,7 @@ exception matching, ``yield``, and names in class bodies.
 from __future__ import annotations
 
 import builtins
+import opcode
 import operator
 import weakref
 from collections.abc import Callable
@@ -203,6 +204,7 @@ ONE_VALUE = {
     "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
 }  # fmt: skip
 SINGLETONS = (None, True, False, ...)
+COMMON = getattr(opcode, "_common_constants", ())
 NO_BOOLS = (None, ...)  # for a recorder of regions a bool may be a value of the run
 
 # Code objects compare by value, and a twin without any hook equals its original, so they are told apart by identity.
@@ -848,7 +850,9 @@ class Rewriter:
         if instr.op == LOAD_CONST:
             known = SINGLETONS if not self.folds else NO_BOOLS
             return any(self.code.co_consts[instr.arg] is value for value in known)
-        return instr.name == "LOAD_COMMON_CONSTANT"
+        if instr.name != "LOAD_COMMON_CONSTANT":
+            return False
+        return not self.folds or type(COMMON[instr.arg]) is not bool
 
     def jump_on_truth(self, instr: Instr) -> None:
         if not self.follows_bool():
