@@ -116,8 +116,9 @@ has no value yet is handed over as ``joins.UNBOUND``, to be given back as that; 
 At one instruction, loops are left first, then ways meet, then an iteration begins, then a fork is decided.
 
 "True or False" is meant to the letter: CPython takes any other object in that place for either
-without looking. ``is_`` is not called where an operand is the constant None, True, False or
-``...``, nor ``truth`` where the value comes from a comparison or from ``in``, ``is`` or ``not``.
+without looking. ``is_`` is not called where an operand is the constant None or ``...``, and but for a
+recorder of regions True or False, nor ``truth`` where the value comes from a comparison or from
+``in``, ``is`` or ``not``.
 Slices are built before the hook sees them: ``a[i:j]`` is getitem, setitem or delitem with a slice.
 
 Left alone: zero-argument ``super()`` (it inspects the frame that calls it), the call that runs a
@@ -128,6 +129,7 @@ exception matching, ``yield``, and names in class bodies.
 from __future__ import annotations
 
 import builtins
+import opcode
 import operator
 import weakref
 from collections.abc import Callable
@@ -202,6 +204,8 @@ ONE_VALUE = {
     "LOAD_GLOBAL", "LOAD_NAME", "LOAD_CONST",
 }  # fmt: skip
 SINGLETONS = (None, True, False, ...)
+COMMON = getattr(opcode, "_common_constants", ())
+NO_BOOLS = (None, ...)  # for a recorder of regions a bool may be a value of the run
 
 # Code objects compare by value, and a twin without any hook equals its original, so they are told apart by identity.
 # A twin is made once and lives as long as its original: nothing here keeps a function's code alive.
@@ -509,7 +513,9 @@ class Rewriter:
             previous = self.previous(2)
         elif previous is not None and self.decided == self.index - 1:
             return True
-        return previous is not None and previous.name in ALWAYS_BOOL
+        if previous is None or (self.folds and previous.name == "UNARY_NOT"):
+            return False
+        return previous.name in ALWAYS_BOOL
 
     def name(self, index: int) -> str:
         return self.code.co_names[index]
@@ -818,6 +824,7 @@ class Rewriter:
         self.apply(self.hooks.unary(self.result(op), op), 1)
 
     def compare(self, op: int, decides: bool) -> None:
+        decides &= not self.inverted()
         if decides:
             self.decided = self.index
         self.apply(self.hooks.compare(self.site(), COMPARE[op], decides), 2)
@@ -841,17 +848,29 @@ class Rewriter:
 
     def is_singleton(self, instr: Instr) -> bool:
         if instr.op == LOAD_CONST:
-            return any(self.code.co_consts[instr.arg] is value for value in SINGLETONS)
-        return instr.name == "LOAD_COMMON_CONSTANT"
+            known = SINGLETONS if not self.folds else NO_BOOLS
+            return any(self.code.co_consts[instr.arg] is value for value in known)
+        if instr.name != "LOAD_COMMON_CONSTANT":
+            return False
+        return not self.folds or type(COMMON[instr.arg]) is not bool
 
     def jump_on_truth(self, instr: Instr) -> None:
         if not self.follows_bool():
             self.apply(self.hooks.truth(self.site()), 1)
         self.keep(instr)
 
+    def inverted(self) -> bool:
+        """Whether what is given goes into ``not``, whose hook asks for the truth of it."""
+        following = self.following()
+        return self.folds and following.name == "UNARY_NOT" and not following.target
+
+    def invert(self, instr: Instr) -> None:
+        """``not x`` for a recorder of regions, to whom it is a value as well."""
+        self.unary(operator.not_)
+
     def to_bool(self, instr: Instr) -> None:
-        if self.follows_bool():
-            self.keep(instr)
+        if self.follows_bool() or self.inverted():
+            self.emit(NOP) if self.inverted() else self.keep(instr)
         else:
             self.apply(self.hooks.truth(self.site()), 1)
 
@@ -1165,6 +1184,7 @@ FOLDED: dict[int, Callable[[Rewriter, Instr], None]] = {
         "FORMAT_WITH_SPEC": Rewriter.shown,
         "CONVERT_VALUE": Rewriter.converted,
         "BUILD_STRING": Rewriter.joined,
+        "UNARY_NOT": Rewriter.invert,
         "STORE_DEREF": Rewriter.store_deref,
         "LOAD_DEREF": Rewriter.load_deref,
         "DELETE_DEREF": Rewriter.delete_deref,

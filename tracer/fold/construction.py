@@ -16,6 +16,7 @@ from .functions import call_function
 from .iteration import enumerated, from_the_end, zipped
 from .memories import listed, stored
 from .named import is_class_of_named, made, opened
+from .operators import is_bool, truth
 from .recorder import PLAIN, Box, Recorder
 from .region import DICT, LIST, OBJECT
 from .substitutes import SUBSTITUTES, TAKEN
@@ -45,8 +46,8 @@ def construct(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         return converted(recorder, key, cls, args[0])
     if cls is str and len(args) == 1 and not kwargs:
         return texts.shown(recorder, key, args[0], "s")
-    if cls is bool and len(args) == 1 and type(args[0]) is Box:
-        return arrays.truth(recorder, key, args[0])
+    if cls is bool and len(args) == 1:
+        return args[0] if is_bool(args[0]) else truth(key, args[0])
     if cls is range:
         args = tuple([whole(recorder, (key, i), x) for i, x in enumerate(args)])
     if cls is range and all(type(plain(x)) is int for x in args):
@@ -157,7 +158,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
         return x
     if type(x) in (bool, int, float):
         return cls(x)
-    if type(value) not in NUMBERS and type(value) is not str:
+    if type(value) not in NUMBERS and type(value) not in (bool, str):
         return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
     return recorder.value(key, cls, (x,), computed(recorder, key, cls, (x,)))
 

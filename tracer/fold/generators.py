@@ -74,9 +74,9 @@ def generated(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> 
             refuse(f"a variable that {fn.__name__}, a generator, may read is changed")
 
     def longer() -> None:
-        recorder.limits[twin.__code__] = limit * 8
         if limit * 8 > MOST_ITEMS:
             refuse("a generator gives too much")
+        recorder.limits[twin.__code__] = limit * 8
         raise Rewritten(f"{fn.__name__}, a generator, gives more than before")
 
     made = Iterator_(items, running(recorder), check, longer if cut else None)

@@ -31,7 +31,7 @@ from . import (
     operators,
     texts,
 )
-from .basics import NUMBERS, decided, is_same, now, refuse
+from .basics import NUMBERS, is_same, now, refuse
 from .iteration import Items, source_of
 from .recorder import Box
 from .region import DICT, Instruction, Op
@@ -85,7 +85,7 @@ def binary(site: Site, op: Any) -> Hook:
                     recorder.i = i + 1
                     box = node.now = Box(value, node, recorder.turn)
                     return box
-        if type(value) not in NUMBERS and type(value) is not str:
+        if type(value) not in operators.COUNTED and type(value) is not str:
             return arrays.binary(recorder, key, op, fn, left, right, value)
         return recorder.value(key, fn, (left, right), value)
 
@@ -104,7 +104,7 @@ def compare(site: Site, op: Any, decides: bool = False) -> Hook:
         if type(left) is Box and type(right) is Box:  # the usual case without ado
             a, b = left.value, right.value
             if type(a) in NUMBERS and type(b) in NUMBERS:
-                return decided(now(), key, op, (left, right), op(a, b))
+                return operators.compared_numbers(key, op, decides, left, right, op(a, b))
         return operators.compare(key, op, decides, left, right)
 
     return hook

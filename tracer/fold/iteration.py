@@ -22,6 +22,7 @@ from .basics import decided, loaded, now, plain, refuse
 from .functions import call_function
 from .memories import count_of, elements, stored
 from .named import is_named, parts
+from .operators import truth
 from .recorder import Box, Recorder
 from .region import EXHAUSTED, ITEM, LENGTH, LIST, OBJECT
 from .substitutes import Defaults, Queue
@@ -119,7 +120,7 @@ def asked(recorder: Recorder, key: Any, it: Iterator) -> None:
     """An iterator is asked for items: by those who may."""
     if it.check is not None:
         it.check()
-    who, away = running(recorder), loaded(recorder, (key, "away"), it, "away", it.away)
+    who, away = running(recorder), flag(recorder, (key, "away"), it, "away")
     if away and it.owner is not who:
         refuse("an iterator is asked that a generator goes through")
     if not away and it.home is not who:
@@ -127,9 +128,14 @@ def asked(recorder: Recorder, key: Any, it: Iterator) -> None:
         it.away, it.owner = True, who
 
 
+def flag(recorder: Recorder, key: Any, it: Iterator, name: str) -> bool:
+    """What an iterator says of itself."""
+    return truth((key, "truth"), loaded(recorder, key, it, name, getattr(it, name)))
+
+
 def ended(recorder: Recorder, key: Any, it: Iterator) -> None:
     """An iterator has come to the end of its list, and gives nothing ever after."""
-    if loaded(recorder, (key, "cut"), it, "cut", it.cut) and it.longer is not None:
+    if flag(recorder, (key, "cut"), it, "cut") and it.longer is not None:
         it.longer()
     nothing = (
         equivalents.ended.__code__,

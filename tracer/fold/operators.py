@@ -26,7 +26,7 @@ from .basics import (
 from .functions import call_function
 from .memories import apart, elements, indexed
 from .named import opened
-from .recorder import Box, Recorder, is_made
+from .recorder import BOOLS, Box, Recorder, is_made
 from .region import LENGTH, OBJECT, REPEAT, Array
 
 SPECIAL = {
@@ -53,6 +53,8 @@ EQUALS = frozenset((operator.eq, operator.ne))
 TRUE = frozenset((  # of which anything is true
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type,
 ))  # fmt: skip
+
+COUNTED = NUMBERS | {bool}
 
 SIMPLE = frozenset((int, str, bytes, type(None)))
 
@@ -137,6 +139,8 @@ def answered(value: Any) -> Any:
 def unary(key: Any, op: Any, x: Any) -> Any:
     """``-x`` and the like."""
     if op is operator.not_:
+        if is_bool(x) and now().loose >= BOOLS:
+            return now().value(key, op, (x,), not x.value)
         return not truth(key, x)
     if type(x) is Box:
         if type(x.value) not in NUMBERS and arrays.is_boxed(x):
@@ -164,8 +168,8 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
         return truth((key, "truth"), result) if decides else result
     if kind is Box or other is Box:
         a, b = plain(left), plain(right)
-        if (type(a) in NUMBERS and type(b) in NUMBERS) or type(a) is str is type(b):
-            return decided(now(), key, op, (left, right), op(a, b))
+        if (type(a) in COUNTED and type(b) in COUNTED) or type(a) is str is type(b):
+            return compared_numbers(key, op, decides, left, right, op(a, b))
         if (pair := counted(left, right)) is not None:
             return decided(now(), key, op, pair, op(a, b))
         if arrays.is_boxed(left) or arrays.is_boxed(right):
@@ -192,6 +196,15 @@ def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
             if method is not static(object, name):
                 break
     return refuse(f"{kind.__name__} and {other.__name__} are compared")
+
+
+def compared_numbers(key: Any, op: Any, decides: bool, left: Any, right: Any, value: bool) -> Any:
+    """How two numbers, bools or texts compare: a value of the run, unless only the truth of it is asked."""
+    recorder = now()
+    if decides or recorder.loose < BOOLS:
+        return decided(recorder, key, op, (left, right), value)
+    recorder.met = max(recorder.met, BOOLS)
+    return recorder.value(key, op, (left, right), value)
 
 
 def compared(recorder: Recorder, key: Any, op: Any, left: Any, right: Any) -> bool:
@@ -226,6 +239,11 @@ def is_unordered(recorder: Recorder, key: Any, x: Any) -> bool:
     return truth((key, "unordered"), compare((key, "nan"), operator.ne, True, x, x))
 
 
+def is_bool(x: Any) -> bool:
+    """Whether something is a bool of the run's."""
+    return type(x) is Box and type(x.value) is bool
+
+
 def is_alike(recorder: Recorder, key: Any, x: Any, y: Any) -> bool:
     x, y = opened(recorder, (key, 0), x), opened(recorder, (key, 1), y)
     kinds = type(plain(x)), type(plain(y))
@@ -248,7 +266,9 @@ def by_content(recorder: Recorder, key: Any, x: Any, y: Any) -> bool | None:
     """Whether values that are not both simple are equal: by their types, as lists, or as one object; else None."""
     a, b = family(recorder, x), family(recorder, y)
     if a is list is b:
-        return call_function(recorder, key, equivalents.same_items, (x, y), {})  # type: ignore[no-any-return]
+        return truth(
+            (key, "truth"), call_function(recorder, key, equivalents.same_items, (x, y), {})
+        )
     if a is OBJECT is b:
         return same_object(key, x, y)
     return False if a is not b and None not in (a, b) else None
@@ -273,8 +293,8 @@ def is_member(x: Any) -> bool:
 
 
 def is_of_one_kind(kinds: tuple[Any, Any]) -> bool:
-    """Whether two numbers or two texts have these types."""
-    return kinds == (str, str) or all(kind in NUMBERS for kind in kinds)
+    """Whether two numbers, bools among them, or two texts have these types."""
+    return kinds == (str, str) or all(kind in COUNTED for kind in kinds)
 
 
 def answer(recorder: Recorder, key: Any, fn: Any, x: Any, y: Any) -> bool:
@@ -320,7 +340,8 @@ def contains(key: Any, container: Any, item: Any) -> bool:
     if kind is tuple and not (is_constant(container) and (type(item) is Box or is_constant(item))):
         container, kind = elements(recorder, (key, "items"), container), list
     if kind is list and id(container) in recorder.memories:
-        return call_function(recorder, key, equivalents.holds, (container, item), {})  # type: ignore[no-any-return]
+        found = call_function(recorder, key, equivalents.holds, (container, item), {})
+        return truth((key, "truth"), found)
     if is_object(recorder, container):
         method = recorder.outside.of_class(kind, "__contains__")
         if type(method) is types.FunctionType:
@@ -356,6 +377,10 @@ def same_object(key: Any, left: Any, right: Any) -> bool:
         return False
     if type(left) is int and type(right) is int and {left, right} <= SMALL:
         return left == right
+    if bool in (kinds := [type(plain(x)) for x in (left, right)]):  # there are but two of them
+        if Box not in (type(left), type(right)) or kinds != [bool, bool]:
+            return plain(left) is plain(right)
+        return decided(recorder, key, operator.is_, (left, right), plain(left) is plain(right))
     if is_made(left) and is_made(right):
         refuse("`is` compares functions that the run has made")
     for x in (left, right):

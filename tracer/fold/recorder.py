@@ -85,6 +85,8 @@ FIXED = (
 WRITES = frozenset((STORE, APPEND, POP, PUT, DROP))
 ARRAY = np.ndarray  # whose type says more than its class
 PLAIN = frozenset((bool, str, bytes, type(None), type(...)))  # which a state has by value
+# What makes no state of its own, but is a value of the run: bools in variables and memories, and texts in tuples there.
+BOOLS, TEXTS = 1, 2
 METHOD = object()  # what the state of a method begins with, which is to others a tuple
 UNKNOWN: type = type("Unknown", (), {})  # the type of an op that has only raised
 Variables = tuple[CodeType, Sequence[int]]  # of a code object by number; -1 for what is none
@@ -105,7 +107,7 @@ class Passing(Unfolded):
 
 
 class Rewritten(Passing):
-    """An array is written to that was followed as a value: the run has to be recorded anew."""
+    """What was followed as a value is more than that (an array is written to): the run has to be recorded anew."""
 
 
 class Active:
@@ -127,10 +129,19 @@ class Box:
         self.op = op
         self.turn = turn
 
-    def __bool__(self) -> bool:
+    def __bool__(self, *_: Any) -> bool:
         raise Unfolded("a number is looked at where that is not followed")
 
     __float__ = __int__ = __index__ = __iter__ = __eq__ = __hash__ = __bool__  # type: ignore[assignment]
+
+
+class Loose:
+    """A bool or a text on the way from one pass to another, that makes no state of its own: only its class does."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool | str) -> None:
+        self.value = value
 
 
 class Packed:
@@ -210,6 +221,8 @@ class Recorder:
         self.moved: dict[Block, list[tuple[int, Block]]] = {}  # see `split`
         self.error: Exception | None = None  # in which the latest call has ended
         self.importing = False  # whether something is imported right now
+        self.loose = TEXTS  # what makes no state of its own
+        self.met = 0  # which of these were met
         self.watched = False  # whether a floating-point event raises (see `arrays`)
         self.streams: dict[int, Any] = {}  # those of the run's own, by identity (see `streams`)
         self.log: list[tuple[Any, Any]] = []  # of each draw what was called, and what it gave
@@ -439,7 +452,7 @@ class Recorder:
                     return x
                 raise Unfolded(f"a {type(x).__name__} is put into a container")
         found: list[Any] = []
-        state = self.flat(x, found)
+        state = self.flat(self.held(x), found)
         return Packed(self.add((key, "pack", state), PACK, found, tuple))
 
     def taken(self, key: Any, fn: str, args: Sequence[Any], x: Any) -> Any:
@@ -453,9 +466,10 @@ class Recorder:
         if kind not in NUMBERS and kind not in PLAIN:
             self.admit_inside(x, args[0])
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        boxed = kind is str or kind in STREAMS
-        plain = is_number(kind) or boxed or id(x) in self.memories
-        if boxed and type(x) is not Box:
+        value = kind is str or kind in STREAMS or (kind is bool and self.loose >= BOOLS)
+        plain = is_number(kind) or value or id(x) in self.memories
+        if value and type(x) is not Box:
+            self.met = max(self.met, BOOLS * (kind is bool))
             x = Box(x, None, self.turn)  # type: ignore[arg-type]  # which is rebuilt
         if type(here) is not Take and plain and (here is None or here.type is kind):
             op = self.add(key, fn, args, kind)
@@ -464,6 +478,7 @@ class Recorder:
             self.split(here)
         node = self.add(key, fn, args, object, lambda given: Take(key, fn, given, self.region))
         found: list[Any] = []
+        x = self.held(x)
         state = self.flat(x, found)
         return self.results(node, state, [x], found)[0]
 
@@ -562,6 +577,9 @@ class Recorder:
             found.append(x)
             kind = type(x.value)
             return kind if kind is not ARRAY else kind_of(x.value)
+        if kind is Loose:
+            found.append(x.value)
+            return type(x.value)
         if kind is int or kind is float:
             found.append(x)
             return kind
@@ -587,9 +605,10 @@ class Recorder:
     def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
         """The same value, with these ops for what was found in it."""
         kind = type(x)
-        if kind is Box or kind is int or kind is float:
+        if kind is Box or kind is int or kind is float or kind is Loose:
             op = next(ops)
-            box = op.now = Box(x.value if kind is Box else x, op, self.turn)
+            value = x.value if kind is Box or kind is Loose else x
+            box = op.now = Box(value, op, self.turn)
             return box
         if kind is tuple:
             return tuple([self.rebuilt(y, ops) for y in x])
@@ -600,6 +619,22 @@ class Recorder:
         elif kind is MethodType:
             return MethodType(x.__func__, self.rebuilt(x.__self__, ops))
         return x
+
+    def loosened(self, x: Any) -> Any:
+        """The value of a variable as it is handed on where ways meet."""
+        if type(x) is not bool or self.loose < BOOLS:
+            return x
+        self.met = max(self.met, BOOLS)
+        return Loose(x)
+
+    def held(self, x: Any) -> Any:
+        """A tuple as a memory holds it."""
+        if type(x) is tuple:
+            return tuple(map(self.held, x))
+        if type(x) is not str or self.loose < TEXTS:
+            return self.loosened(x)
+        self.met = TEXTS
+        return Loose(x)
 
     def fresh(
         self, fn: str, values: Sequence[Any], home: Any, names: Sequence[str | None] = ()
@@ -696,7 +731,7 @@ class Recorder:
     ) -> tuple[Any, ...]:
         """An iteration begins: gives the carried variables ops of their own."""
         count = cycle.stored
-        carried, found = values[:count], []  # type: ignore[var-annotated]
+        carried, found = [*map(self.loosened, values[:count])], []  # type: ignore[var-annotated]
         state = tuple([self.flat(x, found) for x in carried])
         here = self.open[-1] if self.open else None
         if here is not None and here.of is cycle and here.owner is frame:
@@ -746,7 +781,8 @@ class Recorder:
                 continue
             left = cycle.left.get(exit, ())
             own = [*range(pushed), *[k for k, v in enumerate(names, pushed) if v in left]]
-            given = [*[out[k] for k in own], *[x for x, of in self.entered if of is frame]]
+            given = [self.loosened(out[k]) for k in own]
+            given += [x for x, of in self.entered if of is frame]
             found: list[Any] = []
             state = (exit, *[self.flat(x, found) for x in given])
             node = self.end("leave", state, found)
@@ -776,7 +812,7 @@ class Recorder:
             stored = self.open[-1].of.stored
             own = [*range(pushed), *[k + pushed for k, v in enumerate(names) if v in stored]]
             variables = frame.f_code, [names[k - pushed] if k >= pushed else -1 for k in own]
-            left = self.closed([out[k] for k in own], variables=variables)
+            left = self.closed([self.loosened(out[k]) for k in own], variables=variables)
             for k, x in zip(own, left, strict=True):
                 out[k] = x
         return out
@@ -857,7 +893,7 @@ class Recorder:
         if len(self.open) != depth:
             raise Unfolded("a function is left within a loop")
         self.floor = floor
-        return "return", 0, [result]
+        return "return", 0, [self.loosened(result)]
 
     def answer(self, out: list[Any]) -> Any:
         """The result of the call that has just ended, or what it has raised."""
@@ -981,7 +1017,7 @@ def is_of_numbers(key: Any) -> bool:
 
 
 def is_other(x: Any) -> bool:
-    return isinstance(x, Op) and x.type is not int and x.type is not str
+    return isinstance(x, Op) and x.type not in (int, str, bool)
 
 
 def is_made(x: Any) -> bool:

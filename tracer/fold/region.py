@@ -7,7 +7,8 @@ block      ops in order, and what comes then: a decision, with a block for each 
 region     a tree of blocks with parameters: the body of a loop, the ways of a scope, a function.
 scope      an op with a region of its own whose ways meet again behind it: a call, or a decision and where it joins.
 results    what goes on from a loop, a scope or an invocation: one list of ops for each state that it was left in.
-state      what survives a pass apart from the numbers: types, structure, bools, None and strings by value.
+state      what survives a pass apart from the numbers: types, structure, None and other constants by value (bools and
+           texts by value only where they have to be known, see `Loose`).
 memory     a list, dict, object or exception that the run itself has made, or an array that it has made and writes
            to: loads and stores are ops.
 reference  an operand that means a memory: the ops that have named it, of which each pass leaves those that still can

@@ -17,7 +17,7 @@ from .functions import call_function
 from .generators import settled
 from .iteration import ITERATORS
 from .outside import Outside
-from .recorder import Box, Passing, Recorder, Rewritten, Unfolded, active
+from .recorder import TEXTS, Box, Passing, Recorder, Rewritten, Unfolded, active
 from .region import DICT, INPUT, STREAMS, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
 from .region import kind_of as type_of
 
@@ -34,14 +34,15 @@ class Known:
     argument where its numbers stand in it: an op, None for what is no number, or a list, tuple or dict of these.
     ``growth`` has the runs, counted from 1 on, at which the region grew, each with by how much and the number of
     its last block; ``written`` is the size of the region that the latest program was written of. ``arrays`` has the
-    keys under which arrays are made that some run writes to, and ``limits`` how much generators give before they are
-    stopped.
+    keys under which arrays are made that some run writes to, ``limits`` how much generators give before they are
+    stopped, and ``loose`` says what makes no state of its own (see `recorder.Loose`).
     """
 
     def __init__(self, varying: frozenset[Any] = frozenset()) -> None:
         self.varying = varying
         self.arrays: set[Any] = set()
         self.limits: dict[CodeType, int] = {}
+        self.loose = TEXTS
         self.begin()
 
     def begin(self) -> None:
@@ -84,13 +85,17 @@ class Known:
         try:
             recorder.limits = self.limits
             recorder.iterators = ITERATORS
+            recorder.loose = self.loose
             active.recorder = recorder
             recorder.watched = np.geterr() == arrays.ERRORS
             with np.errstate(**(arrays.RAISED if recorder.watched else {})):
                 try:
                     value = self.recorded(recorder, f, names, args)
-                except Unfolded:
+                except Unfolded as why:
                     self.check_kept(recorder)
+                    if recorder.met and not isinstance(why, Passing):
+                        self.loose = recorder.met - 1
+                        raise Rewritten("what a bool or a text is has to be known") from None
                     raise
             self.check_kept(recorder)
             self.runs += 1

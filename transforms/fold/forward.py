@@ -6,6 +6,7 @@ a row for each pass, scopes and functions one row. A way that no pass has gone e
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -177,6 +178,8 @@ class Forward:
         """The source text of a truth; it is computed where it is decided on, if the op is not a step."""
         if subject in self.writer.ways.home:
             return self.writer.name(subject)
+        if subject.fn is operator.truth and not is_call(subject):  # which is what Python asks there
+            return self.writer.name(subject.args[0])
         return self.writer.call(subject)
 
     def check(self, check: Check, depth: int) -> None:
