@@ -310,8 +310,9 @@ def filled(x):
     return x.sum()
 
 
-def random(x):
-    return x.sum() + np.random.random()
+def shuffled(x):
+    np.random.shuffle(x)
+    return x.sum()
 
 
 def uninitialised(x):
@@ -322,7 +323,7 @@ def uninitialised(x):
     "f",
     [
         added_in_place, item_set, out_by_keyword, out_by_position, out_of_a_function, sorted_in_place,
-        filled, random, uninitialised,
+        filled, shuffled, uninitialised,
     ],
 )  # fmt: skip
 def test_refused_before_anything_is_done(f):
