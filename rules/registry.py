@@ -192,6 +192,17 @@ def is_ours(function: Any) -> bool:
     return code is not None and code.co_filename.startswith(OURS)
 
 
+def is_users(fn: Any) -> bool:
+    """Whether a callable has a rule that is not one of the package."""
+    try:
+        rule = rules.get(fn)
+    except TypeError:  # not hashable
+        return False
+    if rule is None:
+        return False
+    return any(x is not None and not is_ours(x) for x in (rule.function, rule.forward))
+
+
 def rrule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:
     """Make each of ``primitives`` differentiable by the decorated rule.
 

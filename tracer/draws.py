@@ -15,7 +15,7 @@ import numpy as np
 
 from ..rules.numpy_random import DRAWS, REQUIRED, Family, cut, reparameterised
 from .calls import call, call_function
-from .foreign import opaque
+from .foreign import is_own, opaque
 from .handlers import handles
 from .record import has_box
 from .session import Tracer
@@ -65,7 +65,10 @@ def _gauss(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         stream, mu, sigma = normal(*args, **kwargs)
     except TypeError:
         return GAUSS(*args, **kwargs)  # raises what plain Python raises
-    if type(stream) is not random.Random:
+    made = tracer.reads is not None and is_own(tracer.reads, stream)
+    if (
+        type(stream) is not random.Random or made
+    ):  # which a program makes again, with all that it holds
         return call_function(tracer, site, GAUSS, args, kwargs)
     noise = opaque(tracer, site, stream.gauss, (), {})
     scaled = call(tracer, site, operator.mul, (noise, sigma), {})

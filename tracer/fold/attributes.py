@@ -19,7 +19,7 @@ from .memories import put as store_item
 from .methods import OF_NUMBERS_ALONE, OF_TEXT
 from .named import fields_of, is_named, part
 from .recorder import Box, Recorder
-from .region import STREAMS
+from .region import is_stream
 from .substitutes import KINDS, OF_DICT, Defaults
 
 # The files of code of ours that is followed as the user's is.
@@ -58,7 +58,7 @@ def get(key: Any, obj: Any, name: str) -> Any:
         return types.MethodType(getattr(str, name), obj)
     if (of := type(plain(obj))) in NUMBERS and getattr(of, name, None) in OF_NUMBERS_ALONE:
         return types.MethodType(getattr(of, name), obj)
-    if kind is Box and type(obj.value) in STREAMS:
+    if kind is Box and is_stream(type(obj.value)):
         return streams.method(recorder, obj, name)
     return refuse(f"the attribute {name} of a {kind.__name__} is read")
 

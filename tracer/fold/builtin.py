@@ -10,7 +10,7 @@ from abc import ABCMeta
 from typing import Any
 
 from ...rules import registry
-from ..kinds import MISSING
+from ..kinds import MISSING, is_one_of
 from . import arrays, equivalents, texts
 from .attributes import get, of_users, put
 from .basics import CONTAINERS, NUMBERS, computed, decided, is_object, plain, refuse
@@ -196,4 +196,4 @@ def extreme(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
 
 def is_one(x: Any) -> bool:
     """Whether something is a number of Python's or NumPy's."""
-    return type(plain(x)) in NUMBERS or type(plain(x)) in SCALARS
+    return is_one_of(type(plain(x)), NUMBERS | SCALARS)

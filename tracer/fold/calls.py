@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ..kinds import hashes_natively
 from . import arrays, attributes, contexts, equivalents, named, nested, operators, streams
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
 from .builtin import call_builtin
@@ -21,7 +22,7 @@ from .iteration import Collected, Iterator, Source, advanced, ended, of_items, s
 from .memories import born_dict
 from .methods import OF_NUMBERS_ALONE, OF_TEXT, of_number, of_text, ordered
 from .recorder import Box, Recorder
-from .region import STREAMS, Array
+from .region import Array, is_stream
 from .substitutes import KINDS, SUBSTITUTES
 
 CONSUMERS = frozenset((list, tuple, sorted, sum, max, min, math.fsum))
@@ -39,6 +40,8 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """``fn(*args, **kwargs)``."""
     recorder = now()
     kind = type(fn)
+    if (kind is types.FunctionType or hashes_natively(kind)) and registry.is_users(fn):
+        return refuse(f"{getattr(fn, '__name__', fn)} has a rule of the user's")
     if kind is types.BuiltinFunctionType and type(fn.__self__) is str and fn.__name__ in OF_TEXT:
         if args and type(args[0]) is Collected and fn.__name__ == "join":
             args = (args[0].items, *args[1:])
@@ -59,7 +62,7 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         return streams.made(recorder, key, fn, args[0])
     if kind is types.MethodDescriptorType and fn in OF_NUMBERS_ALONE and len(args) == 1:
         return of_number(recorder, key, fn, args)
-    if args and type(args[0]) is Box and type(args[0].value) in STREAMS:
+    if args and type(args[0]) is Box and is_stream(type(args[0].value)):
         return streams.called(recorder, key, fn, args, kwargs)
     if any(fn is one for one in arrays.OF_TYPES) and all(
         map(is_of_types, (*args, *kwargs.values()))

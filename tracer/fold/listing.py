@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-from ..kinds import isinstance
+from ..kinds import is_one_of, isinstance
 from ..source import INFIX, PREFIX
 from ..tape import Site
 from .region import (
@@ -209,7 +209,7 @@ def decides(block: Block) -> bool:
 def is_object(memory: Any) -> bool:
     """Whether a memory is an object with attributes."""
     ops = memory.ops if isinstance(memory, Reference) else [memory]
-    return all(isinstance(x, Op) and x.type not in MEMORIES for x in ops)
+    return all(isinstance(x, Op) and not is_one_of(x.type, MEMORIES) for x in ops)
 
 
 def place(op: Op) -> str:

@@ -23,7 +23,7 @@ from ..kinds import MISSING, flags_of, is_one_of, isinstance, keyword_defaults, 
 from ..reads import HEAP_TYPE, Place, Reads
 from . import arrays
 from .recorder import WHOLE, Box, Recorder, Unfolded, active
-from .region import INPUT, MEMORIES, STREAMS, Op, is_looked_into, is_number, is_of_numpy, kind_of
+from .region import INPUT, MEMORIES, Op, is_looked_into, is_number, is_of_numpy, is_stream, kind_of
 
 ATOMS = frozenset((int, float, bool, str, bytes, type(None)))
 METHODS = (types.MethodType, types.BuiltinFunctionType)
@@ -56,13 +56,13 @@ def running() -> Recorder:
 
 def is_of_stream(value: Any) -> bool:
     """Whether a value is a method of a generator of random numbers."""
-    return is_one_of(type(value), METHODS) and type(value.__self__) in STREAMS
+    return is_one_of(type(value), METHODS) and is_stream(type(value.__self__))
 
 
 def blank(kind: Any) -> Any:
     """An object of a class, with nothing in it."""
     try:
-        return kind.__new__(kind) if kind in STREAMS else object.__new__(kind)
+        return kind.__new__(kind) if is_stream(kind) else object.__new__(kind)
     except TypeError:  # what C code has laid out
         raise Unfolded(f"a {kind.__name__} comes from outside") from None
 
@@ -88,7 +88,7 @@ class Outside:
         kind = type(value)
         if is_of_numpy(value):
             return self.number(place, value)
-        if kind in STREAMS:
+        if is_stream(kind):
             return self.stream(place, value)
         if is_of_stream(value):
             return self.draws(place, value)
@@ -192,7 +192,7 @@ class Outside:
         elif is_number(kind):
             place.value = kind(0)
         else:
-            place.value = kind() if kind in MEMORIES else blank(kind)
+            place.value = kind() if is_one_of(kind, MEMORIES) else blank(kind)
 
     def of_globals(self, scope: dict[str, Any], name: str, value: Any) -> Any:
         return self.seen(global_place(self.reads, scope, name, value), value)

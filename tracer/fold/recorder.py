@@ -29,9 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from ...rules import registry
 from ...rules.numpy_random import served
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND, names_of
+from ..kinds import is_one_of
 from ..places import user_site
 from ..rewrite import is_twin, loose_names, original
 from .region import (
@@ -46,7 +48,6 @@ from .region import (
     RESULT,
     SCOPE,
     STORE,
-    STREAMS,
     Array,
     Block,
     Cell,
@@ -65,6 +66,7 @@ from .region import (
     is_looked_into,
     is_number,
     is_of_numpy,
+    is_stream,
     kind_of,
     results_of,
 )
@@ -364,6 +366,8 @@ class Recorder:
             raise self.differs(op, fn, kind)
         if self.block.subject is not None or self.block.end is not None:
             raise Unfolded("it goes on where it ended")
+        if type(fn) is not str and registry.is_users(fn):
+            raise Unfolded(f"{called(fn)} has a rule of the user's")
         operands = tuple([self.operand(x) for x in args])
         op = make(operands) if make is not None else Op(key, fn, operands, kind, self.region)
         self.ops.append(op)
@@ -466,7 +470,7 @@ class Recorder:
         if kind not in NUMBERS and kind not in PLAIN:
             self.admit_inside(x, args[0])
         here = self.ops[self.i] if self.i < len(self.ops) else None
-        value = kind is str or kind in STREAMS or (kind is bool and self.loose >= BOOLS)
+        value = kind is str or is_stream(kind) or (kind is bool and self.loose >= BOOLS)
         plain = is_number(kind) or value or id(x) in self.memories
         if value and type(x) is not Box:
             self.met = max(self.met, BOOLS * (kind is bool))
@@ -1016,8 +1020,11 @@ def is_of_numbers(key: Any) -> bool:
     return any(is_other(op) or any(map(is_other, op.args)) for op in ops)
 
 
+DISCRETE = frozenset((int, str, bool))
+
+
 def is_other(x: Any) -> bool:
-    return isinstance(x, Op) and x.type not in (int, str, bool)
+    return isinstance(x, Op) and not is_one_of(x.type, DISCRETE)
 
 
 def is_made(x: Any) -> bool:

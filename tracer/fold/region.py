@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kinds import HEAP_TYPE, IMMUTABLE, static
+from ..kinds import HEAP_TYPE, IMMUTABLE, is_one_of, static
 from ..tape import Site, Target
 
 INPUT, PARAMETER, RESULT = "input", "parameter", "result"  # ops that others give a value
@@ -235,16 +235,21 @@ DTYPES = frozenset(map(np.dtype, SCALARS))
 def is_of_numpy(value: Any) -> bool:
     """Whether a value is an array or a number of NumPy's of a type that is followed."""
     kind = type(value)
-    return kind in SCALARS or (kind is np.ndarray and value.dtype in DTYPES)
+    return is_one_of(kind, SCALARS) or (kind is np.ndarray and value.dtype in DTYPES)
 
 
 # Generators of random numbers: what is drawn from those outside is noted (see `Recorder.draw`).
 STREAMS = frozenset((Random, np.random.Generator, np.random.RandomState))
 
 
+def is_stream(kind: Any) -> bool:
+    """Whether a type is one of generators of random numbers."""
+    return is_one_of(kind, STREAMS)
+
+
 def is_number(kind: Any) -> bool:
     """Whether a type is one of numbers or of arrays."""
-    return kind is float or kind is int or kind in SCALARS or type(kind) is Kind
+    return kind is float or kind is int or is_one_of(kind, SCALARS) or type(kind) is Kind
 
 
 class Constant:
@@ -463,14 +468,16 @@ def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
     if type(kind) is Written:
         return True
-    if kind in STREAMS:
+    if is_stream(kind):
         return False
-    return kind in MEMORIES or bool(kind.__flags__ & (1 << 9 | 1 << 30))  # the user's, exceptions
+    return is_one_of(kind, MEMORIES) or bool(
+        kind.__flags__ & (1 << 9 | 1 << 30)
+    )  # the user's, exceptions
 
 
 def is_looked_into(kind: type) -> bool:
     """Whether a run looks into what it finds outside: a list, dict or set, or an object that is what its class says."""
-    if kind in MEMORIES:
+    if is_one_of(kind, MEMORIES):
         return True
     plain = type(kind) is type and static(kind, "__getattribute__") is object.__getattribute__
     return plain and all(map(is_of_users, kind.__mro__[:-1]))

@@ -18,7 +18,17 @@ from .generators import settled
 from .iteration import ITERATORS
 from .outside import Outside
 from .recorder import TEXTS, Box, Passing, Recorder, Rewritten, Unfolded, active
-from .region import DICT, INPUT, STREAMS, Block, Folded, Op, is_looked_into, is_memory, is_of_numpy
+from .region import (
+    DICT,
+    INPUT,
+    Block,
+    Folded,
+    Op,
+    is_looked_into,
+    is_memory,
+    is_of_numpy,
+    is_stream,
+)
 from .region import kind_of as type_of
 
 lock = threading.Lock()
@@ -103,7 +113,7 @@ class Known:
                 self.growth.append((self.runs, recorder.grown, Block.count))
             return value, recorder.grown
         finally:
-            active.recorder = None
+            active.recorder = recorder.refusal = None  # or its traceback would keep alive what it saw
             drawn[:] = [*recorder.log, *recorder.served]
             self.let_go()
 
@@ -180,9 +190,9 @@ class Arguments:
         if kind is tuple or kind is dict:
             self.known.outside.reads.places.pop(id(place.value), None)
             place.value = kind()
-        if kind is float or kind is int or kind is str or kind in STREAMS:
+        if kind is float or kind is int or kind is str or is_stream(kind):
             op = self.input(place, kind)
-            if place.value is x and kind in STREAMS:
+            if place.value is x and is_stream(kind):
                 self.known.outside.let_go(place, x)
             box = op.now = Box(x, op, 0)
             return box, op
@@ -269,12 +279,14 @@ def kinds_of(args: Sequence[Any]) -> Any:
 
 def kind_of(x: Any, depth: int) -> Any:
     kind = type(x)
-    if kind is float or kind is int or kind is str or kind in STREAMS:
+    if kind is float or kind is int or kind is str or is_stream(kind):
         return kind
     if is_of_numpy(x):
         return type_of(x)
     if kind is bool or x is None:
         return ("is", x)
+    if type(kind) is not type:  # whose hash may be the user's
+        return None
     if is_whole(x):
         return kind
     if depth > 3 or (kind is not tuple and kind is not dict) or len(x) > LONGEST:

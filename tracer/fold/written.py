@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kinds import is_one_of
 from .basics import NUMBERS, plain, refuse
 from .nested import frame as framed
 from .nested import plainly
@@ -144,7 +145,7 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
             return
         value = content(recorder, (key, "value"), value)
     kind = kind_of(plain(value))
-    if kind not in NUMBERS and kind not in SCALARS and kind is not bool and not is_array(value):
+    if not is_one_of(kind, NUMBERS | SCALARS) and kind is not bool and not is_array(value):
         refuse(f"a {kind.__name__} is written into an array")
     floats = (
         kind is float or kind is np.float64 or (is_array(value) and value.value.dtype == np.float64)

@@ -31,6 +31,7 @@ from ...rules.broadcasting import unbroadcast
 from ...rules.elementwise import over, times, unknown
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
 from ...tracer.fold.region import SCALARS, TRANSPOSED, Call, Constant, Kind, Op
+from ...tracer.kinds import is_one_of
 from .ways import Unemittable
 
 RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
@@ -44,7 +45,7 @@ Path = tuple[int, ...]
 
 def is_numpy_type(kind: Any) -> bool:
     """Whether a type is one of arrays or of NumPy's scalars."""
-    return type(kind) is Kind or kind in SCALARS
+    return type(kind) is Kind or is_one_of(kind, SCALARS)
 
 
 def is_of_floats(kind: Any) -> bool:

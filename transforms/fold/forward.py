@@ -43,6 +43,7 @@ from ...tracer.fold.region import (
     is_memory,
     results_of,
 )
+from ...tracer.kinds import is_one_of
 from ..kernels import is_steady
 from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
@@ -106,7 +107,7 @@ def seen_as(op: Op, kind: type) -> type:
     """The exception that a program raises in the place of another one: an object is a dict there."""
     if op.fn != LOAD or kind is not AttributeError:
         return kind
-    return kind if type_of(op.args[0]) in MEMORIES else KeyError
+    return kind if is_one_of(type_of(op.args[0]), MEMORIES) else KeyError
 
 
 def type_of(x: Any) -> Any:
@@ -346,7 +347,7 @@ class Forward:
             return f"{args[0]} * {args[1]}"
         if op.fn == LOAD:
             kind = type_of(op.args[0])
-            if kind in MEMORIES or not is_memory(kind):
+            if is_one_of(kind, MEMORIES) or not is_memory(kind):
                 return f"{args[0]}[{args[1]}]"
             return self.of_states.attribute(kind, args[0], op.args[1])
         if op.fn == POP:

@@ -27,7 +27,6 @@ from ...tracer.fold.region import (
     POP,
     REPEAT,
     STORE,
-    STREAMS,
     Constant,
     Folded,
     Op,
@@ -35,6 +34,7 @@ from ...tracer.fold.region import (
     Take,
     Written,
     is_memory,
+    is_stream,
     results_of,
 )
 from ...tracer.kinds import MISSING, static
@@ -280,7 +280,7 @@ class States:
     def of_class(self, kind: type, text: str) -> Iterator[str]:
         if is_numpy_type(kind) or type(kind) is Written:
             yield from tests(getattr(kind, "kind", kind), text, self.name)
-        elif kind in STREAMS:
+        elif is_stream(kind):
             yield f"type({text}) is {self.name(Constant(kind))}"
         elif not is_memory(kind) or kind is list:
             yield f"type({text}) is {kind.__name__}"

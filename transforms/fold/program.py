@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracer.fold.region import STREAMS, Draw, End, Kind, Loop, is_memory
+from ...tracer.fold.region import Draw, End, Kind, Loop, is_memory, is_stream
 from ...tracer.fold.region import Op as RegionOp
 from ...tracer.fold.run import Known
 from ...tracer.outcome import Outcome
@@ -55,7 +55,7 @@ def tree_of(tree: Any, inputs: dict[RegionOp, Input]) -> Tree:
     if isinstance(tree, RegionOp):
         discrete = (
             tree.type is str
-            or tree.type in STREAMS
+            or is_stream(tree.type)
             or (is_memory(tree.type) and tree.type is not list)
         )
         discrete |= is_numpy_type(tree.type) and not is_of_floats(tree.type)
