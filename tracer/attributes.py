@@ -621,7 +621,10 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
 def called_by(found: Any) -> list[types.FunctionType]:
     """The functions that a descriptor of a library in C holds, and calls where it is asked."""
     kind = type(found)
-    if found is MISSING or kind.__module__ in PYTHONS or static(kind, "__get__") is MISSING:
+    if found is MISSING or kind.__module__ in PYTHONS:
+        return []
+    getter = static(kind, "__get__")
+    if getter is MISSING or type(getter) is types.FunctionType:
         return []
     return [x for x in gc.get_referents(found) if type(x) is types.FunctionType]
 

@@ -19,6 +19,7 @@ from .box import BOXES
 from .dependence import is_variable
 from .errors import TraceError
 from .kinds import is_one_of, isinstance
+from .origins import parts_of
 from .places import blame
 from .session import Tracer
 from .tape import Op, Site
@@ -98,9 +99,9 @@ def ops_of(value: Any, depth: int = 4) -> list[Op]:
 
 def is_of_numbers(tracer: Tracer, key: Any) -> bool:
     """Whether a key is, or holds, what is made of a number with a derivative that is no integer, or text of one."""
-    if tracer.texts.drawn and marks.found(tracer, key) is not None:
-        return True
     todo, seen = ops_of(key), set()
+    if tracer.texts.drawn and (origin := marks.found(tracer, key)) is not None:
+        todo += [x.op for x in parts_of(origin) if x.op is not None]
     while todo:
         op = todo.pop()
         if op in seen or getattr(op.fn, "stops", False):

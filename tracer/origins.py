@@ -59,15 +59,19 @@ def dependent(texts: Texts, origin: Origin) -> Origin | None:
     return next(dependents(texts, origin), None)
 
 
-def dependents(texts: Texts, origin: Origin) -> Iterator[Origin]:
-    """The parts of an origin that are dependent ops."""
+def parts_of(origin: Origin) -> Iterator[Origin]:
+    """An origin, and all those that it was made of."""
     todo, seen = [origin], set()
     while todo:
         one = todo.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        if one.parts is not None:
-            todo += reversed(one.parts)
-        elif one.op is not None and texts.dependence.has(one.op):
+        if id(one) not in seen:
+            seen.add(id(one))
+            yield one
+            todo += reversed(one.parts or ())
+
+
+def dependents(texts: Texts, origin: Origin) -> Iterator[Origin]:
+    """The parts of an origin that are dependent ops."""
+    for one in parts_of(origin):
+        if one.parts is None and one.op is not None and texts.dependence.has(one.op):
             yield one

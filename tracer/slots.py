@@ -122,13 +122,13 @@ WAYS = {"fget": "__get__", "fset": "__set__", "fdel": "__delete__"}
 
 
 def accessor(found: Any, name: str) -> Any:
-    """What a property calls to get, set or delete; MISSING for any other, and for one with ways of its own."""
+    """What a property calls to get, set or delete; MISSING for any other, one with ways of its own, and C functions."""
     kind, way = type(found), WAYS[name]
     if kind is not property:
         if not issubclass(kind, property) or static(kind, way) is not vars(property)[way]:
             return MISSING
     fn = vars(property)[name].__get__(found)
-    return MISSING if fn is None else fn
+    return MISSING if fn is None or type(fn) is types.BuiltinFunctionType else fn
 
 
 def double(kind: type, members: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 from ..hooks import space_of
+from ..places import is_library
 from .basics import now, refuse
 
 
@@ -35,6 +36,9 @@ def module(name: str, found: Any, last: list[Any], scope: dict[str, Any]) -> Any
         refuse(f"the module {name} is imported by a function of the user's")
     if not any(sys.modules[key] is found for key in known):
         refuse(f"the module {name} is imported in a way of its own")
+    getter = vars(found).get("__getattr__")
+    if type(getter) is types.FunctionType and not is_library(getter.__code__.co_filename):
+        refuse(f"the module {name} has a __getattr__")  # which may do anything, and is asked once
     for key in known:
         outside.note(reads.constant(sys.modules), "global", key, sys.modules[key])
     last[:] = [found]

@@ -113,7 +113,9 @@ class Known:
                 self.growth.append((self.runs, recorder.grown, Block.count))
             return value, recorder.grown
         finally:
-            active.recorder = recorder.refusal = None  # or its traceback would keep alive what it saw
+            active.recorder = recorder.refusal = (
+                None  # or its traceback would keep alive what it saw
+            )
             drawn[:] = [*recorder.log, *recorder.served]
             self.let_go()
 

@@ -85,6 +85,8 @@ def followed(
             known.written = size
     except Passing:
         pass
+    except RecursionError:
+        folding.failed("what it is given, or makes, is nested too deep", kinds)
     except Varying as why:
         folding.varies(str(why), why.path, kinds)
     except (Unfolded, Unfit) as why:
