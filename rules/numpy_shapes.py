@@ -430,20 +430,22 @@ def array(object, dtype=None, **options):
     return np.array(object, dtype, **options), pullback
 
 
-@rrule(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
-def asarray(a, dtype=None, order=None, **options):
-    def pullback(dz):
-        return (unbroadcast(dz, a),)
+def same_content(fn):
+    """Declare the rule of a function that gives an array of what is in another, which may lie in memory otherwise."""
 
-    return np.asarray(a, dtype, order, **options), pullback
+    @rrule(fn)
+    def rule(a, *args, **options):
+        def pullback(dz):
+            return unbroadcast(dz, a), *[None] * len(args)
+
+        return fn(a, *args, **options), pullback
 
 
-@rrule(np.copy, *methods("copy"))
-def copy(a, order="K", subok=False):
-    def pullback(dz):
-        return (unbroadcast(dz, a),)
-
-    return np.copy(a, order, subok), pullback
+# Each by itself, for their orders differ; asarray_chkfinite has none, it is traced for its check.
+for fn in (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray):
+    same_content(fn)
+for fn in (np.copy, *methods("copy")):
+    same_content(fn)
 
 
 @rrule(*methods("astype"))

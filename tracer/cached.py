@@ -17,7 +17,7 @@ import numpy as np
 
 from . import meaning, rewrite
 from .border import remember
-from .box import Box
+from .box import ArrayBox, Box
 from .boxing import enter
 from .closed import is_hidden, reached
 from .detours import Detour, detours, leading_to
@@ -241,28 +241,52 @@ def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> An
     for op in tracer.tape.ops[start:]:
         if op.kind == "effect":
             why = f"has an effect ({op.site})"
-    if is_one_of(type(result), (list, dict, set)):
-        remember(tracer, found, result)
-    if why is None and not agree(lower(tracer, result), found):
+    if why is None and not agree(
+        tracer, result, found
+    ):  # before what is in the cache is taken for the run's own
         why = f"gives something else than the {type(found).__name__} in the cache"
     if why is not None:
         raise TraceError(
             f"{blame(site)}: {body.__name__} is under lru_cache, and the value was in the cache. For its derivative it "
             f"has to run again, which {why}\ntake lru_cache away, or clear the cache first"
         )
+    pair(tracer, found, result)
     return result
 
 
-def agree(a: Any, b: Any) -> bool:
-    """Whether two plain values are equal, NaNs included."""
+def pair(tracer: Tracer, found: Any, result: Any) -> None:
+    """What is done to the containers of a result is done to those in the cache."""
+    if is_one_of(type(result), (list, dict, set)):
+        remember(tracer, found, result)
+    elif type(result) is ArrayBox:
+        result.value = found
+    if isinstance(result, (tuple, list)):
+        for x, y in zip(found, result, strict=True):
+            pair(tracer, x, y)
+    elif isinstance(result, dict):
+        for x, y in zip(found.values(), result.values(), strict=True):
+            pair(tracer, x, y)
+
+
+def agree(tracer: Tracer, a: Any, b: Any) -> bool:
+    """Whether what the run has made is equal to a plain value, NaNs included."""
+    if not is_one_of(type(a), (tuple, list, dict, set)):
+        a = lower(tracer, a)
     if type(a) is not type(b):
         return False
     if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(map(agree, a, b))
+        return len(a) == len(b) and all(agree(tracer, x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict):
-        return list(a) == list(b) and all(map(agree, a.values(), b.values()))
+        items = zip(a.values(), b.values(), strict=False)
+        return list(map(plain_of, a)) == list(b) and all(agree(tracer, x, y) for x, y in items)
+    if isinstance(a, set):
+        return set(map(plain_of, a)) == b
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and all(map(agree, a.flat, b.flat))
+        return (
+            a.dtype == b.dtype
+            and a.shape == b.shape
+            and all(agree(tracer, x, y) for x, y in zip(a.flat, b.flat, strict=True))
+        )
     if isinstance(a, (float, complex, np.inexact)):
         return bool(a == b or (a != a and b != b))
     return a is b or (is_plain_value(a) and bool(a == b))

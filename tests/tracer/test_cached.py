@@ -3,9 +3,10 @@
 import functools
 import operator
 
+import numpy as np
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import TraceError, jit, value_and_grad
 
 
 def product(a, b, scale=1.0):
@@ -89,3 +90,46 @@ def test_a_body_that_runs_again_for_its_derivative_asks_no_cache_for_traced_valu
             h = 1e-6
             pure = [made()[1](4, y) * y for y in (x + h, x - h)]
             assert slope == pytest.approx((pure[0] - pure[1]) / (2 * h), rel=1e-6)
+
+
+MAKES = {
+    "list": lambda y: [y, y * y],
+    "dict": lambda y: {0: y, 1: y * y},
+    "list in a list": lambda y: [[y, y], [y * y]],
+    "list in a dict": lambda y: {"a": [y, y * y]},
+    "array": lambda y: np.array([y, y * y]),
+}
+FIRST = {"list in a list": lambda c: c[0], "list in a dict": lambda c: c["a"]}
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+@pytest.mark.parametrize("name", MAKES)
+def test_what_the_caller_changes_is_that_in_the_cache(name, on):
+    """The next call finds it changed, as in plain Python, or is refused: its derivative is not known."""
+    first = FIRST.get(name, lambda c: c)
+
+    def world():
+        made = functools.lru_cache(MAKES[name])
+
+        def f(x, add):
+            c = first(made(x))
+            total = c[0] * x
+            if add:
+                c[0] = c[0] + 1.0
+            return total
+
+        return made, f
+
+    (made, f), (plain, same) = world(), world()
+    g = value_and_grad(f)
+    with jit(on):
+        for add in (False, False, True):
+            assert g(2.0, add) == (same(2.0, add), 4.0)
+            assert np.array_equal(first(made(2.0))[0], first(plain(2.0))[0])
+        try:
+            value, _ = g(2.0, False)
+        except TraceError as error:
+            assert "gives something else than the" in str(error)
+        else:
+            assert value == same(2.0, False) == 6.0
+        assert first(made(2.0))[0] == 3.0

@@ -34,7 +34,6 @@ from ...tracer.fold.region import SCALARS, TRANSPOSED, Call, Constant, Kind, Op
 from ...tracer.kinds import is_one_of
 from .ways import Unemittable
 
-RELAID = frozenset((np.asfortranarray,))  # whose rules give a value that lies in memory otherwise
 LEAST = {  # how many elements an array must have, or NumPy warns in Python's way before it computes
     **dict.fromkeys((np.mean, np.ndarray.mean), 1),
     **dict.fromkeys((np.var, np.std, np.ndarray.var, np.ndarray.std), 2),

@@ -45,7 +45,7 @@ from ...tracer.fold.region import (
 )
 from ...tracer.kinds import is_one_of
 from ..kernels import is_steady
-from .arrays import LEAST, RELAID, is_call, is_elementwise, is_sure, rule_of, view_of
+from .arrays import LEAST, is_call, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
 from .lowered import Lowered
 from .pulls import described, example
@@ -375,13 +375,12 @@ class Forward:
             if isinstance(op.args[0], Reference):
                 size = f"len({writer.name(op.args[0])})"
             self.code.add(f"if {size} < {least}: {writer.miss}", depth)
-        if not plain:
-            value = "_" if op.fn in RELAID else name
+        if plain:
+            self.code.add(f"{name} = {call}{live}", depth)
+        else:
             assert rule is not None
             pair = writer.call(op, rule.function)
-            self.code.add(f"{value}, {writer.name(writer.back(op))} = {pair}", depth)
-        if plain or op.fn in RELAID:
-            self.code.add(f"{name} = {call}{live}", depth)
+            self.code.add(f"{name}, {writer.name(writer.back(op))} = {pair}", depth)
         if isinstance(op, Several):
             self.parts(op, depth)
         elif not is_sure(op):

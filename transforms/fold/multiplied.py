@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ from ..programs import Program
 from ..trial import Trial
 
 # The format of what a program gives for `pullback` (see `RegionBuilder.region`).
-PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients})))"
+PULLBACK = "({value}, {make}(self.f, {program}, ({given}), {value}, ({gradients}), {drawn}))"
 
 
 class Multiplied(Pullback):
     """A pullback that has the gradients already. They are finite, or the call is traced.
 
     Where more is asked of it than to multiply them by a number, the function is run once more for its tape, with the
-    arguments as they were. The program is asked first: where it answers as before, nothing that is read has changed,
-    and the function does nothing but compute.
+    arguments as they were, and with what it has ``drawn``. The program is asked first: where it answers as before,
+    nothing that is read has changed, and beside drawing the function does nothing but compute.
     """
 
     run: Run | None = None
@@ -39,6 +39,7 @@ class Multiplied(Pullback):
         args: tuple[Any, ...],
         value: Any,
         gradients: tuple[Any, ...],
+        drawn: Sequence[Any],
     ) -> None:
         if not all(map(is_finite, numbers(gradients))):
             raise Miss
@@ -47,6 +48,7 @@ class Multiplied(Pullback):
         self.args = taken(tuple([x for x in args if x is not MISSING]))  # those that were given
         self.value = value
         self.gradients = gradients
+        self.drawn = drawn
 
     def __call__(self, dy: Any) -> tuple[Any, ...]:
         if type(dy) is float and math.isfinite(dy):
@@ -61,13 +63,14 @@ class Multiplied(Pullback):
                     f"what {self.f.__name__} reads has changed since the call of pullback, and its tape is asked for "
                     "now\ncall pullback again"
                 )
-            self.run = run(self.f, taken(self.args), {}, protect=True, outline=Iterations).close()
+            how: Any = {"protect": True, "outline": Iterations, "drawn": [*self.drawn]}
+            self.run = run(self.f, taken(self.args), {}, **how).close()
         return self.run
 
     def is_as_before(self) -> bool:
         """Whether the program gives what it gave, to the bit."""
         trial = Trial(self.f)
-        again = self.program.alone(trial, *self.args)
+        again = self.program.given(self.drawn)(trial, *self.args)
         if trial.error is not None or repr(again[0]) != repr(self.value):
             return False
         pairs = zip(numbers(again[1].gradients), numbers(self.gradients), strict=True)

@@ -122,6 +122,7 @@ class RegionBuilder(Builder):
                 gradients="".join(g + ", " for g in gradients),
                 gradient=gradients[0] if gradients else "",
                 given="".join(f"{name}, " for name in program.parameters),
+                drawn="drawn" if draws else "()",
                 make=self.constant(Multiplied, "multiplied") if "{make}" in answer else "",
                 program=self.constant(program, "program") if "{program}" in answer else "",
             )
