@@ -58,7 +58,8 @@ SPACES: dict[str, Any] = {
 
 # Traced through their Python bodies (or by the tracer: `vectorize`, `tolist`); the tests name each of them.
 TRACED: dict[str, str] = {
-    "numpy": """append apply_along_axis apply_over_axes array_split asarray_chkfinite astype atleast_1d atleast_2d atleast_3d average
+    "numpy": """append apply_along_axis apply_over_axes array_split
+        asarray_chkfinite astype atleast_1d atleast_2d atleast_3d average
         block c_ column_stack corrcoef cov cumulative_prod cumulative_sum diff dsplit dstack emath extract fliplr
         flipud fromfunction fromiter geomspace gradient histogram histogram2d histogram_bin_edges histogramdd hsplit
         i0 intersect1d ix_ kaiser kron logspace median mgrid nancumprod nancumsum nanmean nanpercentile nanprod

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import gc
 import operator
-import random
 import threading
 import types
 import warnings
@@ -91,9 +90,6 @@ CONSTANT_MODULES = frozenset(("math", "cmath", "numpy", "scipy", "sys", "builtin
 
 
 of_thread = threading.local.__getattribute__
-
-
-STATES = {"state": np.random.BitGenerator, "gauss_next": random.Random}  # what draws change
 
 
 def owner_of(cls: type, name: str) -> type:
@@ -557,9 +553,9 @@ def find(tracer: Tracer, site: Site, obj: Any, name: str) -> Any:
     if tracer.reads is not None:
         note_member(tracer, kind, name)
         note_descriptor(tracer, found)
-        if name in STATES and isinstance(obj, STATES[name]):
+        if name == "state" and isinstance(obj, np.random.BitGenerator):
             # A run that takes up what a program has drawn would find the state after those draws.
-            tracer.reads.problem(f"the {name} of a random generator is read", site)
+            tracer.reads.problem("the state of a random generator is read", site)
         if isinstance(obj, threading.local):
             if found is not MISSING or name not in of_thread(obj, "__dict__"):
                 tracer.reads.problem(f"what a threading.local has for {name!r} is the thread's")

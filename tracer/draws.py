@@ -7,21 +7,17 @@ which nothing is known: an input, drawn anew at each call.
 from __future__ import annotations
 
 import functools
-import operator
-import random
 from typing import Any
 
 import numpy as np
 
 from ..rules.numpy_random import DRAWS, REQUIRED, Family, cut, reparameterised
-from .calls import call, call_function
-from .foreign import is_own, opaque
+from .calls import call
+from .foreign import opaque
 from .handlers import handles
 from .record import has_box
 from .session import Tracer
 from .tape import Site
-
-GAUSS = random.Random.gauss
 
 
 def parameters_of(
@@ -51,28 +47,6 @@ def sample(fn: Any, name: str, tracer: Tracer, site: Site, args: Any, kwargs: An
     ]
     value, noise = opaque(tracer, site, DRAWS[name], (args[0], *given), options)
     return call(tracer, site, reparameterised, (value, noise, *parameters), {"family": name})
-
-
-def normal(stream: Any, mu: Any = 0.0, sigma: Any = 1.0) -> tuple[Any, Any, Any]:
-    """The arguments of `random.Random.gauss`."""
-    return stream, mu, sigma
-
-
-@handles(GAUSS)
-def _gauss(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
-    """A normal number, by one of the standard normal distribution: every second one is kept in the generator."""
-    try:
-        stream, mu, sigma = normal(*args, **kwargs)
-    except TypeError:
-        return GAUSS(*args, **kwargs)  # raises what plain Python raises
-    made = tracer.reads is not None and is_own(tracer.reads, stream)
-    if (
-        type(stream) is not random.Random or made
-    ):  # which a program makes again, with all that it holds
-        return call_function(tracer, site, GAUSS, args, kwargs)
-    noise = opaque(tracer, site, stream.gauss, (), {})
-    scaled = call(tracer, site, operator.mul, (noise, sigma), {})
-    return call(tracer, site, operator.add, (mu, scaled), {})
 
 
 for _cls in (np.random.Generator, np.random.RandomState):

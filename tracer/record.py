@@ -397,7 +397,7 @@ def born(
             tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
         )
     if is_one_of(kind, MUTABLE | {tuple}) or (isinstance(value, tuple) and hasattr(value, "_make")):
-        return born_parts(tracer, site, fn, args, kwargs, value)
+        return born_parts(tracer, site, fn, args, kwargs, value, pure)
     if not pure and not isinstance(value, type) and not callable(value) and has_dict(value):
         if id(value) not in tracer.inside and not is_of_run(fn, value):
             see(tracer.outside, value)  # it may be somebody's own
@@ -419,22 +419,34 @@ def see_inside(tracer: Tracer, values: Iterable[Any]) -> None:
             see(tracer.inside, x)
 
 
-def born_parts(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any) -> Any:
-    """A container made without traced operands: the arrays in it are boxed."""
+def born_parts(
+    tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, pure: bool
+) -> Any:
+    """A container made without traced operands: the arrays in it are boxed.
+
+    What an impure function gives beside arrays may be something else at the next call: numbers are boxed as well, and
+    other plain values guarded.
+    """
     if isinstance(value, tuple(MUTABLE)):
         if id(value) in tracer.inside:
             return value
         return meaning.boxing.enter(
             tracer, value, attribute(fn, "__name__", "made")
         )  # it may be somebody's own
-    arrays = [(key, x) for key, x in enumerate(value) if is_traced_array(x)]
-    if not arrays:
+    if not any(map(is_traced_array, value)):
         return value
     whole = append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site)
-    boxes = {
-        key: box(tracer, append(tracer.tape, element, (whole, key), {}, x, site), [])
-        for key, x in arrays
-    }
+    boxes = {}
+    for key, x in enumerate(value):
+        number = not pure and isinstance(x, (float, complex, np.inexact))
+        if is_traced_array(x) or number:
+            boxes[key] = box(tracer, append(tracer.tape, element, (whole, key), {}, x, site), [])
+        elif not pure and meaning.foreign.is_plain_value(x):
+            op = append(tracer.tape, element, (whole, key), {}, x, site)
+            tracer.tape.ops.append(Guard(operator.eq, (op,), x, site, tracer.tape))
+        elif not pure and tracer.reads is not None:
+            kind = type(x).__name__
+            tracer.reads.problem(f"{fn_name(fn)} gives a {kind} beside an array", site)
     return rebuilt(value, [boxes.get(i, x) for i, x in enumerate(value)])
 
 

@@ -215,6 +215,9 @@ def from_here(f: Callable[..., Any], here: list[Any], *args: Any) -> Any:
     return f(*args)
 
 
+NOT_FOLDED = [normals, straight]  # what is kept in the generator is an attribute of it
+
+
 @pytest.fixture(autouse=True)
 def as_at_the_start():
     put_all([state(like(x)) for x in streams()])
@@ -248,7 +251,7 @@ def test_draws_are_those_of_plain_python(f, how):
         assert found == value
         assert gradient == pytest.approx(slope, rel=1e-5, abs=1e-6)
         assert pickle.dumps(states()) == pickle.dumps(left)
-    if how == "value_and_grad":
+    if how == "value_and_grad" and f not in NOT_FOLDED:
         assert " for all ways that runs have gone" in str(explain(g, 1.0)), str(explain(g, 1.0))
 
 
@@ -462,4 +465,36 @@ def test_a_state_is_read_before_what_changes_it(f, fold, monkeypatch):
         found, gradient = g(x)
         assert found == value
         assert gradient == pytest.approx(slope, rel=1e-5)
+        assert pickle.dumps(states()) == pickle.dumps(left)
+
+
+def seeded_inside(x: float) -> float:
+    random.seed(0)
+    return x * random.gauss(0.0, 1.0) * float(np.sum(np.ones(2)))
+
+
+def numpys_state_put_back(x: float) -> float:
+    start = np.random.get_state()
+    y = x * np.random.rand() + 0.5 * start[2]
+    np.random.set_state(start)
+    return y
+
+
+@pytest.mark.parametrize("fold", [True, False], ids=["folded", "flat"])
+@pytest.mark.parametrize("f", [seeded_inside, numpys_state_put_back], ids=lambda f: f.__name__)
+def test_states_of_modules(f, fold, monkeypatch):
+    if not fold:
+        monkeypatch.setenv("WENGERT_FOLD", "0")
+    g = value_and_grad(f)
+    for i in range(12):
+        np.random.seed(1)
+        np.random.rand(i)
+        here = states()
+        value = from_here(f, here, 1.0 + i)
+        left = states()
+        slope = from_here(f, here, 2.0 + i) - value
+        put_all(here)
+        found, gradient = g(1.0 + i)
+        assert found == value
+        assert gradient == pytest.approx(slope, rel=1e-9)
         assert pickle.dumps(states()) == pickle.dumps(left)

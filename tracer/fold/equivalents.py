@@ -572,8 +572,3 @@ def equivalent(fn: Any) -> Callable[..., Any] | None:
             of_module(bisect, "_bisect", "bisect_left bisect_right insort_left insort_right")
         )
     return SAME.get(fn)
-
-
-def gauss(self: Any, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
-    """`random.Random.gauss`, by a number of the standard normal distribution."""
-    return mu + self.gauss() * sigma

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from ...rules.numpy_random import DRAWS, reparameterised
-from ..draws import GAUSS, parameters_of
+from ..draws import parameters_of
 from ..kinds import static
 from .arrays import given as made_of
 from .arrays import opened
 from .basics import NUMBERS, computed, plain, refuse
-from .equivalents import gauss
 from .functions import call_function
 from .nested import Whole, frame_of, plainly
 from .recorder import Box, Recorder
@@ -41,7 +40,7 @@ BOTH = frozenset(
     "weibull zipf choice multivariate_normal multinomial dirichlet".split()
 )
 METHODS = {
-    Random: frozenset(("random", "getrandbits", "gauss")),
+    Random: frozenset(("random", "getrandbits")),
     np.random.Generator: BOTH | {"integers"},
     np.random.RandomState: BOTH | {"rand", "randn", "randint", "random_sample"},
 }
@@ -85,9 +84,7 @@ def called(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
     stream, folded = args[0].value, recorder.folded
     own, name = id(stream) in recorder.streams, getattr(fn, "__name__", "a function")
     in_c = own and type(stream) is Random and name in OWN  # or as good as
-    if fn is GAUSS and type(stream) is Random and not own and (len(args) > 1 or kwargs):
-        return call_function(recorder, key, gauss, args, kwargs)
-    if type(fn) is types.FunctionType and not in_c and fn is not GAUSS:
+    if type(fn) is types.FunctionType and not in_c:
         return call_function(recorder, key, fn, args, kwargs)
     if fn is not static(type(stream), name):
         return refuse(f"{name} is given a generator of random numbers")

@@ -16,7 +16,6 @@ from functools import cached_property
 from types import MethodDescriptorType
 from typing import Any, Protocol
 
-from ...tracer.draws import GAUSS
 from ...tracer.fold.equivalents import alike, has_own
 from ...tracer.fold.region import CONTENT, INPUT, Constant, Draw, Op, variable
 from ...tracer.source import INFIX, PREFIX
@@ -258,7 +257,7 @@ class Writer:
     def drawing(self, fn: Any, args: Sequence[str]) -> str:
         """A draw: what is called there is noted, and the flat tape must know it again."""
         name = self.text.named(draw, "draw")
-        if type(fn) is MethodDescriptorType or fn is GAUSS:  # of a generator of Python's
+        if type(fn) is MethodDescriptorType:  # of a generator of Python's
             return f"{name}(drawn, {', '.join([f'{args[0]}.{fn.__name__}', *args[1:]])})"
         return f"{name}(drawn, {', '.join([self.text.function(fn), *args])})"
 

@@ -52,6 +52,14 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"comes from, of which attributes are read", IN_ARGUMENTS),
     (
+        r"the state of a random generator",
+        "make a generator of a seed in the function: np.random.default_rng(seed)",
+    ),
+    (
+        r"beside an array",
+        "let the compiled function give arrays alone, or numbers alone",
+    ),
+    (
         r"remembers what it was given for a number",
         "use functools.lru_cache, or a dict that the function makes",
     ),
