@@ -255,30 +255,37 @@ def again(tracer: Tracer, site: Site, body: Any, visit: Visit, found: Any) -> An
 
 
 def pair(tracer: Tracer, found: Any, result: Any) -> None:
-    """What is done to the containers of a result is done to those in the cache."""
-    if is_one_of(type(result), (list, dict, set)):
+    """What is done to the containers of a result is done to those in the cache.
+
+    What callers have added to these is a constant, as in any container outside.
+    """
+    kind = type(result)
+    if is_one_of(kind, (list, tuple, dict)):
+        keys, count = [*found] if kind is dict else range(len(found)), len(result)
+        for key in keys[:count]:
+            pair(tracer, found[key], result[key])
+        for key in keys[count:]:
+            x = enter(tracer, found[key], f"a {kind.__name__} in a cache")
+            result.update({key: x}) if kind is dict else result.append(x)
+    if is_one_of(kind, (list, dict, set)):
         remember(tracer, found, result)
-    elif type(result) is ArrayBox:
+    elif kind is ArrayBox:
         result.value = found
-    if isinstance(result, (tuple, list)):
-        for x, y in zip(found, result, strict=True):
-            pair(tracer, x, y)
-    elif isinstance(result, dict):
-        for x, y in zip(found.values(), result.values(), strict=True):
-            pair(tracer, x, y)
 
 
 def agree(tracer: Tracer, a: Any, b: Any) -> bool:
-    """Whether what the run has made is equal to a plain value, NaNs included."""
+    """Whether what the run has made is equal to a plain value, NaNs included; to a list or dict may have been added."""
     if not is_one_of(type(a), (tuple, list, dict, set)):
         a = lower(tracer, a)
     if type(a) is not type(b):
         return False
     if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(agree(tracer, x, y) for x, y in zip(a, b, strict=True))
+        whole = len(a) == len(b) or (len(a) < len(b) and isinstance(a, list))
+        return whole and all(agree(tracer, x, y) for x, y in zip(a, b, strict=False))
     if isinstance(a, dict):
         items = zip(a.values(), b.values(), strict=False)
-        return list(map(plain_of, a)) == list(b) and all(agree(tracer, x, y) for x, y in items)
+        known = list(map(plain_of, a)) == list(b)[: len(a)]
+        return known and all(agree(tracer, x, y) for x, y in items)
     if isinstance(a, set):
         return set(map(plain_of, a)) == b
     if isinstance(a, np.ndarray):

@@ -133,3 +133,29 @@ def test_what_the_caller_changes_is_that_in_the_cache(name, on):
         else:
             assert value == same(2.0, False) == 6.0
         assert first(made(2.0))[0] == 3.0
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["jit", "traced"])
+def test_what_the_caller_has_added_is_a_constant(on):
+    def world():
+        @functools.lru_cache
+        def made(y):
+            return [y * y]
+
+        def f(x):
+            c = made(x)
+            if len(c) == 1:
+                c.append([x, 2.0])
+            c[1][1] += 1.0
+            return c[0] * x + c[1][0] + c[1][1]
+
+        return made, f
+
+    (made, f), (plain, same) = world(), world()
+    g = value_and_grad(f)
+    with jit(on):
+        for i in range(6):
+            value, slope = g(2.0)
+            assert value == same(2.0)
+            assert slope == (12.0 if i else 13.0)
+            assert made(2.0) == plain(2.0)
