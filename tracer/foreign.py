@@ -273,6 +273,12 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         ):  # whose items are to be seen before they are compared
             given = args[-1]
             args = (*args[:-1], list(given) if fn is sorted or name == "join" else [*iter(given)])
+    if name in ("__getitem__", "__delitem__") and args and is_no_index(args[-1]):
+        if not isinstance(args[0] if owner is None else owner, dict):
+            args = (
+                *args[:-1],
+                args[-1].value,
+            )  # C says what it is, in the place of what it cannot do
     if name == "__setitem__" and len(args) > 1 and type(args[-2]) is slice:
         args = (*args[:-1], iterable(tracer, site, args[-1]))
     if name == "from_iterable" and owner is itertools.chain and args:
@@ -312,6 +318,10 @@ def moved(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if fn is types.MappingProxyType:  # it shows what the run has, wherever it is put
         tracer.views[id(result)] = (result, result)
     return stand_ins.own(result) if name in REDUCING else result
+
+
+def is_no_index(value: Any) -> bool:
+    return type(value) is Box and isinstance(value.value, (float, complex))
 
 
 def comes_one_by_one(value: Any) -> bool:

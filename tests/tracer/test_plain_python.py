@@ -640,3 +640,26 @@ def test_pow_with_a_modulus_asks_the_object(on):
                 24.0,
                 11.0,
             )
+
+
+class Row(list):
+    def __getitem__(self, i):
+        return list.__getitem__(self, i)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x, k: Row(x)[k],
+        lambda x, k: tuple.__getitem__(tuple(x), k),
+        lambda x, k: list.__delitem__(Row(x), k),
+        lambda x, k: x.__getitem__(k),
+    ],
+)
+def test_an_index_that_is_a_float_is_called_one(ask):
+    with pytest.raises(TypeError) as expected:
+        ask([1.0, 2.0], 1.0)
+    for on in (True, False):
+        with jit(on), pytest.raises(TypeError) as error:
+            value_and_grad(ask)([1.0, 2.0], 1.0)
+        assert str(error.value) == str(expected.value)
