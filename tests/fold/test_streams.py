@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wengert import explain, jit, pullback, value_and_grad
+from wengert import NoRuleError, explain, jit, pullback, value_and_grad
 from wengert.transforms import cache
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
@@ -498,3 +498,49 @@ def test_states_of_modules(f, fold, monkeypatch):
         assert found == value
         assert gradient == pytest.approx(slope, rel=1e-9)
         assert pickle.dumps(states()) == pickle.dumps(left)
+
+
+@pytest.mark.parametrize("at", [0, 12], ids=["at once", "late"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: rng.permutation([x, 2 * x, 3 * x])[0],
+        lambda x: rng.choice([x, 2 * x]),
+        lambda x: rng.dirichlet([x, 2 * x])[0],
+        lambda x: rng.choice(np.array([x, 2 * x])),
+    ],
+    ids=["permutation", "choice", "dirichlet", "array"],
+)
+def test_what_is_drawn_of_numbers_with_derivatives_is_no_constant(ask, at):
+    """Such a draw has no rule: that is an error, never a slope without it."""
+
+    def f(x, lists, i):
+        total = x
+        if rng.random() < 2.0 and lists[i] is not None:
+            total += float(ask(x))
+        return total
+
+    lists = [None] * at + [[1.0]] * 8
+    g = value_and_grad(f)
+    for i, asked in enumerate(lists):
+        if asked is None:
+            assert g(2.0, lists, i) == (2.0, 1.0)
+        else:
+            with pytest.raises(NoRuleError):
+                g(2.0, lists, i)
+
+
+def test_a_list_that_is_chosen_late_is_no_constant():
+    """Which of two lists is drawn from says an index, and one of them holds numbers with a derivative."""
+
+    def f(x, i):
+        lists = [[1.0, 2.0], [x, 2.0 * x]]
+        return x + float(rng.choice(lists[i]))
+
+    g = value_and_grad(f)
+    for i in (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1):
+        if i:
+            with pytest.raises(NoRuleError):
+                g(3.0, i)
+        else:
+            assert g(3.0, i)[1] == 1.0

@@ -91,12 +91,9 @@ def called(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
     if recorder.giving or recorder.untouched is not None:
         return refuse("a generator draws random numbers")
     folded.finds_streams |= not own and args[0].op.fn != INPUT
-    if (
-        folded.makes_streams and folded.finds_streams
-    ):  # which of them is asked might depend on what lies where
-        return refuse(
-            "generators of random numbers that it makes are asked beside some that lie in containers"
-        )
+    # Which of them is asked might depend on what lies where.
+    if folded.makes_streams and folded.finds_streams:
+        return refuse("generators that it makes are asked beside some that lie in containers")
     return (of_own if in_c else of_any)(recorder, key, fn, args, kwargs)
 
 
@@ -124,7 +121,7 @@ def of_any(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
         bound = parameters_of(DRAWS[name].family, args[1:], kwargs)
         if bound is not None and holds_number(bound[0]):
             return by_noise(recorder, key, DRAWS[name], args[0], *bound)
-    if any(type(x) is Box and np.asarray(x.value).dtype.kind not in "iub" for x in found[1:]):
+    if any(map(may_have_slope, found[1:])):
         return refuse(f"{name} is given numbers that may have a derivative")
     value, make = value_of(recorder, fn, args, kwargs)
     if type(value) not in NUMBERS and not is_of_numpy(value):
@@ -144,6 +141,13 @@ def value_of(recorder: Recorder, fn: Any, args: tuple[Any, ...], kwargs: Any) ->
     if type(values[0]) is Random:  # whose methods are noted as bound ones, wherever they are called
         return recorder.drawn(getattr(values[0], fn.__name__), values[1:], named), Draw
     return recorder.drawn(fn, values, named), Draw
+
+
+def may_have_slope(x: Any) -> bool:
+    """Whether an operand is a number of the run that is no integer, or a list that holds one."""
+    if type(x) is list:
+        return any(map(may_have_slope, x))
+    return type(x) is Box and np.asarray(x.value).dtype.kind not in "iub"
 
 
 def holds_number(x: Any) -> bool:

@@ -30,10 +30,12 @@ from ...tracer.fold.region import (
     REPEAT,
     STORE,
     Access,
+    Draw,
     Function,
     Invoke,
     Loop,
     Op,
+    Pair,
     Reference,
     Region,
     Scope,
@@ -362,6 +364,11 @@ class Forward:
         """A call of a function of arrays: a pair where it has a derivative."""
         writer = self.writer
         active = [*map(writer.active, op.args)]
+        if isinstance(op, Draw) and not isinstance(
+            op, Pair
+        ):  # whatever its lists held when it was seen
+            if any(on and type_of(x) is not int for x, on in zip(op.args, active, strict=True)):
+                raise Unemittable("a draw by numbers that have a derivative")
         given = results_of(op) if isinstance(op, Several) else [op]
         rule = rule_of(op, active) if any(map(writer.active, given)) and any(active) else None
         name = writer.name(op)
