@@ -29,6 +29,7 @@ from .guards import Guard, seen
 from .programs import Program, draw
 
 MOST_SHOWN = 40  # lines of a list
+LONGEST_PASS = 5.0  # seconds that another thread's pass over a region is waited for
 ONE_BY_ONE = (
     "nothing where calls go a few ways, each of which is kept by itself; "
     "docs/jit.md says what one program can have"
@@ -195,7 +196,7 @@ def told(
             yield f"    … and {len(region) - MOST_SHOWN} others; explain(…).region shows all"
     if entry.misses:
         yield "  misses, by the guard that failed"
-        common = entry.misses.most_common(MOST_SHOWN)
+        common = Counter(dict(entry.misses)).most_common(MOST_SHOWN)  # other threads go on
         yield from indented((f"{n} x {why}{line_of(why, programs)}" for why, n in common), 4)
         if len(entry.misses) > MOST_SHOWN:
             yield f"    … and {len(entry.misses) - MOST_SHOWN} others"
@@ -206,10 +207,17 @@ def region_of(entry: Entry) -> Iterator[str]:
     if not entry.folding.known:
         return
     from ..tracer.fold.listing import listed  # which nothing else needs
+    from ..tracer.fold.run import lock as recording
 
-    for known in entry.folding.known.values():
-        inputs = {op: str(place) for place, op in known.inputs}
-        yield from listed(known.folded, inputs, known.growth)
+    if not recording.acquire(timeout=LONGEST_PASS):  # a pass may add to the region
+        yield "its region is being recorded"
+        return
+    try:
+        for known in [*entry.folding.known.values()]:
+            inputs = {op: str(place) for place, op in known.inputs}
+            yield from listed(known.folded, inputs, known.growth)
+    finally:
+        recording.release()
 
 
 def not_kept(entry: Entry) -> Iterator[str]:

@@ -499,22 +499,43 @@ def test_what_it_refuses():
         grad(lambda x: x * len(explain(branches)))(2.0)
 
 
+def growing(x: float, n: int) -> float:
+    """Goes new ways for some time, so that its region grows and programs are missed."""
+    kept = [x]
+    for i in range(n):
+        if kept[-1] > 0.5:
+            kept.append(kept[-1] * 0.7)
+        elif i % 3 == n % 3:
+            kept[0] = kept[0] + 0.1 * x * x
+        else:
+            kept.append(x)
+    return sum(kept)
+
+
 def test_it_may_be_asked_while_other_threads_call():
-    step, wrong = grad(branches), []
+    step, grown, wrong = grad(branches), value_and_grad(growing), []
 
     def work():
         for i in range(300):
             x = 0.5 + i % 3
             if step(x) != (5 if x <= 1 else math.cos(x) * scale * times):
                 wrong.append(x)
+            if grown(x := i % 11 / 10, i % 9)[0] != growing(x, i % 9):
+                wrong.append((x, i % 9))
             if i % 100 == 50:
                 wengert.clear_cache()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    [t.start() for t in threads]
-    while any(t.is_alive() for t in threads):
-        explain(step, 2.0)
-    [t.join() for t in threads]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        [t.start() for t in threads]
+        while any(t.is_alive() for t in threads):
+            explain(step, 2.0)
+            explain(grown, 0.4, 3)
+        [t.join() for t in threads]
+    finally:
+        sys.setswitchinterval(before)
     assert not wrong
 
 
