@@ -570,7 +570,7 @@ def find_forks(
             )
             todo += [k for k in flow.caught[j] if k not in own]
             inner = found.get(j)
-            low = min(low, depths.get(j, 0) - taken(source[j]))
+            low = min(low, max(depths.get(j, 0) - taken(source[j]), 0))
             if inner is None:
                 todo += flow.after[j]
             else:
@@ -688,4 +688,6 @@ def taken(instr: Instr) -> int:
         return 1
     if name.startswith(GIVES_NOTHING):
         return max(-net, 0)
+    if name.startswith("UNPACK_"):
+        return 1
     return 1 - net if name.startswith("BUILD_") else max(1 - net, 1)
