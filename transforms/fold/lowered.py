@@ -31,7 +31,7 @@ from ...tracer.tape import Op as TapeOp
 from ..expand import expansion_of
 from ..kernels import REDUCTIONS
 from .arrays import frame_of, is_elementwise, is_of_floats
-from .pulls import GIVEN, ITSELF, LIKE, Form, Place, Steps, described, slot
+from .pulls import LIKE, Form, Place, Steps, described, entries_of, slot
 from .ways import Unemittable
 from .writer import Writer
 
@@ -115,14 +115,7 @@ class Lowered:
         if expansion is None or looked or expansion.momentary or "zeroed" in expansion.forms:
             raise Unemittable("a rule that looks at values")
         places = {x: i for i, x in sample.inputs.items()}
-        given, z, *entries = expansion.tape.inputs
-        sources: dict[Any, Place] = {given: GIVEN, z: ITSELF}
-        constants: dict[Any, Any] = {}
-        for entry, leaf in zip(entries, leaves, strict=True):
-            if isinstance(leaf, TapeOp):
-                sources[entry] = places[leaf]
-            else:
-                constants[entry] = leaf
+        sources, constants = entries_of(expansion.tape, leaves, places)
         form = Form([], [], [])
         found = [places[leaves[i]] for i in expansion.wanted]
         if found != [i for i, here in enumerate(wanted) if here]:

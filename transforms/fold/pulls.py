@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -116,18 +116,26 @@ class Pulls:
         spots = dict(
             zip(inputs, [i for i, x in enumerate(op.args) if isinstance(x, Op)], strict=True)
         )
-        given, z, *entries = expansion.tape.inputs
-        sources: dict[Any, Place] = {given: GIVEN, z: ITSELF}
-        constants: dict[Any, Any] = {}
-        for entry, leaf in zip(entries, leaves, strict=True):
-            if isinstance(leaf, TapeOp):
-                sources[entry] = spots[leaf]
-            else:
-                constants[entry] = leaf
+        sources, constants = entries_of(expansion.tape, leaves, spots)
         steps = Steps(self.writer, sources, constants, form)
         results = steps.write(expansion.tape)
         form.results.extend(zip([spots[leaves[i]] for i in expansion.wanted], results, strict=True))
         return form
+
+
+def entries_of(
+    tape: Tape, leaves: Iterable[Any], places: Mapping[Any, Place]
+) -> tuple[dict[Any, Place], dict[Any, Any]]:
+    """What the inputs of an expansion are: places of operands, or constants."""
+    given, z, *entries = tape.inputs
+    sources: dict[Any, Place] = {given: GIVEN, z: ITSELF}
+    constants: dict[Any, Any] = {}
+    for entry, leaf in zip(entries, leaves, strict=True):
+        if isinstance(leaf, TapeOp):
+            sources[entry] = places[leaf]
+        else:
+            constants[entry] = leaf
+    return sources, constants
 
 
 def described(x: Any) -> Any:
