@@ -144,9 +144,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     ):  # any other is the user's own, and not ours to run
         try:
             handler = handlers.get(fn)
-            rule = registry.rules.get(fn)
-            if rule is None and handler is None and registry.package_of(fn) in registry.awaited:
-                rule = registry.lookup(fn)
+            rule = registry.rules.get(fn) if handler is not None else registry.lookup(fn)
             if rule is not None or handler is not None:
                 args = meaning.sights.asked(tracer, site, fn, args)
         except (TypeError, ValueError):  # not hashable, so neither has it
