@@ -205,7 +205,7 @@ BUILTINS = {
 }
 
 
-for home in [module for name, module in sys.modules.items() if name.startswith(HOME)]:
+for home in [module for name, module in list(sys.modules.items()) if name.startswith(HOME)]:
     for imported in list(vars(home).values()):
         if isinstance(imported, types.ModuleType) and not imported.__name__.startswith(HOME):
             remember(imported)
