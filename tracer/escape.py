@@ -489,7 +489,7 @@ def note_specials(tracer: Tracer, cls: type, members: dict[str, Any]) -> None:
 
 def same_members(cls: type, members: dict[str, Any]) -> bool:
     """Whether a class has these attributes still, in the same order. Nobody's ``__eq__`` is asked."""
-    now = vars(cls)
+    now = vars(cls).copy()  # at one moment: another thread may write to it
     same = len(now) == len(members) and all(map(operator.is_, now, members))
     return same and all(map(operator.is_, now.values(), members.values()))
 

@@ -9,6 +9,7 @@ import pytest
 
 from wengert import jit, value_and_grad
 from wengert.tracer.border import are_held
+from wengert.tracer.escape import same_members
 from wengert.tracer.frames import items_of
 
 KINDS = {
@@ -125,3 +126,16 @@ def test_another_thread_writes_attributes(f, on):
         sys.setswitchinterval(before)
     assert not failures
     assert found == {(3.0, 1.0)}
+
+
+def test_another_thread_adds_to_a_class_that_is_compared():
+    class Changed:
+        x = 1
+
+    class Members(dict):
+        def __iter__(self):
+            for key in dict.__iter__(self):
+                setattr(Changed, f"other{key}", None)
+                yield key
+
+    assert same_members(Changed, Members(vars(Changed)))
