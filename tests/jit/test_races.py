@@ -16,6 +16,7 @@ from wengert.tracer.fold.recorder import Unfolded
 from wengert.tracer.run import _Surroundings
 from wengert.tracer.tape import Signature
 from wengert.transforms import cache, expand, explain, loop_reverse, loops, lowering
+from wengert.transforms.budget import Budget
 from wengert.transforms.fold import keep
 
 
@@ -251,6 +252,8 @@ def test_a_region_that_was_recorded_while_another_thread_has_registered_a_rule(
 
     written, made = keep.program_of, []
     monkeypatch.setattr(keep, "program_of", late)
+    monkeypatch.setenv("WENGERT_FOLD", "1")
+    monkeypatch.setattr(Budget, "limited", False)
     step = grad(f)
     with jit(True):
         for n in range(2, 40):
