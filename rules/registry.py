@@ -113,6 +113,7 @@ rules = Rules()
 awaited: dict[
     str, str
 ] = {}  # by package: the module that holds its rules, as long as it is not loaded
+loaded: set[str] = set()  # the packages of which it is
 lock = threading.RLock()
 
 
@@ -140,7 +141,7 @@ def lookup(fn: Any) -> Rule | None:
         rule = rules.get(fn)
     except TypeError:
         return None
-    if rule is None and awaited and load(package_of(fn)):
+    if rule is None and load(package_of(fn)):
         rule = rules.get(fn)
     return rule
 
@@ -167,10 +168,12 @@ def front_of(module: str) -> str:
 
 
 def load(package: str) -> bool:
-    """Load the rules that are awaited for a package. Says whether there were any."""
+    """Load the rules that are awaited for a package. Says whether it has any, which may have come just now."""
     if package not in awaited:
-        return False
+        return package in loaded
     with lock:
+        if package not in awaited:  # another thread has loaded them meanwhile
+            return True
         before, rules.loading = rules.loading, threading.get_ident()
         if before is None:
             rules.before = frozenset(rules)
@@ -178,7 +181,9 @@ def load(package: str) -> bool:
             importlib.import_module(awaited[package])
         finally:
             rules.loading = before
-        awaited.pop(package, None)
+        if before is None:  # or a module that is half loaded has asked
+            loaded.add(package)
+            del awaited[package]
     return True
 
 
@@ -260,7 +265,9 @@ factored: dict[Callable[..., Any], tuple[Callable[..., Any], Callable[..., Any]]
 
 def by_matrix(fn: Any) -> bool:
     """Whether a function solves with factors and knows the matrix that they were made of."""
-    return type(fn) is FunctionType and any(fn is solver for _, solver in factored.values())
+    if type(fn) is not FunctionType:
+        return False
+    return any(fn is solver for _, solver in [*factored.values()])  # another thread may load more
 
 
 def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], F]:

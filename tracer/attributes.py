@@ -211,7 +211,7 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
 
 def refresh(tracer: Tracer, obj: Any, seen: dict[str, Any]) -> None:
     """Let what the run sees as a ``__dict__`` be as the ``__dict__`` is."""
-    own = own_dict(obj)
+    own = dict(own_dict(obj))  # at one moment: another thread may write to it
     noted(tracer, obj, None, tuple(own), "names")
     now = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))

@@ -328,7 +328,7 @@ def boxes_behind(tracer: Tracer, value: Any, seen: set[int]) -> Iterator[Box]:
             continue
         seen.add(id(value))
         if isinstance(value, type):
-            held = [x for x in own_dict(value).values() if is_one_of(type(x), BOXES)]
+            held = [x for x in list(own_dict(value).values()) if is_one_of(type(x), BOXES)]
         elif isinstance(value, BaseException):
             held = [value.args, own_dict(value)]
         elif kind is types.FunctionType:

@@ -175,7 +175,9 @@ def is_of_class(owner: Any, fn: Any) -> bool:
     """Whether the function of a method is one of a class, which all its instances share."""
     kind = owner if isinstance(owner, type) else type(owner)
     return any(
-        attribute(x, "__func__", x) is fn for base in mro_of(kind) for x in vars(base).values()
+        attribute(x, "__func__", x) is fn
+        for base in mro_of(kind)
+        for x in list(vars(base).values())
     )
 
 

@@ -1042,7 +1042,7 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
     if id(obj) not in tracer.outside or not isinstance(result, tuple) or len(result) < 3:
         return result
     state = result[2]
-    own = own_dict(obj) or {}
+    own = dict(own_dict(obj) or {})
     attributes.noted(tracer, obj, None, tuple(own), "names")
 
     def seen(held: Any, step: str) -> Any:
@@ -1050,12 +1050,12 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if not isinstance(held, dict):
             return held
         found = {}
-        for key, value in held.items():
+        for key, value in list(held.items()):  # of one moment: another thread may write to it
             place = attributes.noted(tracer, obj, key, value, step)
             found[key] = attributes.leaf(tracer, obj, key, value, True, place)
         return found
 
-    if isinstance(state, dict) and all(own.get(k, MISSING) is x for k, x in state.items()):
+    if isinstance(state, dict) and all(own.get(k, MISSING) is x for k, x in list(state.items())):
         state = seen(state, "own")
     elif isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):
         state = (seen(state[0], "own"), seen(state[1], "attribute"))

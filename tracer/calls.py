@@ -144,9 +144,7 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
     ):  # any other is the user's own, and not ours to run
         try:
             handler = handlers.get(fn)
-            rule = registry.rules.get(fn)
-            if rule is None and handler is None and registry.package_of(fn) in registry.awaited:
-                rule = registry.lookup(fn)
+            rule = registry.rules.get(fn) if handler is not None else registry.lookup(fn)
             if rule is not None or handler is not None:
                 args = meaning.sights.asked(tracer, site, fn, args)
         except (TypeError, ValueError):  # not hashable, so neither has it
@@ -549,7 +547,7 @@ def logs_alone(tracer: Tracer, site: Site, fn: Any, args: Any) -> bool:
 def is_users(value: Any) -> bool:
     """Whether a value is a function of the user's, or has methods that are."""
     if type(value) is not FunctionType:
-        members = [y for base in mro_of(type(value)) for y in vars(base).values()]
+        members = [y for base in mro_of(type(value)) for y in list(vars(base).values())]
         return any(type(y) is FunctionType and is_users(y) for y in members)
     return not code_of(value).co_filename.startswith((*LIBRARY, *OURS, "<string>", "<frozen "))
 
@@ -689,7 +687,7 @@ def parts_of_signature(value: Any) -> Iterator[Any]:
         seen.add(id(x))
         yield x
         if type(x) is FunctionType:
-            todo += [v for k, v in vars(x).items() if k == "__wrapped__"]
+            todo += [v for k, v in list(vars(x).items()) if k == "__wrapped__"]
         elif isinstance(x, type):
             todo += [static(type(x), "__call__"), static(x, "__new__"), static(x, "__init__")]
 
@@ -707,8 +705,9 @@ def note_signature(tracer: Tracer, site: Site, fn: Any) -> None:
     elif not rewrite.is_twin(fn.__code__):
         place = function_place(tracer, fn)
         assert place is not None
-        reads.note(place, "names", None, tuple(vars(fn)))
-        for name, x in vars(fn).items():
+        own = dict(vars(fn))  # at one moment: another thread may write to it
+        reads.note(place, "names", None, tuple(own))
+        for name, x in own.items():
             reads.note(place, "attribute", name, x).pinned = True
         reads.note(place, "defaults", None, len(fn.__defaults__ or ()))
         for i, x in enumerate(fn.__defaults__ or ()):

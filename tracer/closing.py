@@ -107,7 +107,7 @@ class Mapping:
             if holds(value) or id(value) in self.own:
                 new = copy.copy(value)
                 self.copies.append(new)
-                own_dict(new).update({name: self(x) for name, x in own_dict(value).items()})
+                own_dict(new).update({name: self(x) for name, x in dict(own_dict(value)).items()})
             else:
                 self.met.append(value)
         elif own_dict(value) is None or callable_only(value):

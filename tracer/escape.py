@@ -297,7 +297,7 @@ def carries(tracer: Tracer, values: Iterable[Any]) -> bool:
             todo += x.flat if x.dtype.kind == "O" else ()
         elif issubclass(kind, type):
             if flags_of(x) & HEAP_TYPE:
-                todo += [y for y in vars(x).values() if is_one_of(type(y), PRIVATE)]
+                todo += [y for y in list(vars(x).values()) if is_one_of(type(y), PRIVATE)]
         elif kind is not types.FunctionType or rewrite.is_twin(x.__code__):
             todo += [y for y in gc.get_referents(x) if not issubclass(type(y), type)]
     return False
@@ -409,7 +409,7 @@ def callbacks_in(
         elif is_one_of(kind, SIZED) and len(x) > MOST_CALLBACKS:  # of data, most likely
             continue
         elif flags_of(kind) & HEAP_TYPE and kind is not functools.partial and has_dict(x):
-            inner = [y for y in own_dict(x).values() if is_one_of(type(y), CALLABLE)]
+            inner = [y for y in list(own_dict(x).values()) if is_one_of(type(y), CALLABLE)]
             if type(static(kind, "__call__")) is types.WrapperDescriptorType:
                 kept += [y for y in inner if is_users(y)]
                 inner = [y for y in inner if not is_users(y)]
@@ -489,7 +489,7 @@ def note_specials(tracer: Tracer, cls: type, members: dict[str, Any]) -> None:
 
 def same_members(cls: type, members: dict[str, Any]) -> bool:
     """Whether a class has these attributes still, in the same order. Nobody's ``__eq__`` is asked."""
-    now = vars(cls)
+    now = vars(cls).copy()  # at one moment: another thread may write to it
     same = len(now) == len(members) and all(map(operator.is_, now, members))
     return same and all(map(operator.is_, now.values(), members.values()))
 
@@ -513,9 +513,9 @@ def holds_box(value: Any) -> bool:
     if is_one_of(kind, (tuple, list)):
         return any(is_one_of(type(x), BOXES) for x in value)
     if kind is dict:
-        return any(is_one_of(type(x), BOXES) for x in value.values())
+        return any(is_one_of(type(x), BOXES) for x in list(value.values()))
     own = own_dict(value) if not isinstance(value, (type, types.ModuleType)) else None
-    return type(own) is dict and any(is_one_of(type(x), BOXES) for x in own.values())
+    return type(own) is dict and any(is_one_of(type(x), BOXES) for x in list(own.values()))
 
 
 def may_give(value: Any) -> bool:

@@ -83,7 +83,7 @@ def leaves(value: Any, depth: int = 4) -> Iterator[Any]:
     if isinstance(value, (float, complex, np.inexact, np.ndarray)):
         yield value
     elif depth and is_one_of(type(value), (list, tuple, dict)):
-        for x in value.values() if type(value) is dict else value:
+        for x in list(value.values()) if type(value) is dict else list(value):
             yield from leaves(x, depth - 1)
 
 

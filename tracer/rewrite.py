@@ -315,7 +315,7 @@ def instrument(
         loose & {*code.co_freevars},
     )
     while len(_kept) >= MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
+        _kept.pop(next(iter([*_kept])), None)  # other threads add to it
     _kept[key] = (twin, weakref.ref(code, drop), hooks)
     return twin
 

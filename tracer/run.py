@@ -235,7 +235,7 @@ class _Surroundings:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a finalizer may begin a run at any moment
         self.runs = 0
         self.show: Any = None
         self.warnings: Any = warnings  # which hands each warning that is to be shown to a function

@@ -21,6 +21,7 @@ import operator
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, ClassVar, NamedTuple, overload
@@ -200,6 +201,7 @@ class Signature:
     __slots__ = ("fn", "kinds", "pulls")
     known: ClassVar[dict[Any, Signature]] = {}
     rules = 0  # the count of changes to the registry for which `pulls` are right
+    lock = threading.RLock()
 
     def __init__(self, fn: Any, kinds: tuple[type, ...]) -> None:
         self.fn = fn
@@ -218,10 +220,12 @@ class Signature:
     @classmethod
     def renew(cls, changes: int) -> None:
         """Forget the compiled pullbacks if a rule has changed."""
-        if cls.rules != changes:
-            cls.rules = changes
-            for signature in cls.known.values():
+        if cls.rules == changes:
+            return
+        with cls.lock:  # whoever finds the new count finds them forgotten
+            for signature in list(cls.known.values()):  # other threads add to them
                 signature.pulls = [None, None, None, None]
+            cls.rules = changes
 
 
 class FloatOp(Op):

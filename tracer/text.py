@@ -127,11 +127,13 @@ def bare_all(value: Any) -> Any:
     """A value without text in it: lists, tuples and dicts that hold some are copied."""
     kind = type(value)
     if kind is list or kind is tuple:
-        parts = [bare_all(x) for x in value]
-        return value if all(a is b for a, b in zip(parts, value, strict=True)) else kind(parts)
+        held = tuple(value)  # at one moment: another thread may write to it
+        parts = [bare_all(x) for x in held]
+        return value if all(a is b for a, b in zip(parts, held, strict=True)) else kind(parts)
     if kind is dict:
-        pairs = [(bare_all(k), bare_all(x)) for k, x in value.items()]
-        same = all(a is k and b is x for (a, b), (k, x) in zip(pairs, value.items(), strict=True))
+        items = list(value.items())
+        pairs = [(bare_all(k), bare_all(x)) for k, x in items]
+        same = all(a is k and b is x for (a, b), (k, x) in zip(pairs, items, strict=True))
         return value if same else dict(pairs)
     return bare(value)
 

@@ -217,7 +217,7 @@ def lower_container(tracer: Tracer, value: Any, memo: dict[int, Any], final: boo
         original.default_factory = lower(tracer, value.default_factory, memo, final)
     sync(tracer, original, value, memo, final)
     if kind is OrderedDict:  # which has attributes of its own
-        for key, x in (own_dict(value) or {}).items():
+        for key, x in dict(own_dict(value) or {}).items():
             setattr(original, key, lower(tracer, x, memo, final))
     return original
 
@@ -229,7 +229,7 @@ def sync(tracer: Tracer, original: Any, shadow: Any, memo: dict[int, Any], final
     if isinstance(original, dict):
         items = [
             (lower(tracer, k, memo, final), lower(tracer, v, memo, final))
-            for k, v in shadow.items()
+            for k, v in list(shadow.items())  # of one moment: another thread may write to it
         ]
         values = list(held.values() if isinstance(held, dict) else [v for _, v in held])
         if len(items) == len(values):
@@ -433,7 +433,7 @@ def lower_members(tracer: Tracer, error: BaseException, memo: dict[int, Any], fi
     if not final:
         tracer.overlay[id(error), "args"] = (error, error.args, args)
     for cls in mro_of(type(error)):
-        for name, member in vars(cls).items():
+        for name, member in list(vars(cls).items()):
             if type(member) is types.MemberDescriptorType and cls.__module__ == "builtins":
                 value = getattr(error, name, None)
                 plain = lower_member(tracer, value, memo, final)

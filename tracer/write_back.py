@@ -219,7 +219,7 @@ def shown_by_class(tracer: Tracer, value: Any) -> list[Any]:
     held = {
         key: x
         for cls in reversed(made)
-        for key, x in own_dict(cls).items()
+        for key, x in list(own_dict(cls).items())
         if key not in own
         and (is_one_of(type(x), BOXES) or (key not in MAKING and is_one_of(type(x), HOLDING)))
     }

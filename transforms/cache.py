@@ -160,17 +160,28 @@ class Entry:
         self.folding = Folding()
         self.hits_before = 0
         self.evicted_hits = 0
+        self.forgotten = False  # by the cache, though a call may go on that has it in hand
 
     @property
     def hits(self) -> int:
         return self.evicted_hits + sum(p.hits for p in self.programs)
 
     def add(self, program: Program) -> None:
-        """Keep a program."""
+        """Keep a program; but not one of a call that began before the cache was cleared, for a new rule perhaps."""
         with lock:
+            if self.forgotten:
+                program.drop()
+                return
             self.put(program)
             while len(self.programs) > MOST_PROGRAMS:
                 self.drop(self.programs[-1])
+
+    def forget(self) -> None:
+        """Let go of all programs, and keep none from now on."""
+        with lock:
+            self.forgotten = True
+            for program in [*self.programs]:
+                self.drop(program)
 
     def drop(self, program: Program) -> None:
         with lock:
@@ -322,8 +333,7 @@ def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
             entries.move_to_end(key)
         while len(entries) > max(1, settings.programs):
             _, old = entries.popitem(last=False)
-            for program in list(old.programs):
-                old.drop(program)
+            old.forget()
         return found
 
 
@@ -351,9 +361,8 @@ def clear_cache() -> None:
     >>> clear_cache()
     """
     with lock:
-        for entry in entries.values():
-            for program in entry.programs:
-                program.drop()
+        for entry in [*entries.values()]:
+            entry.forget()
         entries.clear()
         for table in tables.values():
             table.clear()

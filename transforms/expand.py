@@ -17,6 +17,7 @@ import cmath
 import inspect
 import math
 import operator
+import threading
 import types
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
@@ -93,6 +94,7 @@ registry.rules.listeners.append(
     cache.clear
 )  # an frule that is transposed holds what other rules come down to
 looked_at: Recent[set[int]] = Recent(KEPT)
+looking = threading.RLock()  # held by whoever adds to it
 
 
 def type_key(value: Any) -> Any:
@@ -185,6 +187,9 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
 
     ``active_leaves`` is the set of ops that want a cotangent, and ``dz`` a cotangent of the kind to come.
     """
+    changes = (
+        registry.rules.changes
+    )  # another thread may register a rule that this one comes down to
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
@@ -199,7 +204,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
             for x in leaves
         ]
     )
-    shape = (op.fn, rule, frame, pattern)
+    shape = (op.fn, rule, frame, pattern, changes)
     types = tuple([type_key(x.value if isinstance(x, Op) else x) for x in leaves])
     statics = looked_at.get((rule, frame)) or ()
     key = (
@@ -220,7 +225,9 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
-            statics = looked_at[rule, frame] = {*statics, *drawn}
+            with looking:
+                statics = looked_at.get((rule, frame)) or ()
+                statics = looked_at[rule, frame] = {*statics, *drawn}
             key = (*key[:4], pinned(leaves, statics))
         if not found.momentary:
             forget_values(found.tape)
@@ -248,6 +255,7 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
     """
     if is_asked(op):
         return asking.direct(active_leaves)
+    pulls = op.signature.pulls  # if another thread registers a rule from here on, these go
     expansion, _ = expansion_of(op, active_leaves, dz)
     if expansion is None:  # no derivative, as of ``//``
         expansion = Expansion(constant_tape(op), [], [])
@@ -267,7 +275,7 @@ def direct_pull(op: FloatOp, active_leaves: Any, dz: float, pattern: int) -> Any
         lines.append("    cotangents[leaf] = d if have is None else have + d")
     pull = writer.run("\n".join(lines), "pull")
     if not expansion.momentary:
-        op.signature.pulls[pattern] = pull
+        pulls[pattern] = pull
     return pull
 
 

@@ -223,17 +223,18 @@ def region_of(entry: Entry) -> Iterator[str]:
 def not_kept(entry: Entry) -> Iterator[str]:
     """Why calls are traced that might have been answered by a program."""
     yield from spending(entry)
-    if entry.unfit is not None:
-        yield f"a traced call could not be kept as a program: {entry.unfit}"
-        yield from indented(advice(entry.unfit))
-        if "operations long" in entry.unfit:
+    unfit = entry.unfit  # another thread's call may be kept meanwhile
+    if unfit is not None:
+        yield f"a traced call could not be kept as a program: {unfit}"
+        yield from indented(advice(unfit))
+        if "operations long" in unfit:
             for place, why in list(entry.unrolled.items())[:MOST_SHOWN]:
                 yield f"  the loop at {place} is not rolled: {why}"
                 yield from indented(advice(why), 4)
     if entry.folding.why is not None:
         yield f"its runs do not fold into one program: {entry.folding.why}"
         yield from indented(advice(entry.folding.why, ONE_BY_ONE))
-    if entry.unfit is None and entry.traces == 1:
+    if unfit is None and entry.traces == 1:
         yield "a program is built at the third call, if the first two go the same way"
 
 

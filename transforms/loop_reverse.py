@@ -22,7 +22,17 @@ from ..tracer.tape import NOWHERE, Input, Op, Tape, append, element, ops_in, pri
 from .columns import AddColumns, JoinColumns, MakeColumn, TakeColumn
 from .expand import expansion_of, is_asked, leaves_of, looked_at
 from .loop_source import is_cheap
-from .loops import STEPS, WHILE, Family, LoopFunction, Unrolled, Variant, example, is_smooth
+from .loops import (
+    STEPS,
+    WHILE,
+    Family,
+    LoopFunction,
+    Unrolled,
+    Variant,
+    building,
+    example,
+    is_smooth,
+)
 from .reverse import OWN, Machine, Numeric, Parts, Recorded, dependents, sweep, zero
 from .rewrites import rewritten_part
 from .simplify import pruned, simplified
@@ -98,12 +108,13 @@ def reverse_of(
 ) -> Reverse:
     """The reverse for these active arguments, and cotangents of these results."""
     key = (frozenset(carried), frozenset(invariants), frozenset(columns), frozenset(results))
-    found = family.reverses.get(key)
-    if found is None:
-        found = family.reverses[key] = Reverser(
-            family, carried, invariants, columns, results
-        ).build()
-    return found
+    with building:
+        found = family.reverses.get(key)
+        if found is None:
+            found = family.reverses[key] = Reverser(
+                family, carried, invariants, columns, results
+            ).build()
+        return found
 
 
 class Reverser:

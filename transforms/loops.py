@@ -26,6 +26,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import operator
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -42,6 +43,7 @@ from .kernels import is_steady
 COUNT, WHILE, STEPS = "count", "while", "steps"
 EXIT = "exit"
 numbers = itertools.count(1)
+building = threading.RLock()  # held by whoever adds to a family, or writes what it does
 
 
 class Miss(Exception):
@@ -123,10 +125,11 @@ class Family:
     def member(self, size: int | None = None) -> LoopFunction:
         """The loop function that collects the first ``size`` columns (all that were ever asked for)."""
         size = len(self.collected) if size is None else size
-        member = self.members.get(size)
-        if member is None:
-            member = self.members[size] = LoopFunction(self, size)
-        return member
+        with building:
+            member = self.members.get(size)
+            if member is None:
+                member = self.members[size] = LoopFunction(self, size)
+            return member
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key != "members"}
@@ -178,9 +181,7 @@ class LoopFunction:
         self.slow: Any = None
 
     def __call__(self, *args: Any) -> Any:
-        if self.function is None:
-            self.compile()
-        return self.function(*args)
+        return (self.function or self.compile())(*args)
 
     def __repr__(self) -> str:
         return f"<loop at {self.family.site}>"
@@ -226,17 +227,18 @@ class LoopFunction:
                 found.append(Column([example(items[number]) for number in path]))
         return tuple(found)
 
-    def compile(self) -> None:
-        plain = self.plain
-        if plain is None:
-            self.function = self.defined()
-        else:
-            self.function = plain.defined(self.careful)
+    def compile(self) -> Any:
+        with building:
+            plain = self.plain
+            made = self.defined() if plain is None else plain.defined(self.careful)
+            self.function = made
+            return made
 
     def careful(self, *args: Any) -> Any:
         """What the loop comes to if plain arithmetic has given something that is not finite."""
-        if self.slow is None:
-            self.slow = self.defined()
+        with building:
+            if self.slow is None:
+                self.slow = self.defined()
         return self.slow(*args)
 
     def defined(self, careful: Any = None) -> Any:

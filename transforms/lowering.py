@@ -112,7 +112,7 @@ def lowered(value: Any) -> Any:
     """What stands for a value of a rule's module in a lowered rule: always the same."""
     found = known.get(id(value))
     if found is None:
-        found = known[id(value)] = (value, made(value))
+        found = known.setdefault(id(value), (value, made(value)))
     return found[1]
 
 
@@ -143,7 +143,7 @@ def function(fn: types.FunctionType) -> types.FunctionType:
     """A function of ours, lowered."""
     scope = scopes.get(id(fn.__globals__))
     if scope is None:
-        scope = scopes[id(fn.__globals__)] = Names(fn.__globals__)
+        scope = scopes.setdefault(id(fn.__globals__), Names(fn.__globals__))
     cells = tuple([types.CellType(lowered(cell.cell_contents)) for cell in fn.__closure__ or ()])
     new = types.FunctionType(fn.__code__, scope, fn.__name__, lowered(fn.__defaults__), cells)
     new.__kwdefaults__ = lowered(fn.__kwdefaults__)
@@ -205,7 +205,7 @@ BUILTINS = {
 }
 
 
-for home in [module for name, module in sys.modules.items() if name.startswith(HOME)]:
+for home in [module for name, module in list(sys.modules.items()) if name.startswith(HOME)]:
     for imported in list(vars(home).values()):
         if isinstance(imported, types.ModuleType) and not imported.__name__.startswith(HOME):
             remember(imported)

@@ -46,6 +46,7 @@ from .expand import (
     forget_values,
     is_whole,
     leaves_of,
+    looking,
     operand_count,
     pinned,
     plain,
@@ -85,6 +86,9 @@ registry.rules.listeners.append(
 
 def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None, list[Any]]:
     """The pushforward of an op, and what its inputs are; None where no tangent can flow."""
+    changes = (
+        registry.rules.changes
+    )  # another thread may register a rule that this one comes down to
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
@@ -101,7 +105,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     inputs = [op, *leaves, *[t for t in given if t is not None]]
     types = tuple([type_key(plain(x)) for x in leaves])
     statics = looked_at.get((rule, frame)) or ()
-    base = (op.fn, rule, frame, pattern, types, type_key(op.value))
+    base = (op.fn, rule, frame, pattern, changes, types, type_key(op.value))
     found = cache.get((base, pinned(leaves, statics)))
     if found is None:
         try:
@@ -113,7 +117,9 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:
-            statics = looked_at[rule, frame] = {*statics, *drawn}
+            with looking:
+                statics = looked_at.get((rule, frame)) or ()
+                statics = looked_at[rule, frame] = {*statics, *drawn}
         if not found.momentary:
             forget_values(found.tape)
             cache[base, pinned(leaves, statics)] = found

@@ -74,7 +74,7 @@ try:
         if found is None:
             modes = {k: v if v == "ignore" else "call" for k, v in np.geterr().items()}
             while len(known) >= MOST_KEPT:
-                known.pop(next(iter(known)), None)
+                known.pop(next(iter([*known])), None)  # other threads add to it
             found = known[id(now)] = (now, make(**modes, call=look))
         return variable.set(found[1])
 

@@ -884,7 +884,6 @@ def interpreter():
         "random": (random.getstate(), repr(np.random.get_state())),
         "hooks": (sys.excepthook, sys.displayhook, builtins.__import__, builtins.__build_class__),
         "path": list(sys.path),
-        "threads": threading.active_count(),
     }
 
 
@@ -902,7 +901,7 @@ def fails(x):
 
 def test_interpreter_is_left_as_it_was():
     grad(busy)(1.5)  # so that lazy imports are done
-    before = interpreter()
+    before, threads = interpreter(), {*threading.enumerate()}
     value, back = pullback(busy, 1.5)
     assert interpreter() == before
     back(1.0)
@@ -912,6 +911,7 @@ def test_interpreter_is_left_as_it_was():
     with pytest.raises(WengertError):
         grad(lambda x: (y for y in [x]))(1.5)
     assert interpreter() == before
+    assert {*threading.enumerate()} <= threads  # those of other tests may end meanwhile
 
 
 def test_under_a_profiler_of_the_users():

@@ -34,7 +34,8 @@ def call_function(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any)
         if fn is equivalents.shared and not any(map(may_have_slope, args)):
             return None
         raise Passing(PASSING[fn])
-    if fn in registry.rules or fn in handlers or registry.package_of(fn) in registry.awaited:
+    # In this order: another thread may be loading the rules.
+    if registry.package_of(fn) in registry.awaited or fn in registry.rules or fn in handlers:
         return refuse(f"{fn.__name__} has a rule")
     code = fn.__code__
     if code.co_flags & 0x2A0:  # generators and asynchronous functions

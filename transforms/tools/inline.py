@@ -52,7 +52,7 @@ def public_name(value: Any) -> tuple[str, str] | None:
         found = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
         found.sort(key=lambda path: "._" in path)
     elif not isinstance(module, str):
-        others = [x for x in sys.modules if top_of(x) in FREE]
+        others = [x for x in list(sys.modules) if top_of(x) in FREE]
         found = [*PLACES, *sorted(others, key=lambda path: ("._" in path, path))]
     # What a module makes up when it is asked is not asked for: it may be deprecated.
     for path in found:
