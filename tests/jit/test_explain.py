@@ -654,6 +654,27 @@ def test_the_region_of_a_function_that_calls_itself_is_told_once(monkeypatch):
     assert re.search(r"\n +(%\d+) = fib\(%\d+, %\d+\)\n", region)
 
 
+def test_a_way_behind_an_exception_is_told_to_the_end_of_its_turn(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", False)
+    monkeypatch.setattr(cache, "VARIED", 0)
+
+    def rooted(x, n):
+        for _ in range(n):
+            try:
+                x = math.sqrt(x - 1.0)
+            except ValueError:
+                x = x + 1.3
+        return x
+
+    slope = grad(rooted)
+    for n in range(1, 6):
+        slope(0.7, n)
+    region = explain(slope).region
+    assert re.search(
+        r"\n( +)on ValueError:\n +(x\.\d+) = x\.\d+ \+ 1\.3 .*\n\1  next x\.\d+ = \2\n", region
+    )
+
+
 def test_what_a_region_does_to_memories_is_told_in_pythons_words(monkeypatch):
     monkeypatch.setattr(Budget, "limited", False)
     monkeypatch.setattr(cache, "VARIED", 0)

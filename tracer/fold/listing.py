@@ -113,7 +113,7 @@ class Printer:
         """A block, and what comes then; ``node`` is the loop or scope that it belongs to."""
         while True:
             for op in block.ops:
-                yield from self.op(op, pad)
+                yield from self.op(op, pad, node)
             if block.end is not None:
                 yield from self.end(block.end, pad, node)
             if not block.cases:
@@ -152,7 +152,7 @@ class Printer:
             else:
                 yield f"{pad}{line}  # {UNSEEN}"
 
-    def op(self, op: Op, pad: str) -> Iterator[str]:
+    def op(self, op: Op, pad: str, node: Any) -> Iterator[str]:
         if isinstance(op, Loop):
             yield from self.loop(op, pad)
         elif isinstance(op, Scope):
@@ -170,7 +170,7 @@ class Printer:
             yield f"{pad}{target}{self.expression(op)}{place(op)}"
         for kind, way in op.exits.items():
             yield f"{pad}on {kind.__name__}:{self.since(way)}"
-            yield from self.blocks(way, pad + INDENT, None)
+            yield from self.blocks(way, pad + INDENT, node)
 
     def loop(self, op: Loop, pad: str) -> Iterator[str]:
         over = f" over {self.name(op.args[-1])}" if op.counted else ""
