@@ -30,7 +30,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 def within(indices: Any, size: int, mode: str) -> Any:
     """``indices`` as numbers below ``size``, as the ``mode`` of `np.take` has it."""
-    indices = np.asarray(indices)
+    indices = np.asarray(indices, np.intp)  # True is the number 1 here, and no condition
     if mode == "wrap":
         return indices % size
     return np.clip(indices, 0, size - 1) if mode == "clip" else indices

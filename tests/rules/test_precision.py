@@ -85,3 +85,25 @@ def test_values_and_nodes_of_interp_are_not_subtracted_as_unsigned_numbers():
     nodes, values = np.array([1, 2, 5], np.uint8), np.array([3, 1, 2], np.uint8)
     got = grad(lambda x: np.interp(x, nodes, values).sum())(X)
     np.testing.assert_allclose(got, [-2.0, 1 / 3, 0.0])
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.uint8, np.uint64, np.int8, bool], ids=lambda dtype: dtype.__name__
+)
+def test_a_roll_by_an_unsigned_number_is_taken_back(dtype):
+    c = np.arange(6.0)
+    for shift in (dtype(1), np.array(1, dtype), [dtype(1)]):
+        slope = grad(lambda x, shift=shift: (np.roll(x, shift) * c).sum())
+        assert slope(c).tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 0.0]
+    both = dtype(1), np.uint8(2)
+    slope = grad(lambda x: (np.roll(x, both, axis=(0, 1)) * c.reshape(2, 3)).sum())
+    assert slope(np.ones((2, 3))).tolist() == [[5.0, 3.0, 4.0], [2.0, 0.0, 1.0]]
+
+
+def test_a_truth_value_taken_as_an_index_is_a_number():
+    assert grad(lambda x: np.take(x, np.True_))(np.ones(3)).tolist() == [0.0, 1.0, 0.0]
+    assert grad(lambda x: np.take(x, [True, False, True]).sum())(np.ones(3)).tolist() == [
+        1.0,
+        2.0,
+        0.0,
+    ]
