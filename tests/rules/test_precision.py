@@ -107,3 +107,19 @@ def test_a_truth_value_taken_as_an_index_is_a_number():
         2.0,
         0.0,
     ]
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_what_subtract_at_takes_away(jit):
+    def f(x, b):
+        y = x * 1
+        np.subtract.at(y, [1, 1], b)
+        return (y * y).sum()
+
+    given = [np.array([200, 3], np.uint8), np.array([True, False]), [0.5, 2], np.uint8(4), True, 3]
+    with wengert.jit(jit):
+        for b in given:
+            for _ in range(3):
+                value, slope = value_and_grad(f)(np.ones(3), b)
+                assert value == f(np.ones(3), b)
+                assert slope.tolist() == [2.0, 2 - 2 * float(np.sum(np.broadcast_to(b, 2))), 2.0]
