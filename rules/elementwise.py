@@ -46,6 +46,16 @@ class unknown:
 Partial = Callable[..., Any] | over | float | None
 
 
+def first(x: Any, y: Any, z: Any) -> Any:
+    """The first operand: the partial derivative of a product by the second."""
+    return x
+
+
+def second(x: Any, y: Any, z: Any) -> Any:
+    """The second operand: the partial derivative of a product by the first."""
+    return y
+
+
 def elementwise(primitives: Any, *partials: Partial) -> None:
     """Give ``primitives`` (one callable, or a tuple of names for one function) the rules that follow from its partials.
 
@@ -67,6 +77,7 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
     rule: Callable[..., Any]
+    uses = uses_of(partials)
     if isinstance(primitive, np.ufunc):
 
         def rule(*operands: Any, where: Operand = True, **options: Any) -> Any:
@@ -76,7 +87,7 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
             def pullback(dz):
                 if where is not True:
                     dz = np.where(where, dz, 0)
-                ys = widened(partials, xs, z)
+                ys = widened(uses, xs, z)
                 return tuple(
                     partial
                     if type(partial) is unknown
@@ -92,7 +103,7 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
             z = primitive(*operands)
 
             def pullback(dz):
-                ys = widened(partials, operands, z)
+                ys = widened(uses, operands, z)
                 return tuple(
                     partial
                     if type(partial) is unknown
@@ -108,11 +119,12 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
 
 def _forward(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
     """The frule: the sum of what each partial makes of its operand's tangent."""
+    uses = uses_of(partials)
 
     def forward(operands: Any, tangents: Any, **options: Any) -> Any:
         z = primitive(*operands, **options)
         xs = tuple(np.asarray(x) if is_sequence(x) else x for x in operands)
-        ys = widened(partials, xs, z)
+        ys = widened(uses, xs, z)
         total = None
         for partial, x, dx in zip(partials, operands, tangents, strict=True):
             if dx is None or partial is None:
@@ -127,28 +139,39 @@ def _forward(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Ca
     return forward
 
 
-def widened(partials: tuple[Partial, ...], operands: tuple[Any, ...], z: Any) -> tuple[Any, ...]:
+def use_of(partial: Partial) -> str:
+    """What formulas do with an operand of this partial: "count" by it, "multiply" by it alone, or "compute"."""
+    if partial is None or type(partial) is unknown:
+        return "count"
+    return "multiply" if partial is first or partial is second else "compute"
+
+
+def uses_of(partials: tuple[Partial, ...]) -> tuple[str, ...] | None:
+    """The uses of all operands; None where no partial is a formula."""
+    formulas = any(callable(p) or type(p) is over for p in partials)
+    return tuple(map(use_of, partials)) if formulas else None
+
+
+def widened(uses: tuple[str, ...] | None, operands: tuple[Any, ...], z: Any) -> tuple[Any, ...]:
     """The operands as formulas take them: in the precision of the value ``z``.
 
     What is narrower would wrap around (``-y`` of unsigned integers, ``x * x`` of small ones) or be rounded (the
     logarithm of a uint8 is one of half precision), where the function itself has computed with more.
     """
-    dtypes = wider(partials, z, *operands)
+    if uses is None:
+        return operands
+    dtypes = wider(uses, z, *operands)
     if dtypes is None:
         return operands
     return tuple(x if d is None else cast(x, d) for x, d in zip(operands, dtypes, strict=True))
 
 
 @query
-def wider(partials: tuple[Partial, ...], z: Any, *operands: Any) -> tuple[Any, ...] | None:
+def wider(uses: tuple[str, ...], z: Any, *operands: Any) -> tuple[Any, ...] | None:
     """The dtype in which a formula takes each operand, None where that is its own; None where all are."""
-    if not any(p is not None and (callable(p) or type(p) is over) for p in partials):
-        return None
     value = dtype_of(z)
-    found = tuple(
-        wider_dtype(p, dtype_of(x), value) for p, x in zip(partials, operands, strict=True)
-    )
-    return found if any(d is not None for d in found) else None
+    found = [wider_dtype(use, dtype_of(x), value) for use, x in zip(uses, operands, strict=True)]
+    return tuple(found) if any(d is not None for d in found) else None
 
 
 def dtype_of(x: Any) -> Any:
@@ -156,14 +179,16 @@ def dtype_of(x: Any) -> Any:
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else None
 
 
-def wider_dtype(partial: Partial, own: Any, value: Any) -> Any:
+def wider_dtype(use: str, own: Any, value: Any) -> Any:
     """The dtype of an operand of dtype ``own`` with the precision of a value of dtype ``value``, None where it has it.
 
     Numbers of Python's, which have None, neither wrap around nor are rounded; as values they are in double precision.
     """
     if own is None or own == value or own.kind not in "biufc":
         return None
-    if own.kind in "biu" and (partial is None or type(partial) is unknown):
+    if own.kind in "biu" and use == "multiply":
+        return None  # the product with a cotangent is one of floats
+    if own.kind in "biu" and use == "count":
         precision = np.dtype(int)
     elif value is None:
         precision = np.dtype(float)

@@ -123,3 +123,10 @@ def test_what_subtract_at_takes_away(jit):
                 value, slope = value_and_grad(f)(np.ones(3), b)
                 assert value == f(np.ones(3), b)
                 assert slope.tolist() == [2.0, 2 - 2 * float(np.sum(np.broadcast_to(b, 2))), 2.0]
+
+
+def test_a_mask_is_multiplied_as_it_is():
+    mask = np.array([True, False, True])
+    slope = grad(lambda x: (x * mask).sum())
+    assert slope(X).tolist() == [1.0, 0.0, 1.0]
+    assert "cast" not in str(wengert.stages(slope, X))

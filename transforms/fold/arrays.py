@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ...rules.broadcasting import cast, unbroadcast
-from ...rules.elementwise import over, times, unknown, wider_dtype
+from ...rules.elementwise import over, times, unknown, use_of, wider_dtype
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
 from ...tracer.fold.region import (
     SCALARS,
@@ -257,7 +257,7 @@ def slopes(
     texts = []
     for k, y in enumerate(op.args):
         text = value(y) if needed is None or k in needed else "None"
-        dtype = wider_dtype(rule.partials[k], dtype_of(y), dtype_of(op))  # type: ignore[index]
+        dtype = wider_dtype(use_of(rule.partials[k]), dtype_of(y), dtype_of(op))  # type: ignore[index]
         wide = dtype is not None and text != "None"
         texts.append(f"{named(cast, 'cast')}({text}, {named(dtype, 'dtype')})" if wide else text)
     z = value(op) if needed is None or len(op.args) in needed else "None"
