@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .broadcasting import broadcast_like, is_sequence, unbroadcast
-from .registry import RRULE, Operand, Rule, register
+from .broadcasting import broadcast_like, cast, is_sequence, unbroadcast
+from .registry import RRULE, Operand, Rule, query, register
 from .zeros import cotangent_dtype, is_plain, product, quotient, ratio
 
 
@@ -46,12 +46,23 @@ class unknown:
 Partial = Callable[..., Any] | over | float | None
 
 
+def first(x: Any, y: Any, z: Any) -> Any:
+    """The first operand: the partial derivative of a product by the second."""
+    return x
+
+
+def second(x: Any, y: Any, z: Any) -> Any:
+    """The second operand: the partial derivative of a product by the first."""
+    return y
+
+
 def elementwise(primitives: Any, *partials: Partial) -> None:
     """Give ``primitives`` (one callable, or a tuple of names for one function) the rules that follow from its partials.
 
     There is one partial for each operand: a function of the operands and of the value, ``over`` such a
     function, a constant, None for an operand through which no derivative flows, or ``unknown("name")`` for one
-    in which there is a derivative but no formula.
+    in which there is a derivative but no formula. A formula gets the operands in the precision of the value;
+    integers in which no derivative is known are orders and degrees, and stay whole.
 
     >>> elementwise(np.sin, lambda x, z: np.cos(x))
     >>> elementwise(np.multiply, lambda x, y, z: y, lambda x, y, z: x)
@@ -66,6 +77,7 @@ def elementwise(primitives: Any, *partials: Partial) -> None:
 
 def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
     rule: Callable[..., Any]
+    uses = uses_of(partials)
     if isinstance(primitive, np.ufunc):
 
         def rule(*operands: Any, where: Operand = True, **options: Any) -> Any:
@@ -75,10 +87,11 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
             def pullback(dz):
                 if where is not True:
                     dz = np.where(where, dz, 0)
+                ys = widened(uses, xs, z)
                 return tuple(
                     partial
                     if type(partial) is unknown
-                    else unbroadcast(times(dz, partial, xs, z), x)
+                    else unbroadcast(times(dz, partial, ys, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 
@@ -90,10 +103,11 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
             z = primitive(*operands)
 
             def pullback(dz):
+                ys = widened(uses, operands, z)
                 return tuple(
                     partial
                     if type(partial) is unknown
-                    else unbroadcast(times(dz, partial, operands, z), x)
+                    else unbroadcast(times(dz, partial, ys, z), x)
                     for partial, x in zip(partials, operands, strict=True)
                 )
 
@@ -105,22 +119,85 @@ def _rule(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Calla
 
 def _forward(primitive: Callable[..., Any], partials: tuple[Partial, ...]) -> Callable[..., Any]:
     """The frule: the sum of what each partial makes of its operand's tangent."""
+    uses = uses_of(partials)
 
     def forward(operands: Any, tangents: Any, **options: Any) -> Any:
         z = primitive(*operands, **options)
         xs = tuple(np.asarray(x) if is_sequence(x) else x for x in operands)
+        ys = widened(uses, xs, z)
         total = None
         for partial, x, dx in zip(partials, operands, tangents, strict=True):
             if dx is None or partial is None:
                 continue
             dx = np.asarray(filled(dx, x)) if is_sequence(x) else dx
-            term = times(dx, partial, xs, z)
+            term = times(dx, partial, ys, z)
             total = term if total is None else total + term
         if total is not None and options.get("where", True) is not True:
             total = np.where(options["where"], total, 0)
         return z, broadcast_like(total, z)
 
     return forward
+
+
+def use_of(partial: Partial) -> str:
+    """What formulas do with an operand of this partial: "count" by it, "multiply" by it alone, or "compute"."""
+    if partial is None or type(partial) is unknown:
+        return "count"
+    return "multiply" if partial is first or partial is second else "compute"
+
+
+def uses_of(partials: tuple[Partial, ...]) -> tuple[str, ...] | None:
+    """The uses of all operands; None where no partial is a formula."""
+    formulas = any(callable(p) or type(p) is over for p in partials)
+    return tuple(map(use_of, partials)) if formulas else None
+
+
+def widened(uses: tuple[str, ...] | None, operands: tuple[Any, ...], z: Any) -> tuple[Any, ...]:
+    """The operands as formulas take them: in the precision of the value ``z``.
+
+    What is narrower would wrap around (``-y`` of unsigned integers, ``x * x`` of small ones) or be rounded (the
+    logarithm of a uint8 is one of half precision), where the function itself has computed with more.
+    """
+    if uses is None:
+        return operands
+    dtypes = wider(uses, z, *operands)
+    if dtypes is None:
+        return operands
+    return tuple(x if d is None else cast(x, d) for x, d in zip(operands, dtypes, strict=True))
+
+
+@query
+def wider(uses: tuple[str, ...], z: Any, *operands: Any) -> tuple[Any, ...] | None:
+    """The dtype in which a formula takes each operand, None where that is its own; None where all are."""
+    value = dtype_of(z)
+    found = [wider_dtype(use, dtype_of(x), value) for use, x in zip(uses, operands, strict=True)]
+    return tuple(found) if any(d is not None for d in found) else None
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an array or a number of NumPy's, None for one of Python's."""
+    return x.dtype if isinstance(x, (np.ndarray, np.generic)) else None
+
+
+def wider_dtype(use: str, own: Any, value: Any) -> Any:
+    """The dtype of an operand of dtype ``own`` with the precision of a value of dtype ``value``, None where it has it.
+
+    Numbers of Python's, which have None, neither wrap around nor are rounded; as values they are in double precision.
+    """
+    if own is None or own == value or own.kind not in "biufc":
+        return None
+    if own.kind in "biu" and use == "multiply":
+        return None  # the product with a cotangent is one of floats
+    if own.kind in "biu" and use == "count":
+        precision = np.dtype(int)
+    elif value is None:
+        precision = np.dtype(float)
+    elif value.kind in "fc":
+        precision = np.finfo(value).dtype
+    else:
+        return None
+    dtype = np.result_type(own, precision)
+    return None if dtype == own else dtype
 
 
 def filled(tangent: Any, x: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .broadcasting import broadcast_axes, cast, is_integral, is_sequence, unbroadcast
 from .registry import mutates, nondiff, query, rrule
-from .zeros import conj, ratio
+from .zeros import conj, is_plain, ratio
 
 
 def setitem(x: Any, index: Any, value: Any) -> Any:
@@ -323,7 +323,13 @@ def add_at(a, indices, b):
 
 @mutates(np.subtract.at)
 def subtract_at(a, indices, b):
-    return scatter_add(a, indices, -b)
+    return scatter_add(a, indices, -b if is_plain(b) else np.negative(b, dtype=common_dtype(a, b)))
+
+
+@query
+def common_dtype(a: Any, b: Any) -> Any:
+    """The dtype in which NumPy computes with ``a`` and ``b``: unsigned integers have no negatives of their own."""
+    return np.result_type(a.dtype, np.asarray(b).dtype)
 
 
 @mutates(np.multiply.at)

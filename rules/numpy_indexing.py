@@ -30,7 +30,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 
 def within(indices: Any, size: int, mode: str) -> Any:
     """``indices`` as numbers below ``size``, as the ``mode`` of `np.take` has it."""
-    indices = np.asarray(indices)
+    indices = np.asarray(indices, np.intp)  # True is the number 1 here, and no condition
     if mode == "wrap":
         return indices % size
     return np.clip(indices, 0, size - 1) if mode == "clip" else indices
@@ -93,7 +93,8 @@ def interp(x, xp, fp, left: Operand = None, right: Operand = None, period=None):
     z = np.interp(x, xp, fp, left, right, period)
 
     def pullback(dz):
-        at, nodes, values, order = x, np.asarray(xp), np.asarray(fp), None
+        # In double precision, as NumPy takes them: differences of unsigned integers would wrap around.
+        at, nodes, values, order = x, np.asarray(xp, float), np.asarray(fp, z.dtype), None
         if period is not None:
             # One period in order, and a neighbour on both sides.
             at, nodes = np.remainder(x, period), np.remainder(nodes, period)

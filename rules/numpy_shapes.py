@@ -224,7 +224,7 @@ def flip(m, axis=None):
 @rrule(np.roll)
 def roll(a, shift, axis=None):
     def pullback(dz):
-        back = [-s for s in shift] if is_sequence(shift) else -shift
+        back = np.negative(shift, dtype=int)  # unsigned integers would stay so
         return unbroadcast(np.roll(dz, back, axis), a), None
 
     return np.roll(a, shift, axis), pullback

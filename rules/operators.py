@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .broadcasting import is_complex
-from .elementwise import elementwise, over
+from .elementwise import elementwise, first, over, second
 from .mutation import scatter
 from .registry import nondiff, query, rrule
 from .zeros import PLAIN, conj, cotangent_dtype, is_plain, ratio
@@ -113,7 +113,7 @@ def power_in_place(x: Any, y: Any) -> Any:
 
 elementwise((op.add, op.iadd), 1, 1)
 elementwise((op.sub, op.isub), 1, -1)
-elementwise((op.mul, op.imul), lambda x, y, z: y, lambda x, y, z: x)
+elementwise((op.mul, op.imul), second, first)
 elementwise(
     (op.truediv, op.itruediv), over(lambda x, y, z: y), over(lambda x, y, z: y, lambda x, y, z: -z)
 )

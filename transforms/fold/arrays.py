@@ -27,10 +27,20 @@ from typing import Any
 
 import numpy as np
 
-from ...rules.broadcasting import unbroadcast
-from ...rules.elementwise import over, times, unknown
+from ...rules.broadcasting import cast, unbroadcast
+from ...rules.elementwise import over, times, unknown, use_of, wider_dtype
 from ...rules.registry import NONDIFF, QUERY, RRULE, Rule, lookup
-from ...tracer.fold.region import SCALARS, TRANSPOSED, Call, Constant, Kind, Op
+from ...tracer.fold.region import (
+    SCALARS,
+    TRANSPOSED,
+    Call,
+    Constant,
+    Kind,
+    Op,
+    Reference,
+    Written,
+    kind_of,
+)
 from ...tracer.kinds import is_one_of
 from .ways import Unemittable
 
@@ -244,13 +254,30 @@ def slopes(
         given = dz if partial == 1 else f"-{dz}"
         return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {like(x)})"
     needed = looked_at(partial)
-    *xs, z = [
-        value(y) if needed is None or k in needed else "None" for k, y in enumerate((*op.args, op))
-    ]
-    given = f"{dz}, {named(partial, 'slope')}, ({', '.join(xs)},), {z}"
+    texts = []
+    for k, y in enumerate(op.args):
+        text = value(y) if needed is None or k in needed else "None"
+        dtype = wider_dtype(use_of(rule.partials[k]), dtype_of(y), dtype_of(op))  # type: ignore[index]
+        wide = dtype is not None and text != "None"
+        texts.append(f"{named(cast, 'cast')}({text}, {named(dtype, 'dtype')})" if wide else text)
+    z = value(op) if needed is None or len(op.args) in needed else "None"
+    given = f"{dz}, {named(partial, 'slope')}, ({', '.join(texts)},), {z}"
     if alone:
         return f"{named(times, 'times')}({given})"
     return f"{named(pulled, 'pulled')}({given}, {like(x)})"
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an operand or of the value of an op; None for numbers of Python's."""
+    if isinstance(x, Constant):
+        x = x.value
+    kind = (
+        x.ops[0].type if isinstance(x, Reference) else x.type if isinstance(x, Op) else kind_of(x)
+    )
+    kind = kind.kind if type(kind) is Written else kind
+    if type(kind) is Kind:
+        return kind.dtype
+    return np.dtype(kind) if kind in SCALARS else None
 
 
 def looked_at(partial: Any) -> set[int] | None:
