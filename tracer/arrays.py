@@ -550,6 +550,13 @@ def refusing(array: Any) -> Any:
     if not isinstance(array, np.ndarray):
         return array
     copy = np.copy(array)
+    if copy.strides != array.strides and array.size and not array.dtype.hasobject:
+        # Some functions refuse what does not lie row by row.
+        ends = [step * (n - 1) for step, n in zip(array.strides, array.shape)]
+        first = -sum([end for end in ends if end < 0])
+        room = np.zeros(first + sum([end for end in ends if end > 0]) + array.itemsize, np.uint8)
+        copy = np.ndarray(array.shape, array.dtype, room, first, array.strides)
+        copy[...] = array
     copy.flags.writeable = array.flags.writeable
     return copy
 

@@ -106,13 +106,13 @@ def is_read_only(target: Any) -> bool:
 
 
 def fits(fn: Any, result: Any, out: np.ndarray) -> bool:
-    """Whether NumPy surely takes an array for the result of a function. Some want it to be row by row."""
-    return (
-        (type(fn) is np.ufunc or out.flags.c_contiguous)
-        and np.shape(result) == out.shape
-        and out.flags.writeable
-        and np.can_cast(np.asarray(result).dtype, out.dtype, "same_kind")
-    )
+    """Whether NumPy surely takes an array for the result of a function. Some want it row by row, or of its type."""
+    own = np.asarray(result).dtype
+    if type(fn) is np.ufunc:
+        taken = np.can_cast(own, out.dtype, "same_kind")
+    else:
+        taken = own == out.dtype and out.flags.c_contiguous
+    return taken and np.shape(result) == out.shape and out.flags.writeable
 
 
 def refusable(args: Any, kwargs: Any, targets: Any, mask: Any) -> tuple[Any, Any]:
