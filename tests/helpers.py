@@ -9,6 +9,8 @@ import copy
 import dataclasses
 import functools
 import struct
+import sys
+import threading
 import traceback
 import types
 from collections import deque
@@ -428,6 +430,29 @@ def calls(tape):
 
 def names(tape):
     return [fn.__name__ for fn in calls(tape)]
+
+
+def in_threads(*works):
+    """Run functions at the same moment; the exceptions that they raised."""
+    errors = []
+
+    def guarded(work):
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return errors
 
 
 class Cases(list):

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from helpers import in_threads
 from wengert import frule, grad, jit, rrule
 from wengert.rules import registry
 from wengert.tracer import hooks, record, rewrite
@@ -25,24 +26,6 @@ def elsewhere(work, *args):
     thread = threading.Thread(target=work, args=args)
     thread.start()
     thread.join()
-
-
-def together(*works):
-    """Run functions in threads of their own; the exceptions that they raised."""
-    errors = []
-
-    def guarded(work):
-        try:
-            work()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
 
 
 # ------------------------------------------------------------------------------------------------- rules
@@ -76,7 +59,7 @@ def test_rules_that_two_threads_wait_for(monkeypatch, tmp_path, registered):
         slow.asked.set()
         found.append(registry.lookup(slow.cube))
 
-    errors = together(lambda: found.append(registry.lookup(slow.cube)), second)
+    errors = in_threads(lambda: found.append(registry.lookup(slow.cube)), second)
     sys.modules.pop("rules_of_slow", None)
     registry.loaded.discard("slow")
     assert not errors
@@ -322,7 +305,7 @@ def test_reverses_of_loops_are_built_by_one_thread_at_a_time(monkeypatch):
         with jit(True):
             [step(0.5) for _ in range(4)]
 
-    assert together(work, work, work) == []
+    assert in_threads(work, work, work) == []
     assert most and {*most} == {1}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import wengert
-from helpers import assert_plain, check
+from helpers import assert_plain, check, in_threads
 from wengert import grad, pullback, value_and_grad
 from wengert.tracer import watchers
 from wengert.tracer.escape import reach
@@ -48,29 +48,6 @@ def the_class_is_left_as_it_was():
 
 def smallest(x):
     return sorted(Ranked(x * ((i * 7) % 13 + 1)) for i in range(12))[0].key ** 2
-
-
-def in_threads(*works):
-    """Run functions at the same moment; the exceptions that they raised."""
-    errors = []
-
-    def guarded(work):
-        try:
-            work()
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    return errors
 
 
 def test_threads_that_sort_objects_of_one_class():
