@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..assembly import Instr
-from . import py312
+from . import py311, py312
 from .py312 import Handler, attribute
 
 __all__ = ["attribute"]
@@ -17,7 +17,9 @@ CALL = ("CALL",)
 
 def compare_op(rewriter: Any, instr: Instr) -> None:
     """Bit 16 asks for a bool, for the jump or the UNARY_NOT that follows."""
-    rewriter.compare(instr.arg >> 5, bool(instr.arg & 16))
+    # The patterns of a match go by a length without asking for the truth of the comparison.
+    at_once = py311.is_decision(rewriter.following())
+    rewriter.compare(instr.arg >> 5, at_once or bool(instr.arg & 16))
 
 
 def convert_value(rewriter: Any, instr: Instr) -> None:
