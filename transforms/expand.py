@@ -187,9 +187,8 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
 
     ``active_leaves`` is the set of ops that want a cotangent, and ``dz`` a cotangent of the kind to come.
     """
-    changes = (
-        registry.rules.changes
-    )  # another thread may register a rule that this one comes down to
+    # Asked first: another thread may register a rule that this one comes down to.
+    changes = registry.rules.changes
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):

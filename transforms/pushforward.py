@@ -86,9 +86,8 @@ registry.rules.listeners.append(
 
 def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None, list[Any]]:
     """The pushforward of an op, and what its inputs are; None where no tangent can flow."""
-    changes = (
-        registry.rules.changes
-    )  # another thread may register a rule that this one comes down to
+    # Asked first: another thread may register a rule that this one comes down to.
+    changes = registry.rules.changes
     rule = registry.lookup(op.fn)
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from helpers import assert_same
-from wengert import jit, value_and_grad
+from helpers import assert_close, assert_same, numeric_grad
+from wengert import value_and_grad
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
 
@@ -28,12 +30,29 @@ def by_length(a: float, n: int) -> float:
             return 2.0 * a * a
 
 
-def test_the_way_of_plain_python_is_gone() -> None:
-    both = value_and_grad(by_length)
-    for round in range(4):
+def by_keys(a: float, n: int) -> float:
+    found = {"p": a}
+    if n > 1:
+        found["q"] = a * a
+    if n > 3:
+        found["r"] = 3.0
+    match found:
+        case {"p": x, "q": y, "r": z}:
+            return x * y * z
+        case {"p": x, "q": y}:
+            return x + 5.0 * y
+        case {"q": y}:
+            return 100.0 * y
+        case {}:
+            return 2.0 * a
+
+
+@pytest.mark.parametrize("f", [by_length, by_keys], ids=lambda f: f.__name__)
+def test_the_way_of_plain_python_is_gone(f: Callable[[float, int], float]) -> None:
+    both = value_and_grad(f)
+    for turn in range(4):
         for n in range(7):
-            a = 1.0 + 0.3 * round - 0.7 * (n % 2)
+            a = 1.0 + 0.3 * turn - 0.7 * (n % 2)
             value, slope = both(a, n)
-            assert_same(value, by_length(a, n))
-            with jit(False):
-                assert_same(slope, value_and_grad(by_length)(a, n)[1])
+            assert_same(value, f(a, n))
+            assert_close(slope, numeric_grad(f, a, n), tol=1e-6)

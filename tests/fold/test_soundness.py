@@ -7,6 +7,7 @@ lines of their tracebacks, what is printed, what the arguments and the module ho
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import threading
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 from worlds import Call, World, compare, execute
 
-from helpers import assert_close, assert_same
+from helpers import assert_close, assert_same, in_threads
 from wengert import clear_cache, jit, value_and_grad
 
 
@@ -265,16 +266,7 @@ def test_threads() -> None:
             except Exception as error:  # seen by the comparison
                 found[number].append((error, None))
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(len(calls))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
+    assert in_threads(*[functools.partial(work, k) for k in range(len(calls))]) == []
     for answers, asked in zip(found, calls, strict=True):
         for (value, gradient), args in zip(answers, asked, strict=True):
             assert_same(value, f(*args))
