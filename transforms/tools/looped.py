@@ -239,6 +239,8 @@ class Looped(Writer):
         body = carried.loop.body
         if carried.sometimes is not None:
             return body
+        if self.references.followers(carried):
+            return body
         home, _ = home_of(source, carried.loop)
         order = self.references.order
         last = max(map(order.__getitem__, items_in(home)))
@@ -259,7 +261,10 @@ class Looped(Writer):
         self, carried: Carried, values: dict[int, Any], block: Block, pad: str
     ) -> list[str]:
         """The statement by which a block hands on these values, by the pass of it that does so."""
-        text = f"{self.variable(carried)} = {self.value(values, block)}"
+        given = (
+            self.value(values, block) if carried.follows is None else self.variable(carried.follows)
+        )
+        text = f"{self.variable(carried)} = {given}"
         changed = {p: p in values for p in range(block.passes)}
         if all(changed.values()):
             return [pad + text]
@@ -428,6 +433,7 @@ class Looped(Writer):
         for other in reversed(different[:-1]):
             here = {p for p, x in texts.items() if x == other}
             taken = {p: p in here for p in sorted(here | rest)}
+            other = f"({other})" if " if " in other else other  # itself one of several
             text = f"{other} if {self.varying(taken, block)} else {text}"
             rest |= here
         return text
@@ -629,6 +635,8 @@ class Shared:
 
     def looked_at(self, lines: list[Line], carried: Carried) -> bool:
         """Whether anything looks at what a pass began with when one of these lines has been done."""
+        if self.references.followers(carried):
+            return True
         if any(x.carried is carried for line in lines for x in self.late(line)):
             return True
         body = carried.loop.body
