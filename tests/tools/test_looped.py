@@ -468,3 +468,17 @@ def test_loops_that_are_nested_too_deep_for_python_are_written_out(monkeypatch):
 @pytest.fixture(autouse=True)
 def lines_are_known():
     linecache.checkcache()
+
+
+def test_a_list_is_asked_for_no_pass_that_is_still_to_come():
+    def rows(x, n):
+        total = 0.0
+        for i in range(n):
+            made = []
+            for j in range(4 + i):
+                made.append(math.sin(x + j + 10 * i))
+            if i == 1:
+                total = total + math.prod([*made[:4], made[-1]])
+        return total
+
+    assert function(trace(rows, 0.3, 4).source("made"), "made")(0.3, 4) == rows(0.3, 4)

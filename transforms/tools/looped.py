@@ -121,7 +121,7 @@ class Looped(Writer):
         op = representative(line)
         if isinstance(op, Input) or self.is_item(line):
             return []
-        self.single = line.block.passes == 1
+        self.single = all(at.passes == 1 for at, _ in chain(line.block, 0))
         slots = self.references.slots[line]
         texts = [self.spelled(x) for x in slots]
         count = len(texts) - (op.kind == "guard")
