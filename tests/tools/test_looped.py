@@ -379,6 +379,20 @@ def test_a_list_that_a_loop_fills_again_is_that_of_its_own_pass():
     assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
 
 
+def test_what_is_one_of_several_in_one_way_of_several():
+    def f(xs):
+        total, i = 0.0, 0
+        while i < len(xs) and (y := xs[i] * (len(xs) - i)) < 9:
+            total += y if 1 < y < 4 else y * y if (z := y * 2) > 9 else z
+            i += 1
+        return total
+
+    xs = [1.5, 1.9, 2.5, 2.2, 2.2]
+    tape = trace(f, xs)
+    assert function(tape.source("made"), "made")(xs) == f(xs)
+    assert function(reverse(tape).source("made"), "made")(xs) == reverse(tape)(xs)
+
+
 @pytest.mark.parametrize("f", [either, nested])
 def test_source_of_a_pullback_holds_where_its_decisions_do(f):
     """A gradient at other arguments is that of the function, or an error."""

@@ -103,6 +103,20 @@ def test_a_decision_that_falls_otherwise_is_an_error():
         trace(structured, {"w": M, "b": 2.0}, V, True)({"w": M, "b": 2.0}, V, False)
 
 
+def test_a_decision_on_the_truth_of_a_number_goes_by_its_truth():
+    def f(x, y):
+        return x * y if x else (x or 3.0) * y
+
+    for x in (0.5, 1.0, -2.0):
+        tape = trace(f, x, 2.0)
+        for other in (x, 1.0, 0.25):
+            assert tape(other, 2.0) == f(other, 2.0)
+            assert reverse(tape)(other, 2.0) == (f(other, 2.0), (2.0, other))
+        with pytest.raises(GuardError, match="was True in the traced run, and is 0"):
+            tape(0.0, 2.0)
+    assert trace(f, 0.0, 2.0)(0.0, 4.0) == 12.0
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

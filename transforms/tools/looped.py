@@ -428,7 +428,8 @@ class Looped(Writer):
         for other in reversed(different[:-1]):
             here = {p for p, x in texts.items() if x == other}
             taken = {p: p in here for p in sorted(here | rest)}
-            text = f"{other} if {self.varying(taken, block)} else {text}"
+            first = f"({other})" if " if " in other else other  # which may be one of several itself
+            text = f"{first} if {self.varying(taken, block)} else {text}"
             rest |= here
         return text
 

@@ -72,8 +72,10 @@ def real(x: Any) -> Any:
 
 
 def holds(guard: Op, value: Any) -> bool:
-    """Whether a decision is the traced one."""
+    """Whether a decision is the traced one; that on a truth goes by the truth, of whatever value."""
     was = guard.value
+    if type(was) is bool:
+        return bool(value) is was
     return bool(value == was) or bool(value != value and was != was)
 
 

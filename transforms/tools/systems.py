@@ -151,7 +151,7 @@ class System:
         try:
             if value is None:  # of an interval on both sides
                 raise TypeError
-            same = holds(guard, bool(value) if type(guard.value) is bool else value)
+            same = holds(guard, value)
         except TypeError:  # a symbol has no truth
             same = False
         if not same:
