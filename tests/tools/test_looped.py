@@ -393,6 +393,19 @@ def test_what_is_one_of_several_in_one_way_of_several():
     assert function(reverse(tape).source("made"), "made")(xs) == reverse(tape)(xs)
 
 
+@pytest.mark.parametrize("n", range(1, 8))
+def test_a_list_that_two_ways_of_a_loop_fill_in_turn(n):
+    def f(x):
+        xs = [x]
+        while len(xs) < n:
+            xs.append(xs[-1] * x if len(xs) % 2 else xs[-1] + 1)
+        return sum(xs)
+
+    tape = trace(f, 2.0)
+    assert function(tape.source("made"), "made")(2.0) == f(2.0)
+    assert function(reverse(tape).source("made"), "made")(2.0) == reverse(tape)(2.0)
+
+
 @pytest.mark.parametrize("f", [either, nested])
 def test_source_of_a_pullback_holds_where_its_decisions_do(f):
     """A gradient at other arguments is that of the function, or an error."""
