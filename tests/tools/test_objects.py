@@ -103,6 +103,65 @@ def test_a_decision_that_falls_otherwise_is_an_error():
         trace(structured, {"w": M, "b": 2.0}, V, True)({"w": M, "b": 2.0}, V, False)
 
 
+def test_the_order_of_keys_is_that_of_the_traced_run():
+    def f(d):
+        total = 1.0
+        for key in d:
+            total = total * d[key] + 1.0
+        return total
+
+    tape = trace(f, {"a": 1.0, "b": 3.0})
+    assert tape({"a": 2.0, "b": 5.0}) == 16.0
+    with pytest.raises(GuardError, match=r"d has its keys in another order .* \['a', 'b'\]"):
+        tape({"b": 3.0, "a": 1.0})
+    with pytest.raises(TraceError, match=r"d\['b'\] is missing"):
+        tape({"a": 1.0, "c": 3.0})
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        lambda x: len(x[x > 0]),
+        lambda x: np.nonzero(x > 0)[0].size,
+        lambda x: len(np.unique(np.maximum(x, 0.0))) - 1,
+        lambda x: sum(1 for _ in np.flatnonzero(x > 0)),
+    ],
+)
+def test_a_shape_that_the_data_decide_is_a_decision(length):
+    def f(x):
+        return x.sum() * length(x)
+
+    x, alike, other = (
+        np.array([3.0, 1.0, -2.0]),
+        np.array([-1.0, 2.0, 4.0]),
+        np.array([-1.0, -2.0, 4.0]),
+    )
+    tape = trace(f, x)
+    assert tape(alike) == f(alike)
+    back = pullback(f, x)[1]
+    for made, args in [
+        (tape, ()),
+        (reverse(tape), ()),
+        (reverse(tape, form="naive"), ()),
+        (reverse(tape, value=False), ()),
+        (forward(tape), (x,)),
+        (forward(tape, value=False), (x,)),
+        (back.tape, (1.0,)),
+    ]:
+        made(alike, *args)
+        with pytest.raises(
+            GuardError, match=r"test_objects.py:\d+: what .* had the shape .*\(2,\)"
+        ):
+            made(other, *args)
+
+
+def test_a_tangent_alone_has_the_decisions_of_its_run():
+    tape = forward(trace(lambda x: x * x if x > 0 else -x, 3.0), value=False)
+    assert tape(2.0, 1.0) == 4.0
+    with pytest.raises(GuardError, match="what decides"):
+        tape(-2.0, 1.0)
+
+
 def test_a_decision_on_the_truth_of_a_number_goes_by_its_truth():
     def f(x, y):
         return x * y if x else (x or 3.0) * y

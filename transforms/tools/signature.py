@@ -222,6 +222,12 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
                     f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
                     "trace the function for structures of another length"
                 )
+            mapping = kind is not None and issubclass(kind, dict)
+            if mapping and value.keys() == {*items} and [*value] != items:
+                raise GuardError(
+                    f"{text} has its keys in another order than in the traced run, where it was {items}\n"
+                    "pass them in that order, or trace the function again"
+                )
     for path, op in parameter.inputs():
         yield op, checked(op, text_of(name, path), at(x, path), strict)
     for path, was in parameter.fixed:
