@@ -77,9 +77,9 @@ from . import lowering
 from .cache import entries
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .decisions import known_decisions
-from .kernels import has_free_shape
 from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 meaning.tools.package = f"{__package__}.tools"

@@ -40,9 +40,9 @@ from ..tracer.tape import (
     variable,
 )
 from . import asking
-from .kernels import has_free_shape
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 

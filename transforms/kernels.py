@@ -160,18 +160,6 @@ def is_steady(op: Op) -> bool:
     return isinstance(value, (np.ndarray, np.inexact, float, tuple))
 
 
-def has_free_shape(op: Op) -> bool:
-    """Does an op give arrays whose shapes do not follow from those of its operands, as ``x[x > 0]`` does?
-
-    What the program makes of such a shape is a constant on the tape: it holds for that shape alone.
-    """
-    value = op.value
-    if op.kind != "call" or op.fn is element or not isinstance(value, (np.ndarray, tuple)):
-        return False
-    arrays = isinstance(value, np.ndarray) or any(isinstance(x, np.ndarray) for x in value)
-    return arrays and not is_steady(op)
-
-
 def is_steady_power(x: Any, p: Any, *modulus: Any) -> bool:
     """Is a power of one type: a negative number to a fraction is complex, an integer to a negative one a float."""
     base, exponent = type(value_of(x)), type(value_of(p))

@@ -37,13 +37,13 @@ from ..columns import (
     make_column,
     take_column,
 )
-from ..kernels import has_free_shape
 from ..loops import LoopFunction, Miss
+from ..shapes import has_free_shape, shape_in_words, shapes_of
 from .folding import Item, Line
 from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .looped import LONG, History, Looped, lines_in, wrapped
-from .playing import decision, shape_in_words, shapes_of, subject_of
+from .playing import decision, subject_of
 from .signature import Parameter, is_attribute, rest_of, text_of, walk
 
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own

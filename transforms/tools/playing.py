@@ -11,10 +11,10 @@ import numpy as np
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.seals import Unfollowed
-from ...tracer.tape import External, Input, Op, Tape, fn_name, show, substitute
+from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
-from ..kernels import has_free_shape
 from ..patterns import leaves_in
+from ..shapes import has_free_shape, shape_in_words, shapes_of
 from ..simplify import pruned
 from .signature import bound
 
@@ -90,27 +90,12 @@ def must_hold(guard: Op, value: Any) -> None:
         )
 
 
-def shapes_of(x: Any) -> Any:
-    """The shape of an array, or those of several; None for what has none."""
-    if isinstance(x, tuple):
-        return [shapes_of(y) for y in x]
-    return x.shape if isinstance(x, np.ndarray) else None
-
-
 def must_fit(op: Op, value: Any) -> None:
     """Raise where an array has another shape than in the traced run: the lengths that were asked for are constants."""
     if has_free_shape(op) and shapes_of(value) != shapes_of(op.value):
         raise GuardError(
             f"{shape_in_words(op)}, and has {shapes_of(value)} for these arguments\ntrace the function for them"
         )
-
-
-def shape_in_words(op: Op) -> str:
-    """Where an array of a free shape was made, and the shape that it had."""
-    place = f"{op.site}: " if op.site.filename else ""
-    return (
-        f"{place}what {fn_name(op.fn)} gives had the shape {shapes_of(op.value)} in the traced run"
-    )
 
 
 def decision(guard: Op) -> str:

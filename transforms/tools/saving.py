@@ -21,8 +21,8 @@ from ..api import arranged
 from ..cotangents import alike, refuse_sealed, shaped
 from ..dispatch import SHORTEST, roll_loops
 from ..gradients import Gradient, check_argument, one
-from ..kernels import has_free_shape
 from ..reverse import Mirror, decisions, sweep
+from ..shapes import has_free_shape
 from ..simplify import pruned, simplified
 from .inline import Unwritable
 from .pages import source_of
