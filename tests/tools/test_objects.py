@@ -162,6 +162,28 @@ def test_a_tangent_alone_has_the_decisions_of_its_run():
         tape(-2.0, 1.0)
 
 
+def test_what_a_run_does_to_its_arguments_a_tape_does_to_those_it_is_given():
+    class Account:
+        def __init__(self, start):
+            self.start, self.log = start, []
+
+    def f(account, d, rate):
+        account.log.append(account.start * rate)
+        account.end = account.start + account.log[-1]
+        d["seen"] = account.end
+        d["all"].append(rate)
+        return account.end * rate
+
+    first, found = Account(2.0), {"all": []}
+    tape = trace(f, first, found, 3.0)
+    for other in (tape, reverse(tape)):
+        account, d = Account(5.0), {"all": []}
+        value = other(account, d, 4.0)
+        assert (value if other is tape else value[0]) == 100.0
+        assert (account.log, account.end, d) == ([20.0], 25.0, {"all": [4.0], "seen": 25.0})
+    assert (first.log, first.end, found) == ([6.0], 8.0, {"all": [3.0], "seen": 8.0})
+
+
 def test_a_decision_on_the_truth_of_a_number_goes_by_its_truth():
     def f(x, y):
         return x * y if x else (x or 3.0) * y
