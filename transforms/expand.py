@@ -59,6 +59,7 @@ from ..tracer.tape import (
 )
 from . import asking, lowering
 from .recent import Recent
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -316,7 +317,7 @@ class Stage:
         self.op = op
         self.tape = Tape(f"{title} of {getattr(op.fn, '__name__', 'op')}", op.site)
         rule = registry.lookup(op.fn)
-        own = rule is None or is_own(rule)
+        self.own = own = rule is None or is_own(rule)
         self.tracer = Tracer(self.tape, reads=None if own else Reads())
         self.tracer.modules = MODULES
         self.tracer.expanding = True
@@ -354,7 +355,9 @@ class Stage:
         """Note what the rule looked at, and let the op's value stand for the rule's own computation of it."""
         guards = {g.args[0] for g in self.tape.ops if g.kind == "guard"}
         self.drawn = {i for i, x in enumerate(self.inputs) if x in guards and is_count(x.value)}
-        self.decided = not guards <= {self.inputs[i] for i in self.drawn}
+        self.decided = not guards <= {self.inputs[i] for i in self.drawn} or (
+            not self.own and any(map(is_shaped_by_data, self.tape.ops))
+        )
         replace_value(self.tape, value, self.z)
 
     def close(self, result: Any) -> bool:
@@ -369,6 +372,11 @@ class Stage:
         read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
         self.tracer.close()
         return read or self.decided
+
+
+def is_shaped_by_data(op: Op) -> bool:
+    """Whether the values of what a rule computes with decide a shape: what it asks for is no matter of types then."""
+    return has_free_shape(op) and registry.lookup(op.fn) is not None
 
 
 def pinned(leaves: list[Any], statics: Iterable[int]) -> tuple[Any, ...]:

@@ -433,8 +433,8 @@ class Looped(Writer):
         for other in reversed(different[:-1]):
             here = {p for p, x in texts.items() if x == other}
             taken = {p: p in here for p in sorted(here | rest)}
-            other = f"({other})" if " if " in other else other  # itself one of several
-            text = f"{other} if {self.varying(taken, block)} else {text}"
+            first = f"({other})" if " if " in other else other  # which may be one of several itself
+            text = f"{first} if {self.varying(taken, block)} else {text}"
             rest |= here
         return text
 
@@ -462,12 +462,21 @@ class Looped(Writer):
             return f"[{text}]"
         return f"({text})" if ", " in text else f"({text},)"
 
+    def is_last(self, line: Line) -> bool:
+        """Whether the variable of a line holds at the end what the line has given last: nothing else was put there."""
+        others = [x for x in self.shared.group(line) if x is not line]
+        return all(
+            isinstance(x, Carried) and x.loop.counts[-1] and {y.of for y in x.sources} == {line}
+            for x in others
+        )
+
     def runs(self, texts: list[str]) -> list[str]:
         """Texts of which those that are ``x[0], x[1], x[2] …`` are one: ``*x[0:3]``."""
         last = {
             self.variable(line): f"{name}[{line.block.passes - 1}]"
             for line, name in self.histories.items()
             if isinstance(line, Line) and self.single  # in a loop it may not have had its last pass
+            if self.is_last(line)
         }
         texts = [last.get(x, x) for x in texts]
         items = [ITEM.fullmatch(x) for x in texts]
