@@ -530,3 +530,21 @@ def test_objects_that_are_returned_are_told_by_their_class(tmp_path):
 
     with pytest.raises(TraceError, match="^a Body cannot be written down in a file\nit takes"):
         save(grad(lambda body: body.x * body.x), tmp_path / "slope.py", Body(2.0))
+
+
+def test_what_has_a_long_picture_is_named_in_one_line():
+    class Long:
+        k = 2.0
+
+        def __repr__(self):
+            return "one\ntwo"
+
+    long = Long()
+
+    def f(x):
+        long.k = x
+        return x * x
+
+    source = trace(f, 3.0).source()
+    assert "is a Long" in source
+    compile(source, "source", "exec")

@@ -457,7 +457,10 @@ def described(value: Any) -> str:
     if callable(value) and attribute(value, "__name__"):
         return fn_name(value)
     text = repr(value)
-    return f"a {type(value).__name__}" if " at 0x" in text or "<%" in text else text  # an op in it
+    bare = (
+        " at 0x" in text or "<%" in text or "\n" in text
+    )  # an op in it, or no comment of one line
+    return f"a {type(value).__name__}" if bare else text
 
 
 def kind_of(parameter: Parameter) -> str:
