@@ -585,11 +585,17 @@ nondiff(np.ndarray.argpartition)
 @rrule(np.unique)
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, **options):
     z = np.unique(ar, return_index, return_inverse, return_counts, axis, **options)
+    several = return_index or return_inverse or return_counts
 
     def pullback(dz):
-        d = dz[0] if return_index or return_inverse or return_counts else dz
-        first = np.unique(ar, return_index=True, axis=axis)[1]
+        d = dz[0] if several else dz
+        if d is None:
+            return (None,)
+        first = np.unique(ar, return_index=True, axis=axis, **options)[1]
         if axis is None:
+            # with sorted=False NumPy may give the values in another order than with their indices
+            order = np.argsort(z[0] if several else z)
+            d = np.take(d, order)
             flat = scatter(d, first, (np.size(ar),), d.dtype)
             return (unbroadcast(np.reshape(flat, np.shape(ar)), ar),)
         index = (slice(None),) * (axis % np.ndim(ar)) + (first,)

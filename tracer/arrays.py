@@ -538,9 +538,12 @@ def in_rows() -> None:
 def is_laid_out_as(value: Any, array: Any) -> bool:
     """Whether a value that was computed may stand for an array it is written to: of its type, shape and order.
 
-    Sums go through memory. What NumPy makes of arrays in several orders is row by row if the first of them is.
+    Sums go through memory. What NumPy makes of arrays in several orders is row by row if the first of them is. What it
+    makes of arrays without axes is a number, and no array.
     """
-    if getattr(value, "dtype", None) != array.dtype or np.shape(value) != array.shape:
+    if not isinstance(value, np.ndarray):
+        return False
+    if value.dtype != array.dtype or value.shape != array.shape:
         return False
     return array.ndim < 2 or (array.flags.c_contiguous and value.flags.c_contiguous)
 

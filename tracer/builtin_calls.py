@@ -130,11 +130,20 @@ def _broadcast_arrays(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any
         return calls.primitive(tracer, site, np.broadcast_arrays, rule, args, kwargs)
     arrays = [call(tracer, site, np.asarray, (x,), {}) for x in args]
     shape = np.broadcast_shapes(*[np.shape(plain_of(x)) for x in arrays])
-    parts = [
-        x if np.shape(plain_of(x)) == shape else call(tracer, site, np.broadcast_to, (x, shape), {})
-        for x in arrays
-    ]
-    return type(np.broadcast_arrays(0, 0))(parts)
+    return type(np.broadcast_arrays(0, 0))([spread(tracer, site, x, shape) for x in arrays])
+
+
+def spread(tracer: Tracer, site: Site, array: Any, shape: tuple[int, ...]) -> Any:
+    """One of several broadcast arrays: recorded as `np.broadcast_to`, but may be written to, with a warning."""
+    plain = plain_of(array)
+    if plain.shape == shape:
+        return array
+    plain = np.broadcast_arrays(plain, np.broadcast_to(0, shape))[0]
+    found = call(tracer, site, np.broadcast_to, (array, shape), {})
+    if not is_one_of(type(found), BOXES):
+        return plain
+    found.value = found.op.value = plain
+    return found
 
 
 @handles(operator.call)

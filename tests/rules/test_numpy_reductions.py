@@ -1,12 +1,13 @@
 """The rules for sums and products, extremes, moments, cumulative forms and sorting."""
 
+import inspect
 import warnings
 
 import numpy as np
 import pytest
 from checker import Table, check_first, check_forward, check_second, check_single
 
-from wengert import grad, pullback
+from wengert import grad, jvp, pullback
 
 case = Table()
 
@@ -226,3 +227,38 @@ def test_no_number_has_a_part_in_the_median_of_none():
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         _, back = pullback(np.nanmedian, np.full(3, np.nan))
         np.testing.assert_array_equal(back(1.0)[0], 0.0)
+
+
+DISTINCT = [lambda z: np.unique(z, return_counts=True)[0], np.unique]
+if hasattr(np, "unique_values"):
+    DISTINCT.append(np.unique_values)
+if "sorted" in inspect.signature(np.unique).parameters:
+    DISTINCT.append(lambda z: np.unique(z, sorted=False))
+    DISTINCT.append(lambda z: np.unique(z, return_inverse=True, sorted=False)[0])
+
+
+@pytest.mark.parametrize("f", DISTINCT)
+def test_each_distinct_value_has_its_own_cotangent(f):
+    """NumPy gives complex numbers in an order of its own where they need not be sorted."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(-3, 3, 12) + 1j * rng.integers(-2, 2, 12)
+    values, back = pullback(f, z)
+    np.testing.assert_array_equal(values, f(z))
+    d = np.arange(1.0, len(values) + 1) + 0j
+    (dz,) = back(d)
+    assert [dz[z == value].sum() for value in values] == d.tolist()
+    np.testing.assert_allclose(jvp(f, (z,), (2 * z,))[1], 2 * values)
+
+
+def test_what_is_counted_and_numbered_of_distinct_values():
+    x, w = np.array([1.0, -2.0, 1.0, np.nan, np.nan]), np.arange(1.0, 6.0)
+    for of, expected in [
+        (lambda x, w: np.unique(x[:3], return_counts=True)[1] @ w[:2], [1.0, 2.0, 0, 0, 0]),
+        (lambda x, w: np.unique(x[:3], return_inverse=True)[1] @ w[:3], [1.0, 0, 1.0, 0, 0]),
+        (lambda x, w: np.unique(x[:3], return_index=True)[1] @ w[:2], [1.0, 0, 0, 0, 0]),
+    ]:
+        dx, dw = grad(of, argnums=(0, 1))(x, w)
+        assert dx.tolist() == [0.0] * 5
+        assert dw.tolist() == expected
+    (dx,) = pullback(lambda x: np.unique(x, equal_nan=False), x)[1](np.arange(1.0, 5.0))
+    assert sorted(dx.tolist()) == [0.0, 1.0, 2.0, 3.0, 4.0]

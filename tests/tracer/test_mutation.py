@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, assert_close, assert_same, check, numeric_grad
-from wengert import grad, jit, jvp, linearize, pullback, value_and_grad
+from wengert import grad, jit, jvp, linearize, pullback, trace, value_and_grad
 
 case = Cases()
 
@@ -980,3 +980,77 @@ def test_powers_in_place_of_complex_arrays(on, flat, monkeypatch):
 
                 slope = (real(1.3 + 1e-6) - real(1.3 - 1e-6)) / 2e-6
                 assert grad(real)(1.3) == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("on", [True, False])
+def test_an_array_without_axes_that_is_written_to_stays_an_array(on, flat, monkeypatch):
+    """What NumPy makes of such arrays is a number, which may not stand for what was written to."""
+    if flat:
+        monkeypatch.setenv("WENGERT_FOLD", "0")
+
+    def added(x):
+        y = np.array(1.0)
+        y += x
+        return y
+
+    def by_method(x):
+        y = x.copy()
+        y.__imul__(x)
+        return y, y * 2
+
+    def repeated(x):
+        y = np.zeros((), np.float32)
+        for _ in range(3):
+            y += x
+            y *= x
+        return y
+
+    with jit(on):
+        for f in (added, by_method, repeated):
+            for at in (2.0, 0.5, 1.5, 3.0, 0.25, 2.5):
+                x = np.array(at)
+                value, back = pullback(f, x)
+                assert_same(value, f(x))
+                if f is added:
+                    assert_same(back(1.0), (np.array(1.0),))
+                tape = trace(f, x)
+                assert_same(tape(x), f(x))
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy says that this will end
+@pytest.mark.parametrize("on", [True, False])
+def test_broadcast_arrays_may_be_written_to(on):
+    """Unlike what ``np.broadcast_to`` gives."""
+    scale = np.array([1.0, 2.0])
+
+    def an_element(x):
+        y, z = np.broadcast_arrays(x[:, :1], x)
+        y[0, 1] = 7.0  # x[0, 0] as well
+        return y * z
+
+    def a_row(x):
+        y, z = np.broadcast_arrays(x[:, :1], x)
+        row = y[1]
+        row[0] = 4.0
+        return y * z + x
+
+    def of_another(x):
+        y, z = np.broadcast_arrays(x, scale * 1.0)
+        z[0] = 7.0
+        return y * z
+
+    def asked(x):
+        y, z = np.broadcast_arrays(x[:, :1], scale)
+        return y * z if y.flags.writeable and z.flags.writeable else x
+
+    with jit(on):
+        for f in (an_element, a_row, of_another, asked):
+            for at in range(5):
+                x = np.array([[0.5, 1.5], [2.0, 3.0]]) + at
+                plain, mine = x.copy(), x.copy()
+                value, back = pullback(f, mine)
+                assert_same(value, f(plain))
+                assert_same(mine, plain)
+                expected = numeric_grad(lambda x, f=f: f(x.copy()).sum(), x)
+                assert_close(back(np.ones((2, 2)))[0], expected, tol=1e-6)
