@@ -20,15 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.registry import rules
 from ...tracer import frames
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
-from ...tracer.source import BUILTINS
+from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from ...tracer.write_back import Lost
 from .. import asking
+from ..checkpoint import Segment
 from ..columns import (
     Column,
     add_columns,
@@ -84,6 +86,8 @@ class Page(Looped):
         loop: Any = getattr(value, "__self__", value)  # or what it comes to where it is careful
         if isinstance(loop, LoopFunction):
             return self.loop(loop)
+        if isinstance(value, Segment):
+            return self.segment(value)
         if id(value) in COLUMNS:
             self.helpers.append(COLUMNS[id(value)])
             return self.fresh(hint)
@@ -119,19 +123,30 @@ class Page(Looped):
         return name
 
     def loop(self, fn: LoopFunction) -> str:
-        """Write a loop as the function that the engine makes of it, and before it what that refers to."""
+        """Write a loop as the function that the engine makes of it."""
         name = self.fresh("loop")
         writer = asking.writer(fn)
-        text = writer.write(name)
         message = f"{fn.family.site}: a decision in this loop is not the one of the traced run"
-        written = {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        self.engine(
+            writer, writer.write(name), {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        )
+        return name
+
+    def segment(self, fn: Segment) -> str:
+        """Write what a checkpointed call computes as a function."""
+        name = self.fresh(fn.__name__)
+        writer = Writer(fn.tape)
+        self.engine(writer, writer.write(name), {})
+        return name
+
+    def engine(self, writer: Writer, text: str, written: dict[int, str]) -> None:
+        """A function that the engine has made, and before it what that refers to, if it is not ``written`` already."""
         words = {*WORD.findall(text)}
         given = {k: x for k, x in writer.namespace.items() if k in words - {"np", "math"}}
         own = words - {*given}
         new = {k: written.get(id(x)) or self.referred(x, k, own) for k, x in given.items()}
         text = WORD.sub(lambda found: new.get(found[0], found[0]), text)
         self.helpers.append(text.rstrip("\n"))
-        return name
 
     def container(self, value: Any) -> str | None:
         """A collection of things that have names of their own, such as types."""
@@ -149,7 +164,14 @@ class Page(Looped):
         """Write a helper out, and before it what it refers to."""
         name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
         self.namespace[name] = fn
+        rule = rules.get(fn)
         try:
+            if rule is not None and rule.custom:  # it is the value of what it was made of
+                made = self.function(fn.__wrapped__)
+                self.helpers.append(
+                    f"def {name}(*args, **kwargs):\n    return {made}(*args, **kwargs)[0]"
+                )
+                return name
             own = {*own_names(fn.__code__)}
             refer = functools.partial(self.referred, own=own)
             self.helpers.append(definition(fn, name, refer))
