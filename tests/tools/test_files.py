@@ -476,6 +476,12 @@ def test_source_of_a_pullback_runs():
     assert (dc, d1, d2) == (expected[0]["b"]["c"], expected[1][0], expected[1][1][0])
 
 
+def test_source_under_a_name_that_no_function_can_have():
+    for name in ("1a", "a b", "lambda", ""):
+        with pytest.raises(TraceError, match="is no name that a function can have"):
+            trace(single, V).source(name)
+
+
 def test_source_has_imports_and_guards():
     scope = {}
     exec(reverse(trace(branch, 2.0)).source("both"), scope)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...rules.registry import rules
 from ...tracer import frames
+from ...tracer.errors import TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
@@ -474,7 +475,12 @@ def kind_of(parameter: Parameter) -> str:
 
 def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
     """The tape as the text of a page; see `Tape.source`."""
-    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise TraceError(
+            f"{name!r} is no name that a function can have\n"
+            "it is written like a variable, with letters, digits and _"
+        )
+    wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):
         wanted += "_"
     page = Page(tape, strict)
