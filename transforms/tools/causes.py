@@ -227,6 +227,11 @@ def some(test: Callable[[Any], Any], values: Iterable[Any]) -> bool:
 
 LOGARITHMS = frozenset("log log2 log10 log1p xlogy xlog1py slogdet logaddexp".split())
 EXPONENTIALS = frozenset("exp exp2 expm1 cosh sinh".split())
+BOUNDS = {
+    "acosh": "np.maximum(x, 1 + 1e-12)",
+    "arccosh": "np.maximum(x, 1 + 1e-12)",
+    "cbrt": "np.cbrt(x + 1e-12)",
+}
 EDGED = frozenset("asin acos arcsin arccos atanh arctanh acosh arccosh cbrt".split())
 
 
@@ -242,6 +247,12 @@ def where_it_is_born(op: Op, forward: bool) -> Cause:
 def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
     """The same of a call with these arguments."""
     name = named(fn)
+    if some(np.isnan, values):
+        return Cause(
+            "given",
+            f"{name} takes a NaN that comes from outside",
+            "clean the data: np.isfinite tells where",
+        )
     if name in LOGARITHMS and some(lambda x: x <= 0, values):
         return Cause(
             "logarithm",
@@ -276,8 +287,8 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
     if name in EDGED:
         return Cause(
             "edge",
-            f"the slope of {name} is infinite at the edge of its domain",
-            "bound its operand inside: np.clip(x, -1 + 1e-12, 1 - 1e-12)",
+            f"the slope of {name} is infinite at {'zero' if name == 'cbrt' else 'the edge of its domain'}",
+            f"bound its operand inside: {BOUNDS.get(name, 'np.clip(x, -1 + 1e-12, 1 - 1e-12)')}",
         )
     if some(np.isinf, values) and name in TIMES | ADDING | DIVIDING:
         return Cause(
