@@ -131,7 +131,8 @@ class Node:
 def tree_of(tape: Tape) -> Node:
     """The regions of a tape, as its outline tells them; without what was read outside, and is taken by nothing.
 
-    What was read outside stands in the innermost region around all that take it, but not in one pass of a loop.
+    What was read outside stands in the innermost region around all that take it, but not in one pass of a loop. The
+    run itself, and the sweep over it, are no regions of their own there.
     """
     regions = {} if tape.outline is None else tape.outline.regions
     root = Node(None)
@@ -168,7 +169,8 @@ def tree_of(tape: Tape) -> Node:
             opened.append(node)
         path = wanted
         for x in [x for x in read if shared(takers[id(x)], path) == len(takers[id(x)])]:
-            place(x, len(takers[id(x)]))
+            whole = len(path) > 0 and not path[0].site.filename
+            place(x, max(len(takers[id(x)]), whole))
             read.remove(x)
         opened[-1].children.append(op)
     root.children += read
