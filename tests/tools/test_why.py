@@ -567,3 +567,12 @@ def test_cures_fit_the_operation():
     assert "in : " not in told(math.acos, 1.0)  # a function written in C has no line
     words = told(lambda x, n: x**n, 2.0, np.array([1, 2]))
     assert "None" in words and "all else is well" in words
+
+
+def test_a_long_line_is_shown_shortened():
+    def f(x): return np.maximum(x, 0.0) if x is not None else [None, None, None, None, None, None, None, None, None, None, None, None, None, 1.0]  # fmt: skip  # noqa: E501
+
+    told = why(f, -1.0)
+    assert "return np.maximum(x, 0.0) if" in told
+    assert " …\n" in told and max(map(len, told.splitlines())) < 300
+    assert not any("# fmt" in line for line in told.splitlines())

@@ -11,7 +11,6 @@ source      of a cotangent: the op that handed the largest part of it on, or the
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -70,11 +69,9 @@ class Place:
 
     def lines(self) -> Iterator[str]:
         if self.site.filename:
-            text = linecache.getline(self.site.filename, self.site.lineno).strip()
-            yield in_words(self.site) + (f": {text}" if text else "")
+            yield in_words(self.site) + (f": {self.site.text}" if self.site.text else "")
         if self.inner is not None:
-            text = linecache.getline(self.inner.filename, self.inner.lineno).strip()
-            yield f"  {in_words(self.inner)}: {text}"
+            yield f"  {in_words(self.inner)}: {self.inner.text}"
         yield f"  {self.operation}: {self.cause.what}" if self.operation else f"  {self.cause.what}"
         yield f"  what to do: {self.cause.cure}"
 
