@@ -232,3 +232,11 @@ def test_the_colours_and_the_source_of_pairs():
     assert {*tape.forward} == {*tape[: names.index("back")]}
     with pytest.raises(TraceError, match=r'form="naive"\) has the pullbacks written out'):
         tape.source()
+
+
+@pytest.mark.parametrize("form", ["pairs", "naive", "final"])
+def test_the_cotangent_of_any_real_number_is_one(form):
+    single = np.array([1.0, 3.0], np.float32)
+    value, (dx,) = reverse(trace(lambda x: (x * x).sum(), single), form=form)(single)
+    assert type(value) is np.float32 and dx.dtype == np.float32 and dx.tolist() == [2.0, 6.0]
+    assert reverse(trace(lambda x: np.array(x * x), 3.0), form=form)(3.0) == (9.0, (6.0,))
