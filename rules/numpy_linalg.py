@@ -226,9 +226,8 @@ def cholesky(a, /, **options):
         half = np.tril(np.ones((n, n))) - 0.5 * np.eye(n)
         if is_complex(low):
             low, d = low, np.conjugate(d)
-        middle = _h(low) @ d * half
-        right = np.linalg.solve(_h(low), middle)
-        s = _h(np.linalg.solve(_h(low), _h(right)))
+        inverse = np.linalg.inv(low)
+        s = _h(inverse) @ (_h(low) @ d * half) @ inverse
         s = 0.5 * (s + _h(s))
         if is_complex(low):
             s = np.conjugate(s)

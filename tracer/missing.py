@@ -2,7 +2,7 @@
 
 Words
 -----
-stub       the source of a rule in which only the cotangents are missing.
+stub       the source of a rule in which only the cotangents are missing, in five lines: an error has six at most.
 hole       where a cotangent is to be filled in: one for each parameter up to the last that needs one.
 address    a name by which another module gets hold of a callable: ``scipy.special.gammainc``.
 """
@@ -19,14 +19,24 @@ import numpy as np
 
 from .box import BOXES
 from .kinds import attribute, isinstance
-from .places import blame
-from .tape import Op, Site
+from .places import blame, in_words, is_library
+from .tape import Op, Site, caller_of
 
 # Where to look for a callable before the module that it names, which may be a private one.
 HOMES = (
     *("numpy", "numpy.linalg", "numpy.fft", "numpy.random"),
     *("scipy.special", "scipy.linalg.blas", "scipy.linalg.lapack"),
 )
+
+
+def where(op: Op) -> str:
+    """The place of an op of a run that is over: who calls now has not led there."""
+    known = caller_of(op)
+    if known is not None or not op.site.filename:
+        return known or blame(op.site)
+    if op.tape is None or not is_library(op.site.filename):
+        return in_words(op.site)
+    return f"{in_words(op.site)} (called inside {op.tape.name}, {op.tape.site.place})"
 
 
 def no_rule(
@@ -40,16 +50,13 @@ def no_rule(
     """What to tell a user about a callable that cannot be differentiated, and was called with these arguments."""
     module, name = address(fn)
     full = f"{module}.{name}" if module not in (None, "builtins") else name
-    stub = "\n".join(
-        "    " + line if line else "" for line in lines(fn, module, name, args, kwargs)
-    )
-    text = f"{place or blame(site)}: {full} {why}. Write one:\n\n{stub}\n"
-    if module is None:
-        return f"{text}\nand call this function instead."
-    return (
-        f"{text}\nor let finite differences stand in for it, slow and to some ten digits:\n\n"
-        f"    wengert.numeric_rule({full})"
-    )
+    stub = "\n".join("    " + line for line in lines(fn, module, name, args, kwargs))
+    todo = "paste one, and call it instead"
+    if module is not None:
+        todo = (
+            f"wengert.numeric_rule({full}) lets finite differences stand in for one, or paste one"
+        )
+    return f"{place or blame(site)}: {full} {why}: {todo}\n{stub}"
 
 
 def address(fn: Any) -> tuple[str | None, str]:
@@ -80,26 +87,23 @@ def lines(fn: Any, module: str | None, name: str, args: Any, kwargs: Any) -> lis
     value, dy = [x + "_" * (x in taken) for x in ("value", "dy")]
     short = name.rpartition(".")[2]
     passed = ", ".join(handed_on(p) for p in parameters)
-    imports = ["import wengert"]
+    imports = "import wengert"
     if module is None:
         decorator, own, called = "custom_rule", short, f"...  # {name}({passed})"
     else:
         full = f"{module}.{name}" if module != "builtins" else name
         decorator, own, called = f"rrule({full})", f"{short}_rule", f"{full}({passed})"
-        imports += [f"import {module}"] if module != "builtins" else []
+        imports += f", {module}" if module != "builtins" else ""
     plain = [
         p.replace(kind=max(p.kind, p.POSITIONAL_OR_KEYWORD), annotation=p.empty) for p in parameters
     ]
     return [
-        *imports,
-        "",
+        imports,
         f"@wengert.{decorator}",
         f"def {own if own.isidentifier() else 'function'}{inspect.Signature(plain)}:",
         f"    {value} = {called}",
-        f"    def pullback({dy}):",
-        f"        return ({', '.join(holes)}{',' * (count == 1)})"
+        f"    return {value}, lambda {dy}: ({', '.join(holes)}{',' * (count == 1)})"
         f"  # the cotangents of {', '.join(names)}; None is a zero",
-        f"    return {value}, pullback",
     ]
 
 

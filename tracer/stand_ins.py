@@ -306,6 +306,13 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
     return made
 
 
+def behind(fn: Any) -> Any:
+    """What such a function calls, where it is called by what is recorded."""
+    if type(fn) is not Callback:
+        return fn
+    return fn.args[1] if fn.func is call_back else fn.value
+
+
 def truth_of(site: Site) -> Callback:
     """What stands for None where C code keeps that to ask for the truth of values."""
     made = Callback(call_back, site, bool)

@@ -79,6 +79,7 @@ from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .decisions import known_decisions
 from .pickling import Table, flattened, restored
 from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 meaning.tools.package = f"{__package__}.tools"
@@ -341,7 +342,10 @@ def reverse(
     gradients = gradients if wrt is None else gradients[0]
     now = substitute(tape.result, lambda op: copies.get(op, op))
     out.result = (now, gradients) if value else gradients
-    program = out if form != "final" else pruned(simplified(out, keep=tape.ops), keep_guards=True)
+    program = out
+    if form == "final":
+        stay = [*filter(has_free_shape, tape.ops)]
+        program = pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
     program.parameters = tape.parameters
     program.forward = out.forward or frozenset(tape.ops)
     for op in program.ops:

@@ -28,6 +28,7 @@ from ..tracer.active import active
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.entrances import entrance
+from ..tracer.errors import GuardError
 from ..tracer.foreign import is_pure
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
@@ -35,13 +36,14 @@ from ..tracer.loops import Carry
 from ..tracer.pairs import Pair
 from ..tracer.run import must_be_callable
 from ..tracer.session import Tracer
-from ..tracer.source import compiled
+from ..tracer.source import Writer
 from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element, primal, substitute
 from ..tracer.tracebacks import fold
 from . import forward
-from .loops import LoopFunction
+from .loops import LoopFunction, Miss
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
+from .shapes import has_free_shape, shape_in_words, shapes_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -200,7 +202,8 @@ class Stretch:
         tape = self.tracer.tape
         outputs: dict[Op, Op | None] = {x.op: None for x in self.boxes}
         outputs.update({x: None for op in self.last for x in op.operands() if x in self.body})
-        needed = dict(outputs)
+        free = [op for op in self.body if has_free_shape(op)]
+        needed = outputs | dict.fromkeys(free)
         for op in reversed(self.body):
             if op in needed:
                 needed.update(dict.fromkeys(op.operands()))
@@ -220,8 +223,14 @@ class Stretch:
         if self.tracer.loops is not None:
             self.tracer.loops.forget(self.start)
         tape.ops[self.start :] = self.first
+        shapes = {copies[op]: (shapes_of(op.value), shape_in_words(op)) for op in free}
         segment = append(
-            tape, Segment(inner), tuple(given), {}, tuple([op.value for op in outputs]), site
+            tape,
+            Segment(inner, shapes),
+            tuple(given),
+            {},
+            tuple([op.value for op in outputs]),
+            site,
         )
         for i, op in enumerate(list(outputs)):
             outputs[op] = append(tape, element, (segment, i), {}, op.value, op.site)
@@ -301,21 +310,47 @@ def boxes_in(x: Any, seen: set[int] | None = None, within: bool = False) -> Iter
             yield from boxes_in(part, seen, within)
 
 
-class Segment:
-    """The ops of a checkpointed call, as a function from what they need to what is needed of them."""
+class OtherShape(Miss, GuardError):
+    """The values that a segment is called with give an array of another shape than in the traced run."""
 
-    def __init__(self, tape: Tape) -> None:
+
+class SegmentWriter(Writer):
+    """Writes the function of a segment."""
+
+    shapes: dict[Op, tuple[Any, str]]
+
+    def statement(self, op: Op) -> list[str]:
+        lines = super().statement(op)
+        if op in self.shapes:
+            shape, words = self.shapes[op]
+            message = f"{words}, and has another here\ntrace the function for these arguments"
+            asked = f"{self.named(shapes_of, 'shapes_of')}({self.argument(op)})"
+            error = f"{self.named(OtherShape, 'OtherShape')}({message!r})"
+            lines.append(f"    if {asked} != {shape!r}: raise {error}")
+        return lines
+
+
+class Segment:
+    """The ops of a checkpointed call, as a function from what they need to what is needed of them.
+
+    ``shapes`` are those that the data have decided, also in words. The ops hold for them alone.
+    """
+
+    def __init__(self, tape: Tape, shapes: dict[Op, tuple[Any, str]]) -> None:
         self.tape = tape
+        self.shapes = shapes
         self.__name__ = f"checkpointed_{tape.name}"
         self.function: Any = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         if self.function is None:
-            self.function = compiled(self.tape, "segment")
+            writer = SegmentWriter(self.tape)
+            writer.shapes = self.shapes
+            self.function = writer.run(writer.write("segment"), "segment")
         return self.function(*args)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
-        return Segment, (self.tape,)
+        return Segment, (self.tape, self.shapes)
 
     def replay(self, args: Iterable[Op], tape: Tape) -> tuple[list[Op], list[Op]]:
         """The ops once more, with values, for operands on another tape; and which of them are the results."""

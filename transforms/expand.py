@@ -38,7 +38,7 @@ from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
 from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
-from ..tracer.missing import no_rule
+from ..tracer.missing import no_rule, where
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back
@@ -52,7 +52,6 @@ from ..tracer.tape import (
     Op,
     Tape,
     append,
-    caller_of,
     element,
     fn_name,
     ops_in,
@@ -60,6 +59,7 @@ from ..tracer.tape import (
 )
 from . import asking, lowering
 from .recent import Recent
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 SCALARS = (float, int, complex)
@@ -125,11 +125,29 @@ def operand_count(rule: registry.Rule) -> int:
 operand_counts: dict[registry.Rule, int] = {}
 
 
+REFUSALS = (
+    NotImplementedError,
+    np.linalg.LinAlgError,
+)  # how a rule says that there is no derivative
+
+
+def refusal(op: Op, error: Exception) -> NoRuleError:
+    """What to raise where a rule finds no derivative for the values or the options at hand."""
+    name = fn_name(op.fn)
+    todo = (
+        "call it without that, or let finite differences stand in: @wengert.numeric_rule on a function that calls it"
+        if isinstance(error, NotImplementedError)
+        else f"wengert.why(f, x) shows the values there; keep to where there is one, or give {name} another rule"
+    )
+    return NoRuleError(f"{where(op)}: {name} has no derivative here: {error}\n{todo}")
+
+
 def failed(op: Op, error: Exception) -> NoRuleError:
     """The error where the rule of an op raises one of its own."""
-    name = getattr(op.fn, "__name__", op.fn)
+    if isinstance(error, REFUSALS):
+        return refusal(op, error)
     return NoRuleError(
-        f"{places.blame(op.site)}: the rule of {name} failed with {type(error).__name__}: {error}\n"
+        f"{where(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
         "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"
     )
 
@@ -193,8 +211,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        place = caller_of(op)
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=where(op)))
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)
     pattern = tuple(
@@ -300,7 +317,7 @@ class Stage:
         self.op = op
         self.tape = Tape(f"{title} of {getattr(op.fn, '__name__', 'op')}", op.site)
         rule = registry.lookup(op.fn)
-        own = rule is None or is_own(rule)
+        self.own = own = rule is None or is_own(rule)
         self.tracer = Tracer(self.tape, reads=None if own else Reads())
         self.tracer.modules = MODULES
         self.tracer.expanding = True
@@ -338,7 +355,9 @@ class Stage:
         """Note what the rule looked at, and let the op's value stand for the rule's own computation of it."""
         guards = {g.args[0] for g in self.tape.ops if g.kind == "guard"}
         self.drawn = {i for i, x in enumerate(self.inputs) if x in guards and is_count(x.value)}
-        self.decided = not guards <= {self.inputs[i] for i in self.drawn}
+        self.decided = not guards <= {self.inputs[i] for i in self.drawn} or (
+            not self.own and any(map(is_shaped_by_data, self.tape.ops))
+        )
         replace_value(self.tape, value, self.z)
 
     def close(self, result: Any) -> bool:
@@ -353,6 +372,11 @@ class Stage:
         read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
         self.tracer.close()
         return read or self.decided
+
+
+def is_shaped_by_data(op: Op) -> bool:
+    """Whether the values of what a rule computes with decide a shape: what it asks for is no matter of types then."""
+    return has_free_shape(op) and registry.lookup(op.fn) is not None
 
 
 def pinned(leaves: list[Any], statics: Iterable[int]) -> tuple[Any, ...]:
@@ -630,7 +654,7 @@ def collect(
             if pattern[position[0]]:
                 if type(d) is unknown:
                     raise NoRuleError(
-                        f"{caller_of(op) or places.blame(op.site)}: {fn_name(op.fn)} has no formula "
+                        f"{where(op)}: {fn_name(op.fn)} has no formula "
                         f"for its derivative in {d.name}\n"
                         f"keep {d.name} constant, or give a rule with @wengert.rrule"
                     )

@@ -42,6 +42,7 @@ from ..tracer.tape import (
 from . import asking
 from .pushforward import Pushforward, pushforward_of
 from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
+from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
 
@@ -303,7 +304,8 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     tangents = tangent(tape.result)
     unlink(tangent)
     out.result = (tape.result, tangents) if value else tangents
-    return pruned(simplified(out, keep=tape.ops), keep_guards=value)
+    stay = [*filter(has_free_shape, tape.ops)]
+    return pruned(simplified(out, keep=tape.ops), keep_guards=True, stay=stay)
 
 
 def needed(steps: list[Op], results: Iterable[Op]) -> list[Op]:

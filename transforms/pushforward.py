@@ -20,11 +20,11 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.broadcasting import broadcast_like, cast
-from ..tracer import calls, places
+from ..tracer import calls
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.missing import no_rule
+from ..tracer.missing import no_rule, where
 from ..tracer.record import operand
 from ..tracer.tape import (
     NOWHERE,
@@ -32,7 +32,6 @@ from ..tracer.tape import (
     Op,
     Tape,
     append,
-    caller_of,
     element,
     type_name,
 )
@@ -92,8 +91,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        place = caller_of(op)
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place))
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=where(op)))
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
     if rounds(op, rule):
@@ -288,7 +286,7 @@ def seeds_for(tangent: Any, cotangent: Any, tape: Tape) -> list[tuple[Op, Any]]:
 
 def no_options(op: Op) -> str:
     return (
-        f"{places.blame(op.site)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
+        f"{where(op)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
         "options, and there is no rrule\n"
         "let it take them, or give the function an rrule, which may serve forward mode too"
     )

@@ -23,7 +23,6 @@ from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos, Mirrored
-from ..tracer.places import blame
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
@@ -45,6 +44,7 @@ from . import asking
 from .columns import Column, add_columns
 from .equal import EXACT, key_of, plain
 from .expand import (
+    REFUSALS,
     Expansion,
     counted,
     direct_pull,
@@ -52,6 +52,7 @@ from .expand import (
     is_asked,
     is_own,
     is_whole,
+    refusal,
     rounds,
 )
 from .gather import column_of
@@ -219,20 +220,6 @@ class Machine:
     def zero(self, value: Any) -> Any:
         """A zero of the kind of a value, for what asks for a cotangent where there is none."""
         return zero(value)
-
-
-REFUSALS = (
-    NotImplementedError,
-    np.linalg.LinAlgError,
-)  # how a rule says that there is no derivative
-
-
-def refusal(op: Op, error: Exception) -> NoRuleError:
-    """What to raise where a rule finds no derivative for the values at hand."""
-    return NoRuleError(
-        f"{blame(op.site)}: {fn_name(op.fn)} has no derivative here: {error}\n"
-        f"wengert.why(f, x) shows the values there; keep to where there is one, or give {fn_name(op.fn)} another rule"
-    )
 
 
 class Numeric(Machine):

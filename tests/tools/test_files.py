@@ -283,6 +283,12 @@ def loaded(path):
     return scope
 
 
+def executed(text):
+    scope = {}
+    exec(text, scope)
+    return scope
+
+
 def test_a_file_says_where_it_comes_from_and_asserts_nothing(tmp_path):
     path = tmp_path / "slope.py"
     save(grad(arrays), path, V, M)
@@ -321,6 +327,31 @@ def test_structures_and_texts_are_checked(tmp_path):
         s(good, (1.5, [2.5]), False)
     with pytest.raises(ValueError, match=r"pair\[1\] must have 1 items"):
         s(good, (1.5, [2.5, 3.0]), True)
+    for other in ({"b": {"c": 2.0}, "w": V}, {"w": V, "c": {"b": 2.0}}, {"w": V}):
+        with pytest.raises(ValueError, match="table must have the keys 'w', 'b', in this order"):
+            s(other, (1.5, [2.5]), True)
+
+
+def test_shapes_that_the_data_decide_are_checked(tmp_path):
+    def f(x):
+        total = 0.0
+        for bound in (0.0, 1.5):
+            total = total + x.sum() * len(x[x > bound])
+        return total
+
+    x = np.array([3.0, 1.0, -2.0])
+    path = tmp_path / "s.py"
+    made = [executed(trace(f, x).source("made"))["made"]]
+    for name, g in [("f", f), ("value_and_grad_f", value_and_grad(f))]:
+        save(g, path, x)
+        made.append(loaded(path)[name])
+    for g in made:
+        g(np.array([1.0, 2.0, -4.0]))
+        for other in ([3.0, 1.0, 2.0], [2.0, 2.0, -1.0]):
+            with pytest.raises(
+                ValueError, match="what getitem gives had the shape .* in the traced run"
+            ):
+                g(np.array(other))
 
 
 def test_keyword_arguments(tmp_path):

@@ -8,6 +8,7 @@ import re
 import sys
 import types
 import weakref
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -738,3 +739,17 @@ def test_what_is_read_outside_belongs_to_the_calls_that_take_it():
         "%5 = tripled(%4, FACTOR), 1 operation",
         "return %5",
     ]
+
+
+def test_items_that_a_defaultdict_makes_are_what_its_factory_gives():
+    def counted(x):
+        d, named = defaultdict(float), defaultdict(lambda: 2.0)
+        d["a"] += x
+        named["a"] += d["a"]
+        return named["a"] * x + d["b"] + named["b"]
+
+    tape = trace(counted, 3.0)
+    assert "Callback" not in str(tape)
+    names = {}
+    exec(tape.source(), names)
+    assert names["counted"](4.0) == counted(4.0)

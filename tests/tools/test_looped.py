@@ -379,6 +379,33 @@ def test_a_list_that_a_loop_fills_again_is_that_of_its_own_pass():
     assert function(trace(f, 0.3).source("made"), "made")(0.3) == f(0.3)
 
 
+def test_what_is_one_of_several_in_one_way_of_several():
+    def f(xs):
+        total, i = 0.0, 0
+        while i < len(xs) and (y := xs[i] * (len(xs) - i)) < 9:
+            total += y if 1 < y < 4 else y * y if (z := y * 2) > 9 else z
+            i += 1
+        return total
+
+    xs = [1.5, 1.9, 2.5, 2.2, 2.2]
+    tape = trace(f, xs)
+    assert function(tape.source("made"), "made")(xs) == f(xs)
+    assert function(reverse(tape).source("made"), "made")(xs) == reverse(tape)(xs)
+
+
+@pytest.mark.parametrize("n", range(1, 8))
+def test_a_list_that_two_ways_of_a_loop_fill_in_turn(n):
+    def f(x):
+        xs = [x]
+        while len(xs) < n:
+            xs.append(xs[-1] * x if len(xs) % 2 else xs[-1] + 1)
+        return sum(xs)
+
+    tape = trace(f, 2.0)
+    assert function(tape.source("made"), "made")(2.0) == f(2.0)
+    assert function(reverse(tape).source("made"), "made")(2.0) == reverse(tape)(2.0)
+
+
 @pytest.mark.parametrize("f", [either, nested])
 def test_source_of_a_pullback_holds_where_its_decisions_do(f):
     """A gradient at other arguments is that of the function, or an error."""
@@ -468,3 +495,17 @@ def test_loops_that_are_nested_too_deep_for_python_are_written_out(monkeypatch):
 @pytest.fixture(autouse=True)
 def lines_are_known():
     linecache.checkcache()
+
+
+def test_a_list_is_asked_for_no_pass_that_is_still_to_come():
+    def rows(x, n):
+        total = 0.0
+        for i in range(n):
+            made = []
+            for j in range(4 + i):
+                made.append(math.sin(x + j + 10 * i))
+            if i == 1:
+                total = total + math.prod([*made[:4], made[-1]])
+        return total
+
+    assert function(trace(rows, 0.3, 4).source("made"), "made")(0.3, 4) == rows(0.3, 4)

@@ -103,6 +103,101 @@ def test_a_decision_that_falls_otherwise_is_an_error():
         trace(structured, {"w": M, "b": 2.0}, V, True)({"w": M, "b": 2.0}, V, False)
 
 
+def test_the_order_of_keys_is_that_of_the_traced_run():
+    def f(d):
+        total = 1.0
+        for key in d:
+            total = total * d[key] + 1.0
+        return total
+
+    tape = trace(f, {"a": 1.0, "b": 3.0})
+    assert tape({"a": 2.0, "b": 5.0}) == 16.0
+    with pytest.raises(GuardError, match=r"d has its keys in another order .* \['a', 'b'\]"):
+        tape({"b": 3.0, "a": 1.0})
+    with pytest.raises(TraceError, match=r"d\['b'\] is missing"):
+        tape({"a": 1.0, "c": 3.0})
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        lambda x: len(x[x > 0]),
+        lambda x: np.nonzero(x > 0)[0].size,
+        lambda x: len(np.unique(np.maximum(x, 0.0))) - 1,
+        lambda x: sum(1 for _ in np.flatnonzero(x > 0)),
+    ],
+)
+def test_a_shape_that_the_data_decide_is_a_decision(length):
+    def f(x):
+        return x.sum() * length(x)
+
+    x, alike, other = (
+        np.array([3.0, 1.0, -2.0]),
+        np.array([-1.0, 2.0, 4.0]),
+        np.array([-1.0, -2.0, 4.0]),
+    )
+    tape = trace(f, x)
+    assert tape(alike) == f(alike)
+    back = pullback(f, x)[1]
+    for made, args in [
+        (tape, ()),
+        (reverse(tape), ()),
+        (reverse(tape, form="naive"), ()),
+        (reverse(tape, value=False), ()),
+        (forward(tape), (x,)),
+        (forward(tape, value=False), (x,)),
+        (back.tape, (1.0,)),
+    ]:
+        made(alike, *args)
+        with pytest.raises(
+            GuardError, match=r"test_objects.py:\d+: what .* had the shape .*\(2,\)"
+        ):
+            made(other, *args)
+
+
+def test_a_tangent_alone_has_the_decisions_of_its_run():
+    tape = forward(trace(lambda x: x * x if x > 0 else -x, 3.0), value=False)
+    assert tape(2.0, 1.0) == 4.0
+    with pytest.raises(GuardError, match="what decides"):
+        tape(-2.0, 1.0)
+
+
+def test_what_a_run_does_to_its_arguments_a_tape_does_to_those_it_is_given():
+    class Account:
+        def __init__(self, start):
+            self.start, self.log = start, []
+
+    def f(account, d, rate):
+        account.log.append(account.start * rate)
+        account.end = account.start + account.log[-1]
+        d["seen"] = account.end
+        d["all"].append(rate)
+        return account.end * rate
+
+    first, found = Account(2.0), {"all": []}
+    tape = trace(f, first, found, 3.0)
+    for other in (tape, reverse(tape)):
+        account, d = Account(5.0), {"all": []}
+        value = other(account, d, 4.0)
+        assert (value if other is tape else value[0]) == 100.0
+        assert (account.log, account.end, d) == ([20.0], 25.0, {"all": [4.0], "seen": 25.0})
+    assert (first.log, first.end, found) == ([6.0], 8.0, {"all": [3.0], "seen": 8.0})
+
+
+def test_a_decision_on_the_truth_of_a_number_goes_by_its_truth():
+    def f(x, y):
+        return x * y if x else (x or 3.0) * y
+
+    for x in (0.5, 1.0, -2.0):
+        tape = trace(f, x, 2.0)
+        for other in (x, 1.0, 0.25):
+            assert tape(other, 2.0) == f(other, 2.0)
+            assert reverse(tape)(other, 2.0) == (f(other, 2.0), (2.0, other))
+        with pytest.raises(GuardError, match="was True in the traced run, and is 0"):
+            tape(0.0, 2.0)
+    assert trace(f, 0.0, 2.0)(0.0, 4.0) == 12.0
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -177,3 +177,12 @@ def test_the_same_name_for_another_function():
     """SciPy's psi of one argument is the digamma function, of which mpmath's psi is the general form."""
     special = pytest.importorskip("scipy.special")
     check_grads(lambda x: special.gammaln(x) * special.psi(x), (2.5,), order=1, exact=True)
+
+
+def test_a_shape_that_the_data_decide_is_a_decision():
+    compiled = trace(lambda x: x.sum() * len(x[x > 0]), np.array([3.0, 1.0, -2.0])).compile(
+        math=mpmath
+    )
+    assert compiled(np.array([2.0, 1.0, -1.0])) == 4.0
+    with pytest.raises(GuardError, match=r"what getitem gives had the shape \(2,\)"):
+        compiled(np.array([3.0, 1.0, 2.0]))

@@ -14,6 +14,7 @@ import pytest
 
 from helpers import assert_close, assert_same
 from wengert import (
+    GuardError,
     NonFiniteError,
     TraceError,
     checkpoint,
@@ -634,3 +635,29 @@ def test_a_checkpointed_function_is_told_by_its_own_place():
         grad(layer, 5)(0.5)
     with pytest.raises(NonFiniteError, match=rf"in layer \(.*{place}\)"):
         grad(layer, debug=True)(1.0)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_shapes_that_the_data_decide(on):
+    @checkpoint
+    def layer(x):
+        return (x[x > 0] ** 2).sum() * len(x[x > 0])
+
+    def f(x):
+        return layer(x) * x[0] + layer(x * 0.5)
+
+    def plain(x):
+        return layer.__wrapped__(x) * x[0] + layer.__wrapped__(x * 0.5)
+
+    both, rng = value_and_grad(f), np.random.default_rng(0)
+    with jit(on):
+        for _ in range(20):
+            x = rng.normal(size=3)
+            value, gradient = both(x)
+            assert value == plain(x)
+            assert_close(gradient, grad(plain)(x))
+            assert_close(jvp(f, (x,), (x,))[1], gradient @ x)
+    tape = trace(f, np.array([3.0, 1.0, -2.0]))
+    assert tape(np.array([2.0, 4.0, -2.0])) == plain(np.array([2.0, 4.0, -2.0]))
+    with pytest.raises(GuardError, match=r"what getitem gives had the shape \(2,\)"):
+        tape(np.array([3.0, 1.0, 2.0]))

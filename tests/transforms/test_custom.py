@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 import numpy as np
 import pytest
 
-from helpers import assert_same, calls, names
+from helpers import assert_close, assert_same, calls, names
 from wengert import (
     CotangentError,
     NoRuleError,
@@ -20,6 +20,7 @@ from wengert import (
     explain,
     grad,
     jit,
+    jvp,
     nondiff,
     numeric_rule,
     pullback,
@@ -504,3 +505,32 @@ def test_a_numeric_rule_sees_what_the_function_wrote(registered):
     with warnings.catch_warnings(action="ignore"):
         for _ in range(6):
             assert value_and_grad(f)(1.0)[0] == 2.0
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_pure_rule_may_ask_for_shapes_that_the_data_decide(on):
+    def body(x):
+        positive = x[x > 0]
+        return (positive**2).sum() * len(positive)
+
+    @custom_rule(pure=True)
+    def ruled(x):
+        positive = x > 0
+        count = len(x[positive])
+
+        def pullback(d):
+            dx = np.zeros(len(x))
+            dx[positive] = d * 2 * x[positive] * count
+            return (dx,)
+
+        return body(x), pullback
+
+    rng = np.random.default_rng(0)
+    with jit(on):
+        both = value_and_grad(ruled)
+        for _ in range(20):
+            x = rng.normal(size=3)
+            value, gradient = both(x)
+            assert value == body(x)
+            assert_close(gradient, grad(body)(x))
+            assert_close(jvp(ruled, (x,), (x,))[1], gradient @ x)

@@ -125,7 +125,9 @@ class Listing:
         names: set[str | None] = set()
         told: set[str | None] = set()  # by the tape itself: of the sums of what has no name
         for source in carried.sources:
-            if source.kind == "carried":
+            if source.kind == "begun":
+                names.add(None)
+            elif source.kind == "carried":
                 names.add(self.carried_name(source.of))
             else:
                 line: Line = source.of
@@ -473,6 +475,8 @@ def is_within(block: Block, outer: Block) -> bool:
 
 def home_of(source: Reference, loop: Loop) -> tuple[Block, Item]:
     """The block, among those of one pass of a loop, at whose end a source is known, and its item that gives it."""
+    if source.kind == "begun":
+        return loop.body, loop
     item: Item = source.of.loop if source.kind == "carried" else source.of
     home = block = item.block
     while block is not loop.body:

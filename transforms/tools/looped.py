@@ -121,7 +121,7 @@ class Looped(Writer):
         op = representative(line)
         if isinstance(op, Input) or self.is_item(line):
             return []
-        self.single = line.block.passes == 1
+        self.single = all(at.passes == 1 for at, _ in chain(line.block, 0))
         slots = self.references.slots[line]
         texts = [self.spelled(x) for x in slots]
         count = len(texts) - (op.kind == "guard")
@@ -239,6 +239,8 @@ class Looped(Writer):
         body = carried.loop.body
         if carried.sometimes is not None:
             return body
+        if self.references.followers(carried):
+            return body
         home, _ = home_of(source, carried.loop)
         order = self.references.order
         last = max(map(order.__getitem__, items_in(home)))
@@ -259,7 +261,10 @@ class Looped(Writer):
         self, carried: Carried, values: dict[int, Any], block: Block, pad: str
     ) -> list[str]:
         """The statement by which a block hands on these values, by the pass of it that does so."""
-        text = f"{self.variable(carried)} = {self.value(values, block)}"
+        given = (
+            self.value(values, block) if carried.follows is None else self.variable(carried.follows)
+        )
+        text = f"{self.variable(carried)} = {given}"
         changed = {p: p in values for p in range(block.passes)}
         if all(changed.values()):
             return [pad + text]
@@ -428,7 +433,8 @@ class Looped(Writer):
         for other in reversed(different[:-1]):
             here = {p for p, x in texts.items() if x == other}
             taken = {p: p in here for p in sorted(here | rest)}
-            text = f"{other} if {self.varying(taken, block)} else {text}"
+            first = f"({other})" if " if " in other else other  # which may be one of several itself
+            text = f"{first} if {self.varying(taken, block)} else {text}"
             rest |= here
         return text
 
@@ -456,12 +462,21 @@ class Looped(Writer):
             return f"[{text}]"
         return f"({text})" if ", " in text else f"({text},)"
 
+    def is_last(self, line: Line) -> bool:
+        """Whether the variable of a line holds at the end what the line has given last: nothing else was put there."""
+        others = [x for x in self.shared.group(line) if x is not line]
+        return all(
+            isinstance(x, Carried) and x.loop.counts[-1] and {y.of for y in x.sources} == {line}
+            for x in others
+        )
+
     def runs(self, texts: list[str]) -> list[str]:
         """Texts of which those that are ``x[0], x[1], x[2] …`` are one: ``*x[0:3]``."""
         last = {
             self.variable(line): f"{name}[{line.block.passes - 1}]"
             for line, name in self.histories.items()
             if isinstance(line, Line) and self.single  # in a loop it may not have had its last pass
+            if self.is_last(line)
         }
         texts = [last.get(x, x) for x in texts]
         items = [ITEM.fullmatch(x) for x in texts]
@@ -629,6 +644,8 @@ class Shared:
 
     def looked_at(self, lines: list[Line], carried: Carried) -> bool:
         """Whether anything looks at what a pass began with when one of these lines has been done."""
+        if self.references.followers(carried):
+            return True
         if any(x.carried is carried for line in lines for x in self.late(line)):
             return True
         body = carried.loop.body

@@ -41,6 +41,7 @@ from ..columns import (
     take_column,
 )
 from ..loops import LoopFunction, Miss
+from ..shapes import has_free_shape, shape_in_words, shapes_of
 from .folding import Item, Line
 from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
@@ -300,7 +301,15 @@ class Page(Looped):
                 raise Unwritable(f"{text} is {part.name}, which a file cannot take\n{part.advice}")
             elif isinstance(part, Branch) and self.strict:
                 items = [key for key in part.parts if not is_attribute(part.kind, key)]
-                if frames.native(part.kind) is not None:
+                kind = frames.native(part.kind)
+                if kind is not None and issubclass(kind, dict):
+                    for key in items:
+                        self.literal(((part.kind, key),))
+                    lines += self.check(
+                        f"[*{text}] != {items!r}",
+                        f"{text} must have the keys {', '.join(map(repr, items))}, in this order",
+                    )
+                elif kind is not None:
                     self.literal(path)
                     lines += self.check(
                         f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
@@ -398,10 +407,21 @@ class Page(Looped):
 
     def line(self, line: Line, pad: str) -> list[str | History]:
         try:
-            return super().line(line, pad)
+            return [*super().line(line, pad), *self.fits(line, pad)]
         except Unwritable as error:
             site = line.ops[0].site
             raise Unwritable(f"{site}: {error}" if site.filename else str(error)) from None
+
+    def fits(self, line: Line, pad: str) -> list[str]:
+        """The check that an array whose shape the data decide has that of the traced run."""
+        free = [op for op in line.ops if has_free_shape(op)]
+        if not free or self.is_item(line):
+            return []
+        name, was = self.variable(line), {p: shapes_of(op.value) for p, op in enumerate(line.ops)}
+        shape = f"[np.shape(x) for x in {name}]" if isinstance(was[0], list) else f"{name}.shape"
+        text = self.varying(was, line.block)
+        check = self.check(f"{shape} != {text}", f"{shape_in_words(free[0])}, and has another here")
+        return [f"{pad[4:]}{x}" for x in check]
 
     def lines(self, op: Op) -> list[str]:
         if op.kind == "guard":

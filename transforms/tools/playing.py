@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,15 @@ from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
 from ..patterns import leaves_in
+from ..shapes import has_free_shape, shape_in_words, shapes_of
 from ..simplify import pruned
-from .signature import bound
+from .signature import bound, given_for
 
 
 def play(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The value of the tape for other arguments."""
     must_be_given(tape)
-    found = values(tape, bound(tape, args, kwargs))
+    found = values(tape, bound(tape, args, kwargs), objects=given_for(tape, args, kwargs))
     return substitute(tape.result, found.__getitem__)
 
 
@@ -36,8 +38,16 @@ def must_be_given(tape: Tape) -> None:
         )
 
 
-def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, Any]:
-    """The value of each op, for inputs that are given; the others are as they were. Effects are done as well."""
+def values(
+    tape: Tape,
+    given: dict[Op, Any],
+    effects: bool = True,
+    objects: Mapping[int, Any] = MappingProxyType({}),
+) -> dict[Op, Any]:
+    """The value of each op, for inputs that are given; the others are as they were. Effects are done as well.
+
+    ``objects`` stand for those that the traced run did something to, by their ids.
+    """
     must_be_followed(tape)
     found: dict[Op, Any] = {}
     for op in tape.ops:
@@ -46,7 +56,8 @@ def values(tape: Tape, given: dict[Op, Any], effects: bool = True) -> dict[Op, A
         elif op.kind == "guard":
             must_hold(op, found[op.args[0]])
         elif op.kind == "call" or effects:
-            found[op] = computed(op, found.__getitem__)
+            found[op] = computed(op, found.__getitem__, objects)
+            must_fit(op, found[op])
     return found
 
 
@@ -60,19 +71,24 @@ def must_be_followed(tape: Tape) -> None:
                 raise TraceError(f"a tape cannot be run again here\n{op.fn.reason}")
 
 
-def computed(op: Op, value: Callable[[Op], Any]) -> Any:
+def computed(
+    op: Op, value: Callable[[Op], Any], objects: Mapping[int, Any] = MappingProxyType({})
+) -> Any:
     """What an op computes from the values of its operands."""
+
+    def real(x: Any) -> Any:
+        x = x.value if type(x) is External else x
+        return objects.get(id(x), x)
+
     args = [real(substitute(x, value)) for x in op.args]
     return op.fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
 
 
-def real(x: Any) -> Any:
-    return x.value if type(x) is External else x
-
-
 def holds(guard: Op, value: Any) -> bool:
-    """Whether a decision is the traced one."""
+    """Whether a decision is the traced one; that on a truth goes by the truth, of whatever value."""
     was = guard.value
+    if type(was) is bool:
+        return bool(value) is was
     return bool(value == was) or bool(value != value and was != was)
 
 
@@ -82,6 +98,14 @@ def must_hold(guard: Op, value: Any) -> None:
         now = show(value.item() if isinstance(value, np.generic) else value, {})
         raise GuardError(
             f"{decision(guard)}, and is {now} for these arguments\ntrace the function for them"
+        )
+
+
+def must_fit(op: Op, value: Any) -> None:
+    """Raise where an array has another shape than in the traced run: the lengths that were asked for are constants."""
+    if has_free_shape(op) and shapes_of(value) != shapes_of(op.value):
+        raise GuardError(
+            f"{shape_in_words(op)}, and has {shapes_of(value)} for these arguments\ntrace the function for them"
         )
 
 

@@ -4,7 +4,8 @@ Words
 -----
 slot        an operand of a line (or what a loop begins with), in each pass: an op or a constant.
 reference   how a slot reads from where it stands: ``line`` (an op of the same passes, of the last ones of an inner
-            loop, or of those with these numbers), ``carried``, or ``constant``.
+            loop, or of those with these numbers), ``carried``, ``constant``, or, as a source alone, ``begun``: what
+            another carried value of the same loop was when the pass began (``a, b = b, a + b``).
 carried     a loop-carried value: what a pass of a loop begins with, and the next one gets from it. Each pass has
             been gone through for it: it begins with ``first``, and from then on is what its ``sources`` give.
 sometimes   of a carried value: the outcome of a decision, or the way of a branch, on which it changes; in all other
@@ -23,13 +24,14 @@ from ..patterns import alike, operands
 from .folding import Block, Branch, Call, Item, Line, Loop
 
 UNKNOWN = object()
+MANY = 3  # passes of a loop, from which on what is as another one was a pass ago is no accident
 UNSEEN = object()  # what a run of a loop begins with, if nobody looks before there is another value
 
 
 class Reference(NamedTuple):
     """``kind`` says what ``of`` is; ``passes`` numbers those of the loops that it is inside of (None: the last)."""
 
-    kind: str  # "line", "carried", "constant" or "gone"
+    kind: str  # "line", "carried", "begun", "constant" or "gone"
     of: Any
     passes: tuple[int | None, ...] = ()
     past: bool = False  # of an earlier pass of a loop that the slot is in as well
@@ -65,6 +67,12 @@ class Carried:
         self.begins: list[Any] = []  # by pass
         self.sometimes: tuple[Line | Branch, Any] | None = None
         self.changes: list[bool] | None = None  # by pass, if it does not change in each
+
+    @property
+    def follows(self) -> Carried | None:
+        """What it was a pass ago, if it is nothing else."""
+        (source, *others) = self.sources
+        return source.of if source.kind == "begun" and not others else None
 
     def ends(self) -> list[Any]:
         """What it is behind each pass."""
@@ -169,6 +177,8 @@ class References:
     def values_of(self, source: Reference, block: Block) -> dict[int, Any]:
         """What a source is in each pass of a block where there is such."""
         found: dict[int, Any] = {}
+        if source.kind == "begun":
+            return dict(enumerate(source.of.begins))
         if source.kind == "carried":
             loop: Loop = source.of.loop
             for run, value in enumerate(source.of.final):
@@ -201,6 +211,54 @@ class References:
                 continue
             for group in groups:
                 self.fit_apart(loop, group)
+        while any(self.follow(loop, *x[:2]) for x in candidates if x[0].carried is None):
+            pass  # until nothing follows what follows another one
+
+    def follow(self, loop: Loop, slot: Slot, seen: dict[int, Any]) -> bool:
+        """Let a slot be what another value that the loop carries was a pass ago, if it is."""
+        own = len(seen) < len(self.by_pass(slot, loop.body) or ())
+        if own or max(loop.counts) < MANY or not min(loop.counts):
+            return False
+        starts = {*loop.starts}
+        later = next((b for b in seen if b not in starts), None)
+        for other in self.carried.get(loop, ()):
+            if later is None or not same(seen[later], other.begins[later - 1]):
+                continue
+            if other.first is None:  # it has no value in some passes
+                continue
+            begins = [UNSEEN, *other.begins[:-1]]
+            for b in loop.starts[:-1]:
+                begins[b] = seen.get(b, UNSEEN)
+            firsts = [begins[b] for b in loop.starts[:-1]]
+            if len({x is UNSEEN for x in firsts}) > 1:
+                continue
+            if any(self.begins_within(loop, x, run) for run, x in enumerate(firsts)):
+                continue
+            if all(same(x, begins[b]) for b, x in seen.items()):
+                slot.carried = self.following(loop, other, begins)
+                return True
+        return False
+
+    def followers(self, carried: Carried) -> list[Carried]:
+        """What takes over, at the end of each pass, what this was when that began."""
+        return [x for x in self.carried[carried.loop] if x.follows is carried]
+
+    def following(self, loop: Loop, other: Carried, begins: list[Any]) -> Carried:
+        """What follows another carried value, and began with these."""
+        for known in self.carried[loop]:
+            if known.follows is other and all(map(same, known.begins, begins)):
+                return known
+        carried = Carried(loop, [Reference("begun", other)])
+        carried.begins = begins
+        firsts = [begins[b] for b in loop.starts[:-1]]
+        if firsts[0] is not UNSEEN:
+            carried.first = Slot(loop.block, firsts)
+        carried.final = [other.begins[b - 1] for b in loop.starts[1:]]
+        for run, value in enumerate(carried.final):
+            if isinstance(value, Op):
+                self.exits.setdefault((loop, run, value), carried)
+        self.carried[loop].insert(0, carried)  # it is handed on before what it follows
+        return carried
 
     def fit_apart(self, loop: Loop, group: list[Candidate]) -> None:
         """The slots of a group as one value that a loop carries, or else as several."""
@@ -372,6 +430,8 @@ class References:
 
 def stored_in(source: Reference) -> set[str | None]:
     """The user's variables that a source is stored in, as far as the ops say so."""
+    if source.kind == "begun":
+        return set()
     if source.kind == "carried":
         return set().union(*map(stored_in, source.of.sources))
     return {variable(source.of.ops[0])}

@@ -21,7 +21,7 @@ from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.run import Run, argument_names
 from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, leaves, mapped
-from ...tracer.tape import Input, Op, Tape, type_name
+from ...tracer.tape import External, Input, Op, Tape, type_name
 
 ATOMS = (bool, int, str, bytes, float, type(None))
 Path = tuple[tuple[type, Any], ...]
@@ -31,7 +31,7 @@ class Parameter(NamedTuple):
     """An argument of the traced call.
 
     ``fixed`` are the paths to texts, bools and the like, with what was there; ``others`` those to inputs of the tape
-    that have no derivative, such as arrays of integers.
+    that have no derivative, such as arrays of integers; ``changed`` those to what the run did something to.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Parameter(NamedTuple):
     fixed: tuple[tuple[Path, Any], ...] = ()
     others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
+    changed: tuple[tuple[Path, Any], ...] = ()
 
     def inputs(self) -> Iterator[tuple[Path, Input]]:
         """The inputs of the tape that the argument holds, and where."""
@@ -55,6 +56,8 @@ def parameters_of(
     names = argument_names(f, len(args))
     given = [*zip(names, done.args, args, strict=True)]
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
+    effects = [op for op in done.tape.ops if op.kind == "effect"]
+    outside = {id(y.value if type(y) is External else y) for op in effects for y in op.args}
     found = []
     for i, (name, tree, x) in enumerate(given):
         if type(x) is MethodType and isinstance(tree, Branch) and tree.kind is not MethodType:
@@ -62,7 +65,8 @@ def parameters_of(
         others = tuple(inputs_without(done.tape, name, tree))
         known = [path for path, _ in others]
         texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
-        found.append(Parameter(name, tree, texts, others, i >= len(args)))
+        changed = tuple(containers(tree, x, outside))
+        found.append(Parameter(name, tree, texts, others, i >= len(args), changed))
     return found
 
 
@@ -115,6 +119,18 @@ def fixed(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
             except (LookupError, AttributeError, TypeError):
                 continue  # the function has taken it out
             if is_one_of(type(found), ATOMS):
+                yield path, found
+
+
+def containers(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
+    """The lists, dicts and objects of an argument that are among the wanted ones, by id."""
+    for path, part in walk(tree) if wanted else ():
+        if isinstance(part, Branch):
+            try:
+                found = at(value, path)
+            except (LookupError, AttributeError, TypeError):
+                continue  # the function has taken it out
+            if id(found) in wanted:
                 yield path, found
 
 
@@ -201,6 +217,15 @@ def bound(
     return given
 
 
+def given_for(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any]:
+    """What stands in a call for each object that the traced run did something to, by the id of that."""
+    parameters: list[Parameter] = tape.parameters or []
+    positional = [p for p in parameters if not p.keyword]
+    pairs = [*zip(positional, args, strict=False)]
+    pairs += [(p, kwargs[p.name]) for p in parameters if p.name in kwargs]
+    return {id(was): at(x, path) for p, x in pairs for path, was in p.changed}
+
+
 def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[tuple[Op, Any]]:
     """The inputs that an argument holds, with their values."""
     name = parameter.name
@@ -221,6 +246,12 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
                 raise TraceError(
                     f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
                     "trace the function for structures of another length"
+                )
+            mapping = kind is not None and issubclass(kind, dict)
+            if mapping and value.keys() == {*items} and [*value] != items:
+                raise GuardError(
+                    f"{text} has its keys in another order than in the traced run, where it was {items}\n"
+                    "pass them in that order, or trace the function again"
                 )
     for path, op in parameter.inputs():
         yield op, checked(op, text_of(name, path), at(x, path), strict)

@@ -24,7 +24,7 @@ from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import Pair, severed
 from ...tracer.tape import Input, Op, Tape, element, fn_name, substitute
 from .editing import with_primitives
-from .playing import decision, holds, must_be_given, play
+from .playing import decision, holds, must_be_given, must_fit, play
 from .signature import bound
 
 # Other names for a function, in ``math``, NumPy, mpmath and SymPy.
@@ -110,6 +110,7 @@ def compiled(tape: Tape, module: Any = None) -> Callable[..., Any]:
                 system.must_hold(op, found[op.args[0]])
             elif op.kind == "call":
                 found[op] = system.call(op, found)
+                must_fit(op, found[op])
         return substitute(tape.result, found.__getitem__)
 
     run.__name__ = tape.name
@@ -151,7 +152,7 @@ class System:
         try:
             if value is None:  # of an interval on both sides
                 raise TypeError
-            same = holds(guard, bool(value) if type(guard.value) is bool else value)
+            same = holds(guard, value)
         except TypeError:  # a symbol has no truth
             same = False
         if not same:

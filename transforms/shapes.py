@@ -1,0 +1,35 @@
+"""Shapes that the data decide: what is made of one is a constant on the tape, which holds for that shape alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..tracer.kinds import isinstance
+from ..tracer.tape import Op, element, fn_name
+from .kernels import is_steady
+
+
+def has_free_shape(op: Op) -> bool:
+    """Whether an op gives arrays whose shapes do not follow from those of its operands, as ``x[x > 0]`` does."""
+    value = op.value
+    if op.kind != "call" or op.fn is element or not isinstance(value, (np.ndarray, tuple)):
+        return False
+    arrays = isinstance(value, np.ndarray) or any(isinstance(x, np.ndarray) for x in value)
+    return arrays and not is_steady(op)
+
+
+def shapes_of(x: Any) -> Any:
+    """The shape of an array, or those of several; None for what has none."""
+    if isinstance(x, tuple):
+        return [shapes_of(y) for y in x]
+    return x.shape if isinstance(x, np.ndarray) else None
+
+
+def shape_in_words(op: Op) -> str:
+    """Where an array of a free shape was made, and the shape that it had."""
+    place = f"{op.site}: " if op.site.filename else ""
+    return (
+        f"{place}what {fn_name(op.fn)} gives had the shape {shapes_of(op.value)} in the traced run"
+    )
