@@ -207,8 +207,11 @@ def test_settings():
     with pytest.raises(AttributeError, match=r"(?s)no setting jit.*with jit\(False\)"):
         settings.jit = False
     assert "nosuch" not in vars(settings)
-    with pytest.raises(TypeError, match=r"(?s)a number of functions, not a str.*jit\(False\)"):
+    with pytest.raises(TypeError, match=r"(?s)a number of functions, .*not 'many'.*jit\(False\)"):
         settings.programs = "many"
+    for number in (0, -1):
+        with pytest.raises(ValueError, match="1 or more, and not"):
+            settings.programs = number
     assert repr(settings) == f"<settings: programs = {settings.programs}>"
 
 
@@ -240,7 +243,9 @@ def test_a_value_in_the_place_of_the_function():
         wengert.trace(total(V))
 
 
-@pytest.mark.parametrize("name", ["backward", "grad", "requires_grad", "detach", "at"])
+@pytest.mark.parametrize(
+    "name", ["backward", "grad", "requires_grad", "detach", "at", "exp", "clone", "mul_", "subs"]
+)
 def test_attributes_of_tensors(name):
     for ask, x in ((grad, 2.0), (pullback, V)):
         f = lambda x: getattr(x * 1.0, name)
@@ -249,8 +254,28 @@ def test_attributes_of_tensors(name):
         plain = f"has no attribute '{name}'"
         assert plain in str(error.value)
         (note,) = error.value.__notes__
-        assert "wengert" in note or "x[i] = y" in note
+        assert any(x in note for x in ("wengert", "x[i] = y", "np.exp(x)", "x.copy()"))
         assert "docs/errors.md#other-libraries" in note
+
+
+def test_attributes_that_are_told_of_are_those_that_numbers_and_arrays_do_not_have():
+    for name in habits.ATTRIBUTES:
+        assert not hasattr(V, name) and not hasattr(1.0, name), name
+
+
+@pytest.mark.parametrize(
+    ("call", "note"),
+    [
+        (lambda: grad(lambda x: x.sum(dim=0))(V), "axis="),
+        (lambda: grad(lambda x: np.mean(x, keepdim=True))(V), "keepdims="),
+        (lambda: pullback(total, V, argnums=0), "gradients by all arguments"),
+        (lambda: wengert.vjp(total, V, retain_graph=True), "as often as you like"),
+    ],
+)
+def test_keyword_arguments_of_other_libraries(call, note):
+    with pytest.raises(TypeError, match="unexpected keyword argument") as error:
+        call()
+    assert note in error.value.__notes__[0] and len(error.value.__notes__) == 1
 
 
 @pytest.mark.parametrize("name", [*habits.NAMES, *habits.ALSO])

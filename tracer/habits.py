@@ -9,9 +9,9 @@ habit   an attribute that numbers and arrays have elsewhere (``loss.backward()``
 from __future__ import annotations
 
 import dis
+import re
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,51 @@ GRADIENT = (
 )
 PLAIN = "what f is given are plain numbers and arrays of NumPy"
 CONSTANT = "wengert.stop_gradient(x) is x as a constant"
+FUNCTIONS = "NumPy has as functions what tensors have as methods: np.exp(x), np.linalg.norm(x), x.T, x[:, None]"
+IN_PLACE = "arrays are written in place: x[i] = y, x += y, x[:] = 0.0"
+FORMULAS = (
+    "what f is given are numbers, and wengert.grad(f)(x) is the derivative at x; formulas come of "
+    "wengert.trace(f, x).compile(math=sympy)"
+)
 ATTRIBUTES = {
     "backward": GRADIENT,
     "grad": GRADIENT,
     "requires_grad": f"nothing has to be marked; {GRADIENT}",
     "requires_grad_": f"nothing has to be marked; {GRADIENT}",
     "zero_grad": GRADIENT,
+    "retain_grad": GRADIENT,
+    "grad_fn": f"wengert.trace(f, x) shows what was computed; {GRADIENT}",
+    "is_leaf": GRADIENT,
     "detach": CONSTANT,
     "numpy": PLAIN,
     "cpu": PLAIN,
     "to": PLAIN,
     "block_until_ready": PLAIN,
-    "at": "arrays are written in place: x[i] = y, x[i] += y",
+    "at": IN_PLACE,
+    "clone": "x.copy() is a copy, and the gradient goes through it",
+    **dict.fromkeys(
+        "abs acos asin atan bmm cat ceil cos cosh erf exp expand expm1 floor gather gelu index_select log log10 log1p "
+        "log2 log_softmax logsumexp masked_fill matmul mm mv norm permute pow relu rsqrt scatter sigmoid sign sin sinh "
+        "softmax sqrt square t tan tanh tile unbind unsqueeze where".split(),
+        FUNCTIONS,
+    ),
+    **dict.fromkeys(
+        "add_ clamp_ copy_ div_ fill_ index_add_ mul_ scatter_ sub_ zero_".split(), IN_PLACE
+    ),
+    **dict.fromkeys("cuda aval primal tangent val value _value".split(), PLAIN),
+    **dict.fromkeys("double float half long".split(), "x.astype(float) has other numbers in it"),
+    **dict.fromkeys("diff evalf lambdify simplify subs".split(), FORMULAS),
 }
+# Keyword arguments that functions of NumPy, or the user's own, do not have.
+KEYWORDS = {
+    "dim": "NumPy says axis=",
+    "keepdim": "NumPy says keepdims=",
+    "argnum": "back(dy) of wengert.pullback has the gradients by all arguments; wengert.grad takes argnums",
+    "argnums": "back(dy) of wengert.pullback has the gradients by all arguments; wengert.grad takes argnums",
+    "create_graph": "derivatives nest without being told; leave it out",
+    "retain_graph": "back can be called as often as you like; leave it out",
+}
+UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 VALUES = (float, int, complex, np.ndarray, np.generic)
 
 FUNCTION = "wengert.grad(f) is the function that gives the gradient, and wengert.value_and_grad(f) gives the value too"
@@ -67,6 +99,17 @@ NAMES = {
     "tree_map": "lists, tuples, dicts, dataclasses and objects are arguments, and gradients have their structure",
     "lax": "for, while and if are differentiated as they stand",
     "nn": OWN,
+    "symbols": FORMULAS,
+    "holomorphic_grad": "wengert.jacobian(f, holomorphic=True) is that",
+    "grad_named": "wengert.grad(f, argnums='name') is that, and argnums=('a', 'b') has several",
+    "eval_shape": "wengert.trace(f, x) shows the types and shapes of all that is computed",
+    "value_and_jacobian": "wengert.jacobian(f, has_aux=True), where f returns (y, y), gives both",
+    "hessian_diag": "np.diag(wengert.hessian(f)(x)) is that",
+    "laplacian": "np.trace(wengert.hessian(f)(x)) is that",
+    "divergence": "np.trace(wengert.jacobian(f)(x)) is that",
+    "jacobian_reverse": "wengert.jacrev(f) is that",
+    "jacobian_forward": "wengert.jacfwd(f) is that",
+    "compile": "programs are kept by themselves; @wengert.jit keeps that of a function's value",
 }  # fmt: skip
 ALSO = {
     "pmap": "vmap", "vectorize": "vmap", "egrad": "elementwise_grad", "np": "numpy", "jnp": "numpy",
@@ -80,7 +123,13 @@ ALSO = {
     "custom_gradient": "custom_vjp", "custom_grad": "custom_vjp", "Function": "custom_vjp", "defvjp": "primitive",
     "defjvp": "primitive", "defgrad": "primitive", "make_ir": "make_jaxpr", "check_grad": "gradcheck",
     "tree_util": "tree_map", "tree": "tree_map", "cond": "lax", "scan": "lax", "fori_loop": "lax",
-    "while_loop": "lax", "optim": "nn", "random": "nn", "optimizers": "nn", "Module": "nn",
+    "while_loop": "lax", "switch": "lax", "ravel_pytree": "tree_map", "flatten": "tree_map", "Symbol": "symbols",
+    "lambdify": "symbols", "simplify": "symbols", "sympify": "symbols", "SX": "symbols", "MX": "symbols",
+    "multigrad_dict": "grad_named", "linear_transpose": "vector_jacobian_product", "device_put": "numpy",
+    "device_get": "numpy", "zeros_like": "numpy", "nograd": "no_grad", "vhp": "hessian_vector_product",
+    "register_rule": "primitive", "def_rule": "primitive", "grad_check": "gradcheck", "Graph": "make_jaxpr",
+    "laplace": "laplacian", "div": "divergence", "stop_grad": "detach", "optim": "nn",
+    "random": "nn", "optimizers": "nn", "Module": "nn",
 }  # fmt: skip
 
 
@@ -102,9 +151,13 @@ def absent(module: str, name: str, known: Iterable[str], frame: FrameType) -> Ex
 
 
 def advise(error: BaseException) -> None:
-    """Add to an AttributeError of a habit what gives that here."""
-    if type(error) is AttributeError and error.name in ATTRIBUTES:
-        owner: Any = error.obj
-        advice = f"({ATTRIBUTES[error.name]}; docs/errors.md#other-libraries)"
-        if isinstance(owner, VALUES) and advice not in getattr(error, "__notes__", ()):
-            error.add_note(advice)
+    """Add to an error of a habit what gives here what was wanted."""
+    text = None
+    if type(error) is AttributeError and isinstance(error.obj, VALUES):
+        text = ATTRIBUTES.get(error.name or "")
+    elif type(error) is TypeError and error.args and type(error.args[0]) is str:
+        found = UNEXPECTED.search(error.args[0])
+        text = KEYWORDS.get(found[1]) if found else None
+    advice = f"({text}; docs/errors.md#other-libraries)"
+    if text is not None and advice not in getattr(error, "__notes__", ()):
+        error.add_note(advice)

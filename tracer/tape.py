@@ -17,6 +17,7 @@ number: variables are referred to by object and numbered only when they are prin
 from __future__ import annotations
 
 import dataclasses
+import linecache
 import operator
 import os
 import re
@@ -33,6 +34,8 @@ from . import meaning
 from .entrances import entrance
 from .frames import valued
 from .kinds import attribute, isinstance
+
+LONGEST_LINE = 120  # of a program, in a message
 
 
 class Site(NamedTuple):
@@ -57,6 +60,12 @@ class Site(NamedTuple):
     def place(self) -> str:
         """The file with its whole name, and the line; in a notebook the cell, as IPython calls it."""
         return f"{self.filename}:{self.lineno}" if cell_of(self.filename) is None else str(self)
+
+    @property
+    def text(self) -> str:
+        """What the line says, as much of it as a message can show; nothing where the source is not at hand."""
+        text = linecache.getline(self.filename, self.lineno).strip() if self.filename else ""
+        return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 2].rstrip() + " …"
 
     @property
     def plain(self) -> Site:

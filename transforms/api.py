@@ -314,10 +314,11 @@ def reverse(
     machine = Mirror(out, NOWHERE, Mirrored(out, tape.outline))
     results: list[Op] = [x for x in ops_in(tape.result) if is_differentiable(x.value)]
     for i, op in enumerate(results):
-        if seed and len(results) == 1 and isinstance(op.value, float):
-            seeds.append((op, 1.0))
+        unit = np.ones_like(op.value)[()]
+        if seed and len(results) == 1 and isinstance(unit, (float, np.floating)):
+            seeds.append((op, 1.0 if isinstance(unit, float) else unit))
         else:
-            dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", np.ones_like(op.value)[()], out)
+            dy = Input("dy" if len(results) == 1 else f"dy{i + 1}", unit, out)
             if type(op.value) is float:
                 dy.value = 1.0
             out.ops.append(dy)

@@ -84,9 +84,10 @@ class Settings:
             warnings.warn(text, DeprecationWarning, stacklevel=3)
         elif name not in ("programs", "strict"):
             raise AttributeError(self.unknown(name))
-        elif name == "programs" and type(value) is not int:
-            raise TypeError(
-                f"settings.programs is a number of functions, not a {type(value).__name__}\n"
+        elif name == "programs" and not (type(value) is int and value > 0):
+            error = ValueError if type(value) is int else TypeError
+            raise error(
+                f"settings.programs is a number of functions, 1 or more, and not {value!r}\n"
                 "write settings.programs = 128, say; the JIT is switched by: with jit(False): ..."
             )
         else:

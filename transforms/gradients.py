@@ -46,7 +46,7 @@ from .pickling import at_place, place_of
 from .programs import Builder, Program
 from .refused import no_derivative, not_a_number
 from .silence import silent
-from .typed import A, Aux, B, N, Options, P
+from .typed import A, Aux, B, N, Options, P, S
 
 
 class Gradient(Dispatcher):
@@ -240,11 +240,11 @@ def grad(
 ) -> Callable[Concatenate[A, P], A]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[A, B, P], N],
+    f: Callable[Concatenate[S, B, P], N],
     argnums: Literal[1],
     has_aux: Literal[False] = False,
     **options: Unpack[Options],
-) -> Callable[Concatenate[A, B, P], B]: ...
+) -> Callable[Concatenate[S, B, P], B]: ...
 @overload
 def grad(
     f: Callable[Concatenate[A, B, P], N],
@@ -269,12 +269,12 @@ def grad(
 ) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    f: Callable[Concatenate[S, B, P], tuple[N, Aux]],
     argnums: Literal[1],
     *,
     has_aux: Literal[True],
     **options: Unpack[Options],
-) -> Callable[Concatenate[A, B, P], tuple[B, Aux]]: ...
+) -> Callable[Concatenate[S, B, P], tuple[B, Aux]]: ...
 @overload
 def grad(
     f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
@@ -330,11 +330,11 @@ def value_and_grad(
 ) -> Callable[Concatenate[A, P], tuple[N, A]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[A, B, P], N],
+    f: Callable[Concatenate[S, B, P], N],
     argnums: Literal[1],
     has_aux: Literal[False] = False,
     **options: Unpack[Options],
-) -> Callable[Concatenate[A, B, P], tuple[N, B]]: ...
+) -> Callable[Concatenate[S, B, P], tuple[N, B]]: ...
 @overload
 def value_and_grad(
     f: Callable[Concatenate[A, B, P], N],
@@ -359,12 +359,12 @@ def value_and_grad(
 ) -> Callable[Concatenate[A, P], tuple[tuple[N, Aux], A]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[A, B, P], tuple[N, Aux]],
+    f: Callable[Concatenate[S, B, P], tuple[N, Aux]],
     argnums: Literal[1],
     *,
     has_aux: Literal[True],
     **options: Unpack[Options],
-) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], B]]: ...
+) -> Callable[Concatenate[S, B, P], tuple[tuple[N, Aux], B]]: ...
 @overload
 def value_and_grad(
     f: Callable[Concatenate[A, B, P], tuple[N, Aux]],

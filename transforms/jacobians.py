@@ -112,6 +112,21 @@ class Jacobian(Transform):
         return (found, value[1]) if self.has_aux else found
 
 
+class Hessian(Jacobian):
+    """The transform of `hessian`: the Jacobian, by forward mode, of one by reverse mode, which ``f`` is here."""
+
+    __slots__ = ()
+    name = "hessian"
+
+    @property
+    def asked(self) -> Callable[..., Any]:
+        first: Any = self.f
+        return first.__self__.transform.f  # type: ignore[no-any-return]
+
+    def title(self) -> str:
+        return written("hessian", self.asked, options_text(self.argnums, has_aux=self.has_aux))
+
+
 class Blocks:
     """The blocks of one Jacobian, from a run on the active tape."""
 
@@ -502,7 +517,7 @@ def hessian(
            [2., 0.]])
     """
     first = Whole(Jacobian(f, argnums, REVERSE, False, has_aux)).made()
-    return Whole(Jacobian(first, argnums, FORWARD, False, has_aux)).bound()
+    return Whole(Hessian(first, argnums, FORWARD, False, has_aux)).bound()
 
 
 @overload

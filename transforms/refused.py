@@ -7,7 +7,6 @@ number   what a function with a gradient returns: a float, or an array of the sh
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,7 @@ def an(noun: str) -> str:
 def where(f: Any) -> str:
     """A line with the text of the line on which a function begins, or nothing."""
     _, site = describe(f)
-    text = linecache.getline(site.filename, site.lineno).strip() if site.filename else ""
-    return f"    {text}\n" if text else ""
+    return f"    {site.text}\n" if site.text else ""
 
 
 def not_a_number(f: Any, tree: Tree, value: Any) -> str:

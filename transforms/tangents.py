@@ -54,6 +54,11 @@ class Transform(Intrinsic):
     def program_key(self) -> Hashable:
         return (type(self).__name__, *self.options, key_of(self.f))
 
+    @property
+    def asked(self) -> Callable[..., Any]:
+        """The function that a person has asked this of."""
+        return self.f
+
     def title(self) -> str:
         """How a person would write it."""
         return written(self.name, self.f)
@@ -97,7 +102,9 @@ class Whole(Once, Dispatcher):
     __slots__ = ()
 
     def __init__(self, transform: Transform) -> None:
-        super().__init__(transform.__call__, transform.name, transform.options, inner=transform.f)
+        super().__init__(
+            transform.__call__, transform.name, transform.options, inner=transform.asked
+        )
 
     def __reduce__(self) -> Any:
         transform = self.transform

@@ -3,6 +3,7 @@
 Words
 -----
 A, B   the first and the second argument of a function; its gradient is of the same type.
+S      a first argument that no gradient is taken by, such as ``self``.
 R      what a function returns; its tangent is of the same type.
 N      the number that a function with a gradient returns.
 Aux    what it returns beside that.
@@ -12,9 +13,16 @@ P      the (other) parameters of a function.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, ParamSpec, TypedDict, TypeVar
+from typing import Any, ClassVar, ParamSpec, Protocol, TypedDict, TypeVar
 
 import numpy as np
+
+
+class Fields(Protocol):
+    """A dataclass: the gradient by one is one as well."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Moves = (
@@ -25,11 +33,13 @@ Moves = (
     | list[Any]
     | tuple[Any, ...]
     | dict[Any, Any]
+    | Fields
 )
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Moves)
 B = TypeVar("B", bound=Moves)
+S = TypeVar("S")
 R = TypeVar("R")
 N = TypeVar("N", bound=float | np.floating[Any] | np.ndarray[Any, Any])
 V = TypeVar("V", bound=np.ndarray[Any, Any])

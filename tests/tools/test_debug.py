@@ -152,3 +152,8 @@ def test_what_to_do_is_told_by_the_cause(f, x, cure):
     with np.errstate(all="ignore"), pytest.raises(NonFiniteError) as caught:
         grad(f, debug=True)(x)
     assert str(caught.value).splitlines()[2].startswith(f"  what to do: {cure}")
+
+
+def test_a_nan_among_the_arguments_is_not_blamed_on_the_operation():
+    with pytest.raises(NonFiniteError, match="clean the data"):
+        grad(lambda x: (x * x).sum(), debug=True)(np.array([np.nan, 1.0]))

@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 
 from helpers import assert_same
-from wengert import grad, pullback, reverse, rrule, save, trace, value_and_grad
+from wengert import (
+    checkpoint,
+    custom_rule,
+    grad,
+    jacobian,
+    pullback,
+    reverse,
+    rrule,
+    save,
+    trace,
+    value_and_grad,
+)
 from wengert.rules.registry import rules
 from wengert.tracer.errors import TraceError
 
@@ -417,6 +428,47 @@ def test_a_primitive_of_the_users_is_written_out(tmp_path):
 FACTOR = 2.0
 
 
+def test_checkpointed_calls_and_custom_rules_are_written_out(tmp_path):
+    @checkpoint
+    def layer(w, x):
+        return np.tanh(w @ clipped(x))
+
+    @custom_rule(pure=True)
+    def clipped(x):
+        def pullback(dy):
+            return (np.clip(dy, -0.1, 0.1),)
+
+        return x * FACTOR, pullback
+
+    def f(w):
+        return layer(w, layer(w, V)).sum()
+
+    for made, name in ((grad(f), "grad_f"), (value_and_grad(f), "value_and_grad_f"), (f, "f")):
+        save(made, tmp_path / "f.py", M)
+        assert_same(loaded(tmp_path / "f.py")[name](M), made(M))
+    scope = {}
+    exec(trace(f, M).source("forward"), scope)
+    exec(pullback(f, M)[1].source(), scope)
+    assert_same(scope["forward"](M), f(M))
+    assert_same(scope["back"](M, 1.0)[0], grad(f)(M))
+
+
+@custom_rule(pure=True)
+def factorial(n):
+    """A rule that calls itself by the name under which it is no longer that function."""
+    return (n * factorial(n - 1.0) if n > 1.0 else 1.0), lambda dy: (dy,)
+
+
+def test_a_decorated_function_that_calls_itself_is_not_written_out(tmp_path):
+    with pytest.raises(TraceError, match="factorial is decorated"):
+        save(lambda x: factorial(x) * x, tmp_path / "f.py", 3.0)
+
+
+def test_what_is_made_of_a_function_has_a_name_of_its_own(tmp_path):
+    save(jacobian(single), tmp_path / "j.py", V)
+    assert_same(loaded(tmp_path / "j.py")["jacobian_single"](V), jacobian(single)(V))
+
+
 def test_what_cannot_be_written_is_an_error(tmp_path):
     generator = np.random.default_rng(0)
     with pytest.raises(TraceError, match=r"test_files.py:\d+: a Generator cannot be written down"):
@@ -453,6 +505,12 @@ def test_source_of_a_pullback_runs():
     expected = back(1.0)
     assert_same(dw, expected[0]["w"])
     assert (dc, d1, d2) == (expected[0]["b"]["c"], expected[1][0], expected[1][1][0])
+
+
+def test_source_under_a_name_that_no_function_can_have():
+    for name in ("1a", "a b", "lambda", ""):
+        with pytest.raises(TraceError, match="is no name that a function can have"):
+            trace(single, V).source(name)
 
 
 def test_source_has_imports_and_guards():

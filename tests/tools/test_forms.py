@@ -211,6 +211,13 @@ def test_stages_show_what_really_runs():
     assert "def back(" in stages(lambda v: v * 2.0, np.ones(3)).program
 
 
+def test_the_program_of_the_stages_has_all_gradients_that_they_show():
+    assert "(x, m, 1.0, ))" in stages(line, 2.0, 3.0, 1.0).program
+    named = stages(lambda x, *, k, how="up": x * k, x=2.0, k=3.0, how="down")
+    assert "argnums=('x', 'k')" in named.program
+    assert "argnums=(0, 2)" in stages(lambda x, name, y: x * y, 2.0, "a", 3.0).program
+
+
 def test_what_cannot_be_kept_says_why():
     assert "could not be kept" in stages(lambda x: x * next(STREAM), 1.0).program
 
@@ -225,3 +232,11 @@ def test_the_colours_and_the_source_of_pairs():
     assert {*tape.forward} == {*tape[: names.index("back")]}
     with pytest.raises(TraceError, match=r'form="naive"\) has the pullbacks written out'):
         tape.source()
+
+
+@pytest.mark.parametrize("form", ["pairs", "naive", "final"])
+def test_the_cotangent_of_any_real_number_is_one(form):
+    single = np.array([1.0, 3.0], np.float32)
+    value, (dx,) = reverse(trace(lambda x: (x * x).sum(), single), form=form)(single)
+    assert type(value) is np.float32 and dx.dtype == np.float32 and dx.tolist() == [2.0, 6.0]
+    assert reverse(trace(lambda x: np.array(x * x), 3.0), form=form)(3.0) == (9.0, (6.0,))

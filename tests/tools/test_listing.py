@@ -707,6 +707,40 @@ def test_values_that_are_no_plain_floats_are_told_in_a_few_characters():
     ]
 
 
+FACTOR = 3.0
+
+
+def positive(x):
+    return x > 0
+
+
+def tripled(x):
+    return x * FACTOR
+
+
+def test_what_is_read_outside_belongs_to_the_calls_that_take_it():
+    def f(x):
+        positive(x)
+        return tripled(x) - 1.0
+
+    def twice(x):
+        positive(x)
+        return tripled(tripled(x))
+
+    assert body(trace(f, 2.0, depth=0))[1:4] == [
+        "positive(x), 1 operation",
+        "%4 = tripled(x), 1 operation",
+        "%5 = sub(%4, 1.0) :: float",
+    ]
+    assert body(trace(twice, 2.0, depth=0))[1:] == [
+        "positive(x), 1 operation",
+        "FACTOR = outside :: float",
+        "%4 = tripled(x, FACTOR), 1 operation",
+        "%5 = tripled(%4, FACTOR), 1 operation",
+        "return %5",
+    ]
+
+
 def test_items_that_a_defaultdict_makes_are_what_its_factory_gives():
     def counted(x):
         d, named = defaultdict(float), defaultdict(lambda: 2.0)

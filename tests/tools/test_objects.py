@@ -327,6 +327,8 @@ def test_edits_are_checked():
         TraceError, match="cannot be called on this tape, with operands float: TypeError"
     ):
         tape.replace(tape[2], math.atan2)
+    with pytest.raises(TraceError, match="with operands float, str: TypeError"):
+        tape.replace(tape[2], math.atan2, tape[0], "a")
     with pytest.raises(TraceError, match="an op calls a function, not a float"):
         tape.replace(tape[2], 2.0)
     with pytest.raises(IndexError, match="has no place 9"):

@@ -64,7 +64,7 @@ def test_intervals():
         assert float(x * x - math.exp(x)) in found
     decided = trace(choose, 1.5).compile(math=iv)
     assert float(decided(iv.mpf([1.5, 2])).b) == pytest.approx(4)
-    with pytest.raises(GuardError, match="does not follow here"):
+    with pytest.raises(GuardError, match="does not follow here, where it is undecided"):
         decided(iv.mpf([0.5, 2]))
     with pytest.raises(GuardError):
         decided(iv.mpf([0.25, 0.5]))

@@ -534,3 +534,45 @@ def test_what_is_typed_at_a_prompt_is_the_users(name):
         assert [x.operations for x in profile(scope["typed"], 2.7).lines] == [1, 1]
     finally:
         del linecache.cache[name]
+
+
+def test_operations_with_several_results():
+    """The results of one operation have other shapes, and not all of them are numbers that are finite."""
+    for f in (
+        lambda a: np.linalg.svd(a)[1].sum(),
+        lambda a: np.linalg.eigh(a)[0].sum(),
+        lambda a: np.linalg.qr(a + np.eye(2))[1][1, 1],
+    ):
+        told = why(f, np.zeros((2, 2)))
+        assert {x.kind for x in told.findings} == {"zero"}, told
+    with np.errstate(all="ignore"):
+        told = why(lambda x: sum(map(np.sum, np.modf(x))), A([1.5, np.inf]) * 1.0)
+    assert "= inf" in told and "element" not in told.splitlines()[2]
+
+
+def test_cures_fit_the_operation():
+    def told(f, *args):
+        with np.errstate(all="ignore"):
+            return why(f, *args)
+
+    assert "np.sqrt(x * x + 1e-12)" in told(abs, 0.0)
+    assert "np.sqrt(x + 1e-12)" in told(math.sqrt, 0.0)
+    assert "the base alone" in told(lambda x, y: x**y, -1.0, 2.0)
+    assert "the base alone" in told(lambda x: x**0.5, np.float64(-2.0))
+    assert "larger than the largest float" in told(lambda x: x**2, np.float64(-1e200))
+    deviations = told(lambda x: (x - x.mean()).sum(), A([1.0, 2.0, 4.0]))
+    assert "sum of deviations" in deviations and "each result" not in deviations
+    assert "np.cbrt(x + 1e-12)" in told(np.cbrt, 0.0)
+    assert "np.maximum(x, 1 + 1e-12)" in told(math.acosh, 1.0)
+    assert "in : " not in told(math.acos, 1.0)  # a function written in C has no line
+    words = told(lambda x, n: x**n, 2.0, np.array([1, 2]))
+    assert "None" in words and "all else is well" in words
+
+
+def test_a_long_line_is_shown_shortened():
+    def f(x): return np.maximum(x, 0.0) if x is not None else [None, None, None, None, None, None, None, None, None, None, None, None, None, 1.0]  # fmt: skip  # noqa: E501
+
+    told = why(f, -1.0)
+    assert "return np.maximum(x, 0.0) if" in told
+    assert " …\n" in told and max(map(len, told.splitlines())) < 300
+    assert not any("# fmt" in line for line in told.splitlines())

@@ -453,3 +453,11 @@ def test_rows_are_those_of_pullbacks():
     _, back = pullback(f, X)
     rows = np.stack([back(e)[0] for e in np.eye(4)])
     np.testing.assert_allclose(both(f, X), rows, rtol=1e-12, atol=1e-14)
+
+
+def test_a_hessian_is_called_so():
+    second = hessian(rosenbrock)
+    assert second.__name__ == "hessian(rosenbrock)"
+    assert "hessian(rosenbrock)  # " in explain(second, X)
+    assert "hessian(rosenbrock, argnums=(0,))" in repr(hessian(rosenbrock, argnums=(0,)))
+    assert hessian(second).__name__ == "hessian(hessian(rosenbrock))"

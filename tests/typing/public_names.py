@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import assert_type
 
 import numpy as np
@@ -83,6 +84,24 @@ def squares(v: Floats) -> Floats:
     return v * v
 
 
+@dataclass
+class Params:
+    w: Floats
+    b: float
+
+
+class Model:
+    def __init__(self, k: float) -> None:
+        self.k = k
+
+    def loss(self, v: Floats) -> float:
+        return self.k * float(v @ v)
+
+
+def of_params(params: Params, v: Floats) -> float:
+    return float(params.w @ v) + params.b
+
+
 # Gradients are of the types of the arguments.
 assert_type(grad(f)(1.0, 2.0), float)
 assert_type(grad(f, 1)(1.0, 2.0, scale=3.0), float)
@@ -90,6 +109,10 @@ assert_type(grad(energy)(x, 2.0), Floats)
 assert_type(grad(energy, 1)(x, 2.0), float)
 assert_type(grad(energy, argnums=(0, 1))(x, 2.0), tuple[Floats, float])
 assert_type(grad(loss)({"w": x}, x), dict[str, Floats])
+assert_type(grad(of_params)(Params(x, 1.0), x), Params)
+assert_type(value_and_grad(of_params)(Params(x, 1.0), x), tuple[float, Params])
+assert_type(grad(Model.loss, argnums=1)(Model(2.0), x), Floats)
+assert_type(grad(Model(2.0).loss)(x), Floats)
 assert_type(grad(with_aux, has_aux=True)(x), tuple[Floats, str])
 assert_type(value_and_grad(energy)(x, 2.0), tuple[float, Floats])
 assert_type(value_and_grad(energy, (0, 1))(x, 2.0), tuple[float, tuple[Floats, float]])

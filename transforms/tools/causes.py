@@ -166,10 +166,12 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
 
 
 def kink(name: str) -> Cause:
+    smooth = "np.sqrt(x + 1e-12)" if name == "sqrt" else "np.sqrt(x * x + 1e-12)"
+    smooth = "(x + 1e-12) ** p" if name in POWERS else smooth
     return Cause(
         "kink",
         f"{name} has no derivative at this value (a kink, or an infinite slope): by convention it is zero",
-        "start elsewhere, or add a small constant: np.sqrt(x + 1e-12)",
+        f"start elsewhere, or add a small constant: {smooth}",
     )
 
 
@@ -225,6 +227,11 @@ def some(test: Callable[[Any], Any], values: Iterable[Any]) -> bool:
 
 LOGARITHMS = frozenset("log log2 log10 log1p xlogy xlog1py slogdet logaddexp".split())
 EXPONENTIALS = frozenset("exp exp2 expm1 cosh sinh".split())
+BOUNDS = {
+    "acosh": "np.maximum(x, 1 + 1e-12)",
+    "arccosh": "np.maximum(x, 1 + 1e-12)",
+    "cbrt": "np.cbrt(x + 1e-12)",
+}
 EDGED = frozenset("asin acos arcsin arccos atanh arctanh acosh arccosh cbrt".split())
 
 
@@ -240,6 +247,12 @@ def where_it_is_born(op: Op, forward: bool) -> Cause:
 def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
     """The same of a call with these arguments."""
     name = named(fn)
+    if some(np.isnan, values):
+        return Cause(
+            "given",
+            f"{name} takes a NaN that comes from outside",
+            "clean the data: np.isfinite tells where",
+        )
     if name in LOGARITHMS and some(lambda x: x <= 0, values):
         return Cause(
             "logarithm",
@@ -253,7 +266,19 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
             f"{name} divides by zero",
             "bound the divisor, or put a np.where around it: x / np.where(ok, y, 1.0)",
         )
-    if name in KINKS | POWERS and some(lambda x: x <= 0, values[:1]):
+    if name in POWERS and some(lambda x: x < 0, values[:1]) and not grows(*values[:2]):
+        return Cause(
+            "root",
+            f"{name} of a negative base has no real {'value' if forward else 'slope by its exponent'}",
+            "keep the base positive, or take the gradient by the base alone (argnums)",
+        )
+    if name in POWERS and some(lambda x: x == 0, values[:1]):
+        return Cause(
+            "root",
+            f"{name} is taken where it has no finite value or slope",
+            "bound its base away from zero: (x + 1e-12) ** p",
+        )
+    if name in KINKS and some(lambda x: x <= 0, values[:1]):
         return Cause(
             "root",
             f"{name} is taken where it has no finite value or slope",
@@ -262,8 +287,8 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
     if name in EDGED:
         return Cause(
             "edge",
-            f"the slope of {name} is infinite at the edge of its domain",
-            "bound its operand inside: np.clip(x, -1 + 1e-12, 1 - 1e-12)",
+            f"the slope of {name} is infinite at {'zero' if name == 'cbrt' else 'the edge of its domain'}",
+            f"bound its operand inside: {BOUNDS.get(name, 'np.clip(x, -1 + 1e-12, 1 - 1e-12)')}",
         )
     if some(np.isinf, values) and name in TIMES | ADDING | DIVIDING:
         return Cause(
@@ -283,6 +308,15 @@ def where_a_call_bears_it(fn: Any, values: list[Any], forward: bool) -> Cause:
         f"{name} has no finite {which} at these values",
         "keep its operands away from there: bound them, or put a np.where around the operand",
     )
+
+
+def grows(base: Any, exponent: Any = 2.0) -> bool:
+    """Whether a power is larger than the largest float, whatever the sign of its base."""
+    try:
+        with np.errstate(all="ignore"):
+            return not finite(np.abs(base) ** np.asarray(exponent, float))
+    except (TypeError, ValueError):
+        return False
 
 
 def factor_of(power: float) -> str:

@@ -97,7 +97,10 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"weak references|weak proxy", "hold the object itself where the function needs it"),
     (r"is used$|share memory$", NO_LOOKS),
     (r"`is` compares", "compare with == in the place of is"),
-    (r"isinstance asks the class", "leave __instancecheck__ and __class__ as Python has them"),
+    (
+        r"isinstance asks the class",
+        "leave __instancecheck__ and __class__ as Python has them; nothing where a library asks so",
+    ),
     (r"has a method __del__", "leave __del__ away, or make the object outside of the function"),
     (r"lies in memory|into its memory|has written into", NEW_ARRAY),
     (r"a NaN is looked for", "use math.isnan or np.isnan in the place of `in`, index() or count()"),
@@ -162,7 +165,12 @@ CURES: tuple[tuple[str, str], ...] = (
     # Functions in C, and rules
     (r"which is not looked into", WRITE_A_RULE),
     (
-        r"depends on more than its arguments|depends on more than numbers",
+        r"depends on more than numbers",
+        "nothing: it calls a function back as often as it needs, and is traced each time; what does not depend on the "
+        "arguments can be computed once, outside",
+    ),
+    (
+        r"depends on more than its arguments",
         "let the rule read nothing but its arguments: pass what else it needs as an argument with a default",
     ),
     (

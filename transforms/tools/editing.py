@@ -33,6 +33,7 @@ from ...tracer.tape import (
     format_op,
     primal,
     substitute,
+    type_name,
 )
 from .listing import listed_names, named_ops
 from .playing import computed, must_hold
@@ -94,7 +95,8 @@ class Edit:
         try:
             new.value = computed(new, lambda x: x.value)
         except Exception as error:
-            kinds = ", ".join([x.type for x in new.operands()])
+            given = [*new.args, *new.kwargs.values()]
+            kinds = ", ".join([x.type if isinstance(x, Op) else type_name(x) for x in given])
             raise TraceError(
                 f"{fn_name(new.fn)} cannot be called on this tape, with operands {kinds}: "
                 f"{type(error).__name__}: {error}\ncall one that takes these, or give it other arguments"

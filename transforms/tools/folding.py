@@ -129,37 +129,58 @@ class Node:
 
 
 def tree_of(tape: Tape) -> Node:
-    """The regions of a tape, as its outline tells them; without what was read outside, and is taken by nothing."""
-    taken = {id(x) for op in tape.ops for x in op.operands()} | {*map(id, ops_in(tape.result))}
+    """The regions of a tape, as its outline tells them; without what was read outside, and is taken by nothing.
+
+    What was read outside stands in the innermost region around all that take it, but not in one pass of a loop. The
+    run itself, and the sweep over it, are no regions of their own there.
+    """
     regions = {} if tape.outline is None else tape.outline.regions
     root = Node(None)
     opened = [root]
     paths: dict[Region | None, list[Region]] = {None: []}
     path: list[Region] = []
+    # By operand: the regions around all that take it.
+    takers = {id(x): path for x in ops_in(tape.result)}
     for op in tape.ops:
-        if isinstance(op, Input):  # it comes in where it is met first; not in one pass of a loop
-            if op.role == "outside" and id(op) not in taken:
-                continue
-            kinds = [None if x.region is None else x.region.kind for x in opened]
-            if LOOP in kinds:
-                around = opened[kinds.index(LOOP) - 1]
-                around.children.insert(len(around.children) - 1, op)
-            else:
-                opened[-1].children.append(op)
+        wanted = path_of(regions.get(op), paths)
+        for x in op.operands():
+            around = takers.setdefault(id(x), wanted)
+            takers[id(x)] = around[: shared(around, wanted)]
+    read: list[Op] = []  # and has no place yet
+
+    def place(x: Op, depth: int) -> None:
+        """Before what is in hand at this depth, a line or a region."""
+        depth = next((i for i, around in enumerate(path[:depth]) if around.kind == LOOP), depth)
+        before = opened[depth].children
+        before.insert(len(before) - (depth < len(path)), x)
+
+    for op in tape.ops:
+        if isinstance(op, Input):
+            if op.role != "outside":
+                place(op, len(path))
+            elif id(op) in takers:
+                read.append(op)
             continue
-        region = regions.get(op)
-        wanted = path_of(region, paths)
-        same = 0
-        while same < min(len(path), len(wanted)) and path[same] is wanted[same]:
-            same += 1
-        del opened[same + 1 :]
-        for inner in wanted[same:]:
+        wanted = path_of(regions.get(op), paths)
+        del opened[shared(path, wanted) + 1 :]
+        for inner in wanted[len(opened) - 1 :]:
             node = Node(inner)
             opened[-1].children.append(node)
             opened.append(node)
         path = wanted
+        for x in [x for x in read if shared(takers[id(x)], path) == len(takers[id(x)])]:
+            whole = len(path) > 0 and not path[0].site.filename
+            place(x, max(len(takers[id(x)]), whole))
+            read.remove(x)
         opened[-1].children.append(op)
+    root.children += read
     return root
+
+
+def shared(a: Sequence[Region], b: Sequence[Region]) -> int:
+    """How many regions two paths have in common."""
+    least = min(len(a), len(b))
+    return next((i for i in range(least) if a[i] is not b[i]), least)
 
 
 def path_of(region: Region | None, known: dict[Region | None, list[Region]]) -> list[Region]:

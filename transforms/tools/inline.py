@@ -65,7 +65,9 @@ def definition(fn: types.FunctionType, name: str, refer: Callable[[Any, str], st
     """The source of a helper under a name; ``refer(value, name)`` is how the file calls what it refers to."""
     tree = parsed(fn)
     ours = top_of(fn.__module__) == OURS
-    if tree.decorator_list and not ours:
+    # What is below the decorators is its definition, unless it calls itself, or is what one of them has made of it.
+    other = attribute(fn, "__wrapped__") is not None or fn.__name__ in names_in(fn.__code__)
+    if tree.decorator_list and other and not ours:
         raise Unwritable(
             f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}: {fn.__qualname__} is decorated, and a file "
             "cannot do without the decorator\nimport it where the file is used, or trace what it does"

@@ -39,7 +39,8 @@ def interpret(
     What is seen is what is computed from the arguments, or from floats and arrays that lie outside of ``f``, in ``f``
     and in all Python functions that it calls; arithmetic on loop counters is not, nor is what ``fn`` does inside. An
     in-place operation is the operation and a write, and the write is not seen. An array that is given back may not be
-    one of the arguments of the call.
+    one of the arguments of the call. Of a gradient that is taken in ``f`` the forward run is seen, and not the sweep:
+    that is seen in ``interpret(reverse(trace(f, x)), x, call=…)``.
 
     Raises `TraceError` for what cannot be traced, and inside a function that is being traced; and whatever ``f`` and
     ``call`` raise.

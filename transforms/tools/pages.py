@@ -20,15 +20,18 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.registry import rules
 from ...tracer import frames
+from ...tracer.errors import TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
-from ...tracer.source import BUILTINS
+from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from ...tracer.write_back import Lost
 from .. import asking
+from ..checkpoint import Segment
 from ..columns import (
     Column,
     add_columns,
@@ -85,6 +88,8 @@ class Page(Looped):
         loop: Any = getattr(value, "__self__", value)  # or what it comes to where it is careful
         if isinstance(loop, LoopFunction):
             return self.loop(loop)
+        if isinstance(value, Segment):
+            return self.segment(value)
         if id(value) in COLUMNS:
             self.helpers.append(COLUMNS[id(value)])
             return self.fresh(hint)
@@ -120,19 +125,30 @@ class Page(Looped):
         return name
 
     def loop(self, fn: LoopFunction) -> str:
-        """Write a loop as the function that the engine makes of it, and before it what that refers to."""
+        """Write a loop as the function that the engine makes of it."""
         name = self.fresh("loop")
         writer = asking.writer(fn)
-        text = writer.write(name)
         message = f"{fn.family.site}: a decision in this loop is not the one of the traced run"
-        written = {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        self.engine(
+            writer, writer.write(name), {id(Miss): f"ValueError({message!r})", id(Column): "list"}
+        )
+        return name
+
+    def segment(self, fn: Segment) -> str:
+        """Write what a checkpointed call computes as a function."""
+        name = self.fresh(fn.__name__)
+        writer = Writer(fn.tape)
+        self.engine(writer, writer.write(name), {})
+        return name
+
+    def engine(self, writer: Writer, text: str, written: dict[int, str]) -> None:
+        """A function that the engine has made, and before it what that refers to, if it is not ``written`` already."""
         words = {*WORD.findall(text)}
         given = {k: x for k, x in writer.namespace.items() if k in words - {"np", "math"}}
         own = words - {*given}
         new = {k: written.get(id(x)) or self.referred(x, k, own) for k, x in given.items()}
         text = WORD.sub(lambda found: new.get(found[0], found[0]), text)
         self.helpers.append(text.rstrip("\n"))
-        return name
 
     def container(self, value: Any) -> str | None:
         """A collection of things that have names of their own, such as types."""
@@ -150,7 +166,14 @@ class Page(Looped):
         """Write a helper out, and before it what it refers to."""
         name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
         self.namespace[name] = fn
+        rule = rules.get(fn)
         try:
+            if rule is not None and rule.custom:  # it is the value of what it was made of
+                made = self.function(fn.__wrapped__)
+                self.helpers.append(
+                    f"def {name}(*args, **kwargs):\n    return {made}(*args, **kwargs)[0]"
+                )
+                return name
             own = {*own_names(fn.__code__)}
             refer = functools.partial(self.referred, own=own)
             self.helpers.append(definition(fn, name, refer))
@@ -475,7 +498,12 @@ def kind_of(parameter: Parameter) -> str:
 
 def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
     """The tape as the text of a page; see `Tape.source`."""
-    wanted = re.sub(r"\W+", "_", name or tape.name).strip("_") or "f"
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise TraceError(
+            f"{name!r} is no name that a function can have\n"
+            "it is written like a variable, with letters, digits and _"
+        )
+    wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):
         wanted += "_"
     page = Page(tape, strict)

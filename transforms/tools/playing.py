@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -118,7 +117,6 @@ def decision(guard: Op) -> str:
 def subject_of(guard: Op) -> str:
     """What a decision is on, in words: where it is, and the text of the line."""
     site = guard.site
-    text = linecache.getline(site.filename, site.lineno).strip() if site.filename else ""
     place = f"{site}: " if site.filename else ""
-    said = f"what decides `{text}`" if text else "a value that decides"
+    said = f"what decides `{site.text}`" if site.text else "a value that decides"
     return f"{place}{said}"

@@ -19,7 +19,7 @@ from ...tracer.structure import Leaf, mapped, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape, append, substitute
 from ..api import arranged
 from ..cotangents import alike, refuse_sealed, shaped
-from ..dispatch import SHORTEST, roll_loops
+from ..dispatch import SHORTEST, Caller, roll_loops
 from ..gradients import Gradient, check_argument, one
 from ..reverse import Mirror, decisions, sweep
 from ..shapes import has_free_shape
@@ -65,7 +65,13 @@ def tape_of(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     done = recorded(f, args, kwargs)
     tape = pruned(done.tape, keep_guards=True, stay=[*filter(has_free_shape, done.tape.ops)])
     tape.parameters = parameters_of(f, done, args, kwargs)
+    if isinstance(state, Caller):  # we have made it of another function
+        tape.name = plain_name(f)
     return tape
+
+
+def plain_name(f: Any) -> str:
+    return str(f.__name__).replace("<", "").replace(">", "")
 
 
 def recorded(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
@@ -119,7 +125,7 @@ def gradient(state: Gradient, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     tape.result = chosen
     stay = [*filter(has_free_shape, done.tape.ops)]
     out = pruned(simplified(tape, keep=done.tape.ops), keep_guards=True, stay=stay)
-    out.name = state.__name__.replace("<", "").replace(">", "")
+    out.name = plain_name(state)
     out.parameters = parameters_of(state.f, done, args, kwargs)
     out.forward = frozenset(done.tape.ops)
     return out

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...tracer.entrances import entrance
+from ...tracer.structure import has_leaf
 from ...tracer.tape import Tape
 from ..api import reverse, trace
 from ..explain import explain
@@ -49,7 +50,14 @@ class Stages:
     def program(self) -> str:
         result = getattr(self.tape.result, "value", self.tape.result)
         number = np.shape(result) == () and isinstance(result, (float, np.floating))
-        made: Any = value_and_grad(self.f) if number else functools.partial(pullback, self.f)
+        made: Any = functools.partial(pullback, self.f)
+        if number:  # by all that the forms before have the gradient of
+            keys = [
+                i if i < len(self.args) else x.name
+                for i, x in enumerate(self.tape.parameters or ())
+                if has_leaf(x.tree)
+            ]
+            made = value_and_grad(self.f, tuple(keys) if len(keys) > 1 else keys[0] if keys else 0)
         with jit(True):
             for _ in range(CALLS):
                 made(*self.args, **self.kwargs)

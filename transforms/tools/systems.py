@@ -156,8 +156,9 @@ class System:
         except TypeError:  # a symbol has no truth
             same = False
         if not same:
+            found = "undecided" if value is None else repr(value)
             raise GuardError(
-                f"{decision(guard)}, which does not follow here, where it is {value!r}\n"
+                f"{decision(guard)}, which does not follow here, where it is {found}\n"
                 "trace the function for arguments where it falls so, or split what is given"
             )
 

@@ -11,7 +11,6 @@ source      of a cotangent: the op that handed the largest part of it on, or the
 
 from __future__ import annotations
 
-import linecache
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -46,7 +45,7 @@ from .causes import (
     where_it_is_born,
     where_it_shrinks,
 )
-from .values import is_finite, size_of, summary
+from .values import is_finite, numbers_in, size_of, summary
 from .walk import Walk, kept, one
 
 HUGE, TINY = 1e8, 1e-12  # from where on a gradient is huge, and up to where tiny
@@ -70,11 +69,9 @@ class Place:
 
     def lines(self) -> Iterator[str]:
         if self.site.filename:
-            text = linecache.getline(self.site.filename, self.site.lineno).strip()
-            yield in_words(self.site) + (f": {text}" if text else "")
+            yield in_words(self.site) + (f": {self.site.text}" if self.site.text else "")
         if self.inner is not None:
-            text = linecache.getline(self.inner.filename, self.inner.lineno).strip()
-            yield f"  {in_words(self.inner)}: {text}"
+            yield f"  {in_words(self.inner)}: {self.inner.text}"
         yield f"  {self.operation}: {self.cause.what}" if self.operation else f"  {self.cause.what}"
         yield f"  what to do: {self.cause.cure}"
 
@@ -184,7 +181,8 @@ def why(
         return Reasons(f"{title}\n  there is no gradient: {told_by}")
     lines = [title, *["  " + line for line in told(findings)]]
     if any(x.op is not None for x in asked) and not any(x.kind != "None" for x in findings):
-        lines.append("  all is well: every element of the gradient is finite, and none is zero")
+        rest = "all is well" if not findings else "all else is well"
+        lines.append(f"  {rest}: every element of the gradient is finite, and none is zero")
     return Reasons("\n".join(lines), findings)
 
 
@@ -292,7 +290,8 @@ class Diagnosis:
     def place(self, op: Op, operation: str, cause: Cause) -> Place:
         """The place of an op."""
         site = self.callers.of(op)
-        return Place(site, operation, cause, op.site if op.site is not site else None)
+        inner = op.site if op.site is not site and op.site.filename else None
+        return Place(site, operation, cause, inner)
 
     def findings(self, spots: list[Spot]) -> Iterator[Finding]:
         """What is to be said, by the gravity of it."""
@@ -397,13 +396,16 @@ class Diagnosis:
 
     def made_at(self, op: Op) -> Place:
         """Where the run has come by a value that is not finite."""
-        index = np.argwhere(~np.isfinite(op.value))[0] if np.ndim(op.value) else []
+        made = next(
+            x for x in numbers_in(op.value) if not is_finite(x)
+        )  # of several results, the first
+        index = np.argwhere(~np.isfinite(made))[0] if np.ndim(made) else []
         what = (
             op.name
             if isinstance(op, Input)
-            else written(op, tuple(map(int, index)), np.shape(op.value))
+            else written(op, tuple(map(int, index)), np.shape(made))
         )
-        value = np.asarray(op.value)[tuple(index)] if np.ndim(op.value) else op.value
+        value = np.asarray(made)[tuple(index)] if np.ndim(made) else made
         return self.place(op, f"{what} = {summary(value)}", where_it_is_born(op, True))
 
     def origin(self, op: Op) -> Op | None:
@@ -454,7 +456,8 @@ class Diagnosis:
                         return self.place(op, written(op), where_it_ends(op, [x]))
                     ways = [x in y.operands() for y in flowing] + [x is y.op for y in self.results]
                     if sum(ways) > 1:
-                        return self.place(op, written(op), TOGETHER)
+                        several = len(self.results) > 1
+                        return self.place(op, written(op), TOGETHER if several else CANCELLED)
                     finite = is_finite(influence.tangents[op])
                     return self.place(op, written(op), UNDERFLOW if finite else ZERO_WINS)
         return self.place(influence.last, "", UNDERFLOW)
@@ -514,7 +517,7 @@ def written(op: Op, index: tuple[int, ...] = (), shape: tuple[int, ...] = ()) ->
     """An operation with the values of its operands: of those of a shape the elements at an index."""
     if op.kind != "call":
         return ""
-    one = index if np.shape(op.value) == shape else ()
+    one = index if not isinstance(op.value, (tuple, list)) and np.shape(op.value) == shape else ()
     values = [
         summary(x[one] if one and isinstance(x, np.ndarray) and x.shape == shape else x)
         for x in primal(op.args)
@@ -538,6 +541,12 @@ TOGETHER = Cause(
     "cancelled",
     "its influences on the results add up to zero",
     "ask for each result by itself: why(lambda *args: f(*args)[0], …)",
+)
+CANCELLED = Cause(
+    "cancelled",
+    "its influences on the result add up to zero",
+    "if it is so everywhere, the function does not depend on it, as a sum of deviations from a mean does not: "
+    "check the signs, or divide by what it is normalised with only once",
 )
 ZERO_WINS = Cause(
     "times zero",
@@ -609,7 +618,7 @@ class Influence:
             return primal(pusher.push(op))
         except WengertError:
             self.unknown.add(op)
-            return np.ones_like(op.value)[()]
+            return ones(op.value)
 
     def written(self, op: Op, alive: list[Op]) -> str:
         """An operation with its values, where the influence comes in."""
@@ -626,6 +635,13 @@ def unit(value: Any, index: tuple[int, ...]) -> Any:
     t = np.zeros(value.shape, value.dtype)
     t[index] = 1
     return t
+
+
+def ones(value: Any) -> Any:
+    """A tangent of a value, or of each of several, that is zero nowhere."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(ones, value))
+    return np.ones_like(value)[()]
 
 
 def is_zero(t: Any) -> bool:
