@@ -161,6 +161,8 @@ class Algebra(Rewriting):
                 k = -k
             if p is q:
                 core, n = p, c + k
+                if n == 0 and c and p is not None:  # of an infinity it would be NaN
+                    return False
             elif not c or not k:
                 (n, core) = (c, p) if c else (k, q)
             else:

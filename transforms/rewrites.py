@@ -158,7 +158,10 @@ def collected(a: Algebra, op: Op, sign: float) -> Sum | None:
                 if not is_real(core.value):
                     return None
                 core = a.core(core, len(shape))
+            both = core in terms
             terms[core] = terms.get(core, 0.0) + factor * c
+            if both and core is not None and terms[core] == 0:
+                return None  # of an infinity it would be NaN
     piles = [core for core in terms if type(core) is Pile]
     if (
         len(piles) == 2

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import assert_same
-from wengert import reverse, trace
+from wengert import grad, reverse, trace
 from wengert.tracer.tape import ops_in, primal
 from wengert.transforms.assemble import assembled, source_of
 from wengert.transforms.rewrites import optimised
@@ -373,3 +373,20 @@ def test_optimising_leaves_the_literal_tape_alone():
     optimised(literal, [])
     assert str(literal) == before
     assert all(math.isfinite(np.sum(x.value)) for x in ops_in(literal.result))
+
+
+def test_terms_that_cancel_are_nan_where_they_are_infinite():
+    def inverse(x):
+        return np.sum(1 / (x - x))
+
+    def both(x):
+        return np.sum(1 / (x - x) + np.log(x))
+
+    def number(x):
+        return math.inf * (x - x) + x
+
+    with np.errstate(all="ignore"):
+        for f, x in ((inverse, np.array([0.5, 0.9])), (both, np.array([0.5, 0.9])), (number, 2.0)):
+            slope = grad(f)
+            for _ in range(6):  # traced, and by a program
+                assert np.isnan(slope(x)).all()
