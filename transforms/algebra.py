@@ -435,8 +435,8 @@ class Algebra(Rewriting):
     def plain(self, fn: Any, x: Any, y: Any) -> Op:
         """A product or quotient in plain arithmetic, which is looked at in the end."""
         op = self.apply(fn, x, y)
-        if op not in self.fixed and type(op.value) is not float:
-            self.risky.add(op)
+        if type(op.value) is not float:
+            self.risky.add(op)  # also where the forward run has computed the same
         return op
 
     def single(self, x: Any, size: float = math.inf) -> tuple[float, Op | None]:

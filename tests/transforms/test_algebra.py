@@ -390,3 +390,20 @@ def test_terms_that_cancel_are_nan_where_they_are_infinite():
             slope = grad(f)
             for _ in range(6):  # traced, and by a program
                 assert np.isnan(slope(x)).all()
+
+
+@pytest.mark.parametrize("kind", ["arrays", "scalars"])
+def test_a_zero_cotangent_wins_where_the_forward_run_has_computed_the_same_product(kind):
+    """The cotangent of x * x is y, and y * x is a value as well."""
+
+    def f(x, y):
+        both = x * y
+        return np.sum((x * x) * y) + 0.0 * np.sum(both > 0)
+
+    x, y = np.array([2.0, -np.inf]), np.array([-1.0, 0.0])
+    if kind == "scalars":
+        x, y = x[1], y[1]
+    slope = grad(f)
+    with np.errstate(all="ignore"):
+        for _ in range(6):  # traced, and by a program
+            np.testing.assert_array_equal(slope(x, y), [-4.0, 0.0] if kind == "arrays" else 0.0)
