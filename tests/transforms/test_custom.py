@@ -534,3 +534,54 @@ def test_a_pure_rule_may_ask_for_shapes_that_the_data_decide(on):
             assert value == body(x)
             assert_close(gradient, grad(body)(x))
             assert_close(jvp(ruled, (x,), (x,))[1], gradient @ x)
+
+
+def by_root(x):
+    try:
+        root = math.sqrt(x)
+    except ValueError:
+        return x, lambda d: (d,)
+    return root, lambda d: (d / (2 * root),)
+
+
+class Swallowing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return kind is ValueError
+
+
+def swallowed(x):
+    with Swallowing():
+        root = math.sqrt(x)
+        return root, lambda d: (d / (2 * root),)
+    return x, lambda d: (d,)
+
+
+def in_the_pullback(x):
+    def pullback(d):
+        try:
+            math.sqrt(x)
+        except ValueError:
+            return (d,)
+        return (d / (2 * math.sqrt(x)),)
+
+    return by_root(x)[0], pullback
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("numbers", [(-1.0, 4.0, -4.0, 9.0) * 2, (9.0, 4.0, -1.0, 16.0) * 2])
+@pytest.mark.parametrize("body", [by_root, swallowed, in_the_pullback])
+def test_a_pure_rule_may_catch_exceptions(body, numbers, on):
+    ruled = custom_rule(pure=True)(body)
+
+    def f(x):
+        return ruled(x) * 2.0
+
+    for x in numbers:
+        root = math.sqrt(abs(x))
+        expected = (2 * root, 1 / root) if x > 0 else (2 * x, 2.0)
+        with jit(on):
+            assert value_and_grad(f)(x) == expected
+            assert jvp(f, (x,), (1.0,)) == expected
