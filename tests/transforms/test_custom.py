@@ -19,8 +19,12 @@ from wengert import (
     custom_rule,
     explain,
     grad,
+    hvp,
+    jacfwd,
+    jacrev,
     jit,
     jvp,
+    linearize,
     nondiff,
     numeric_rule,
     pullback,
@@ -585,3 +589,24 @@ def test_a_pure_rule_may_catch_exceptions(body, numbers, on):
         with jit(on):
             assert value_and_grad(f)(x) == expected
             assert jvp(f, (x,), (1.0,)) == expected
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_pullback_that_is_not_linear_has_no_forward_mode(on, pure):
+    rule = custom_rule(pure=pure)(lambda x: (x, lambda d: (np.clip(d, -1.0, 1.0),)))
+    linear = custom_rule(pure=pure)(lambda x: (x * x, lambda d: (np.where(x > 0, 2 * x * d, 0.0),)))
+    f, x = lambda x: rule(x) * 3.0, 1.5
+    for _ in TIMES:
+        with jit(on):
+            assert grad(f)(x) == jacrev(f)(x) == 1.0
+            assert jvp(lambda x: linear(x) * 3.0, (x,), (1.0,)) == (6.75, 9.0)
+            for ask in (
+                lambda: jvp(f, (x,), (1.0,)),
+                lambda: jacfwd(f)(x),
+                lambda: linearize(f, x)[1](1.0),
+            ):
+                with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                    ask()
+            with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                hvp(lambda x: f(x) * x, (x,), (1.0,))
