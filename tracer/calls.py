@@ -494,6 +494,8 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         twin = twin_of(tracer, fn, args[0] if args else None)
     if tracer.reads is not None:
         tracer.reads.calls += 1
+        if tracer.expanding and rewrite.catches(twin.__code__):
+            tracer.reads.problem("what fails may be caught", site)
     try:
         if tracer.outline is not None and tracer.outline.calls:
             return call_outlined(tracer.outline, site, twin, args, kwargs)

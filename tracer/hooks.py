@@ -15,6 +15,8 @@ from dis import opmap
 from types import BuiltinFunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from . import attributes, calls, operators, patterns, protocols, stand_ins, tracebacks
 from .active import active
 from .border import ATOMS, siblings
@@ -703,6 +705,8 @@ def context(site: Site) -> Hook:
         tracer = active.tracer
         if tracer is None or not is_object(manager):
             return plain_of(manager)
+        if tracer.expanding and tracer.reads is not None and type(manager) is not np.errstate:
+            tracer.reads.problem("what fails may be caught", site)
         found = [special(manager, "__enter__"), special(manager, "__exit__")]
         if any(x is MISSING for x in found) or not any(map(is_python, found)):
             return manager

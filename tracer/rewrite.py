@@ -134,6 +134,7 @@ import operator
 import weakref
 from collections.abc import Callable
 from dis import opmap
+from itertools import pairwise
 from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
@@ -259,6 +260,13 @@ def original(code: CodeType) -> CodeType:
     """The code object that the twin ``code`` was made from; any other code object itself."""
     entry = twin_entry(code)
     return code if entry is None else entry.original() or code
+
+
+def catches(code: CodeType) -> bool:
+    """Whether a function has an ``except`` or a ``finally``: what it does may go by whether an operation fails."""
+    ops = original(code).co_code[::2]
+    begin, leave = opmap["PUSH_EXC_INFO"], opmap["WITH_EXCEPT_START"]
+    return begin in ops and any(a == begin and b != leave for a, b in pairwise(ops))
 
 
 def global_names(code: CodeType) -> frozenset[str]:

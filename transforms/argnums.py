@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..tracer.errors import TraceError
 from ..tracer.kinds import attribute, isinstance
+from ..tracer.protocols import plain_key
 from ..tracer.run import Run, in_full, parameter_names
 from ..tracer.structure import Branch, Tree
 from ..tracer.tracebacks import fold
@@ -27,11 +28,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked_argnums(argnums: Argnums) -> Checked:
-    """``argnums`` as an int, a name, or a tuple of them; raises TraceError for anything else."""
+    """``argnums`` as an int, a name, or a tuple of them; raises TraceError for anything else.
+
+    A traced function may choose them by a variable, which is decided then.
+    """
+    argnums = plain_key(argnums)
     if type(argnums) is int or type(argnums) is str:
         return argnums
-    if isinstance(argnums, Collection) and all(type(i) in (int, str) for i in argnums):
-        return tuple(argnums)
+    if isinstance(argnums, Collection):
+        keys = tuple(map(plain_key, argnums))
+        if all(type(i) in (int, str) for i in keys):
+            return keys
     raise TraceError(
         f"argnums must be the number or the name of a parameter, or several of them, not {shortened(argnums)}\n"
         f"{FUNCTION_FIRST}"
@@ -40,6 +47,7 @@ def checked_argnums(argnums: Argnums) -> Checked:
 
 def checked_aux(has_aux: bool) -> bool:
     """``has_aux``; raises TraceError where an argument of the function stands in its place."""
+    has_aux = plain_key(has_aux)
     if type(has_aux) is not bool:
         raise TraceError(f"has_aux is True or False, not {shortened(has_aux)}\n{FUNCTION_FIRST}")
     return has_aux

@@ -42,6 +42,7 @@ from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element,
 from ..tracer.tracebacks import fold
 from . import forward
 from .loops import LoopFunction, Miss
+from .programs import may_end
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
 from .shapes import has_free_shape, shape_in_words, shapes_of
 
@@ -203,7 +204,7 @@ class Stretch:
         outputs: dict[Op, Op | None] = {x.op: None for x in self.boxes}
         outputs.update({x: None for op in self.last for x in op.operands() if x in self.body})
         free = [op for op in self.body if has_free_shape(op)]
-        needed = outputs | dict.fromkeys(free)
+        needed = outputs | dict.fromkeys(free) | dict.fromkeys(filter(may_end, self.body))
         for op in reversed(self.body):
             if op in needed:
                 needed.update(dict.fromkeys(op.operands()))

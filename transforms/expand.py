@@ -369,7 +369,9 @@ class Stage:
         outside = {x: x.value for x in self.tape.inputs if x.role == "outside"}
         if outside:
             fix(self.tape, outside)
-        read = bool(outside) or bool(self.objects) or reads_data(self.tracer.reads)
+        reads = self.tracer.reads
+        failing = reads is not None and bool(reads.problems)
+        read = failing or bool(outside) or bool(self.objects) or reads_data(reads)
         self.tracer.close()
         return read or self.decided
 

@@ -51,7 +51,7 @@ from ..tracer.tape import (
 )
 from . import asking, forward, lowering
 from .cotangents import alike, shaped
-from .pushforward import joined, no_options, ones, typed
+from .pushforward import joined, must_be_linear, no_options, ones, typed
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps, sweep
 
 
@@ -442,7 +442,9 @@ def transposed(
     """The tangent of an op by the transpose of a form."""
     seeds = [(d, pusher.known(leaf)) for leaf, d in form.found if isinstance(d, Op)]
     machine = Recorded(pusher.tape, op.site)
+    start = len(pusher.tape.ops)
     ds = sweep(form.ops, form.units, seeds, machine)
+    must_be_linear(op, form.units, form.ops + pusher.tape.ops[start:], ds)
     pusher.looked.update(machine.looked)
     pusher.momentary = pusher.momentary or machine.momentary
     found = [typed(pusher.tape, joined(d), v) for d, v in zip(ds, values, strict=True)]

@@ -33,6 +33,8 @@ from ..tracer.tape import (
     Tape,
     append,
     element,
+    fn_name,
+    ops_in,
     type_name,
 )
 from . import asking, lowering
@@ -43,6 +45,7 @@ from .expand import (
     failed,
     fix,
     forget_values,
+    is_own,
     is_whole,
     leaves_of,
     looking,
@@ -232,12 +235,27 @@ def transposed(
         if isinstance(d, Op)
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
+    if not is_own(rule):
+        must_be_linear(op, [dz], tape.ops, tangent)
     tape.result = typed(tape, joined(tangent), op.value)
     fix(tape, {dz: dz.value})  # it is linear in it, so the derivative is the same at every value
     drawn, decided = looked(machine, stage.inputs)
     momentary = momentary or bool(machine.momentary) or decided
     momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
     return Pushforward(pruned(simplified(tape)), momentary), stage.drawn | drawn
+
+
+def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) -> None:
+    """Raise where the transpose of a pullback goes by the cotangent that it was taken at, as one that clips does."""
+    moving = set(cotangents)
+    for x in ops:
+        if x.kind == "call" and not moving.isdisjoint(x.operands()):
+            moving.add(x)
+    if not moving.isdisjoint(ops_in(tangent)):
+        raise NoRuleError(
+            f"{where(op)}: the pullback of {fn_name(op.fn)} is not linear in its cotangent, so that there is no "
+            "derivative of forward mode\ntake grad, pullback or jacrev, or give it a rule with @wengert.frule"
+        )
 
 
 def pullback_of_frule(

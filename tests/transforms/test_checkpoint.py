@@ -661,3 +661,19 @@ def test_shapes_that_the_data_decide(on):
     assert tape(np.array([2.0, 4.0, -2.0])) == plain(np.array([2.0, 4.0, -2.0]))
     with pytest.raises(GuardError, match=r"what getitem gives had the shape \(2,\)"):
         tape(np.array([3.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_fails_decides_though_nobody_needs_what_it_gives(on):
+    @checkpoint
+    def layer(x):
+        try:
+            math.sqrt(x)
+        except ValueError:
+            return x * 3
+        return x * 2
+
+    both = value_and_grad(lambda x: layer(x) * 1.0)
+    for x in (9.0, 8.0, 7.0, 6.0, -1.0, 4.0, -4.0):
+        with jit(on):
+            assert both(x) == ((x * 2, 2.0) if x > 0 else (x * 3, 3.0))

@@ -19,8 +19,12 @@ from wengert import (
     custom_rule,
     explain,
     grad,
+    hvp,
+    jacfwd,
+    jacrev,
     jit,
     jvp,
+    linearize,
     nondiff,
     numeric_rule,
     pullback,
@@ -534,3 +538,75 @@ def test_a_pure_rule_may_ask_for_shapes_that_the_data_decide(on):
             assert value == body(x)
             assert_close(gradient, grad(body)(x))
             assert_close(jvp(ruled, (x,), (x,))[1], gradient @ x)
+
+
+def by_root(x):
+    try:
+        root = math.sqrt(x)
+    except ValueError:
+        return x, lambda d: (d,)
+    return root, lambda d: (d / (2 * root),)
+
+
+class Swallowing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return kind is ValueError
+
+
+def swallowed(x):
+    with Swallowing():
+        root = math.sqrt(x)
+        return root, lambda d: (d / (2 * root),)
+    return x, lambda d: (d,)
+
+
+def in_the_pullback(x):
+    def pullback(d):
+        try:
+            math.sqrt(x)
+        except ValueError:
+            return (d,)
+        return (d / (2 * math.sqrt(x)),)
+
+    return by_root(x)[0], pullback
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("numbers", [(-1.0, 4.0, -4.0, 9.0) * 2, (9.0, 4.0, -1.0, 16.0) * 2])
+@pytest.mark.parametrize("body", [by_root, swallowed, in_the_pullback])
+def test_a_pure_rule_may_catch_exceptions(body, numbers, on):
+    ruled = custom_rule(pure=True)(body)
+
+    def f(x):
+        return ruled(x) * 2.0
+
+    for x in numbers:
+        root = math.sqrt(abs(x))
+        expected = (2 * root, 1 / root) if x > 0 else (2 * x, 2.0)
+        with jit(on):
+            assert value_and_grad(f)(x) == expected
+            assert jvp(f, (x,), (1.0,)) == expected
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_pullback_that_is_not_linear_has_no_forward_mode(on, pure):
+    rule = custom_rule(pure=pure)(lambda x: (x, lambda d: (np.clip(d, -1.0, 1.0),)))
+    linear = custom_rule(pure=pure)(lambda x: (x * x, lambda d: (np.where(x > 0, 2 * x * d, 0.0),)))
+    f, x = lambda x: rule(x) * 3.0, 1.5
+    for _ in TIMES:
+        with jit(on):
+            assert grad(f)(x) == jacrev(f)(x) == 1.0
+            assert jvp(lambda x: linear(x) * 3.0, (x,), (1.0,)) == (6.75, 9.0)
+            for ask in (
+                lambda: jvp(f, (x,), (1.0,)),
+                lambda: jacfwd(f)(x),
+                lambda: linearize(f, x)[1](1.0),
+            ):
+                with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                    ask()
+            with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                hvp(lambda x: f(x) * x, (x,), (1.0,))

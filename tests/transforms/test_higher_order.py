@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close, assert_plain, assert_same, check, derivative, numeric_grad
-from wengert import grad, jit, jvp, linearize, pullback, value_and_grad
+from wengert import grad, jacobian, jit, jvp, linearize, pullback, value_and_grad
 
 V = np.array([0.5, -1.2, 2.0])
 
@@ -518,3 +518,28 @@ def test_an_argument_that_an_inner_function_keeps_is_written_to_later(f, ask, on
             assert_same(value, plain(x))
             assert outside == OUTSIDE
             np.testing.assert_allclose(slope, numeric_grad(plain, x), rtol=1e-6)
+
+
+CHOICE = {"n": 0}
+BY_CHOICE = {
+    "number": lambda f: lambda x, y: grad(f, argnums=CHOICE["n"])(x, y),
+    "several": lambda f: lambda x, y: grad(f, argnums=(CHOICE["n"],))(x, y)[0],
+    "value": lambda f: lambda x, y: value_and_grad(f, argnums=CHOICE["n"])(x, y)[1],
+    "jacobian": lambda f: lambda x, y: jacobian(f, CHOICE["n"])(x, y),
+    "aux": lambda f: (
+        lambda x, y: grad(lambda a, b: (f(a, b), a), CHOICE["n"], has_aux=CHOICE["n"] < 5)(x, y)[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("by_choice", BY_CHOICE.values(), ids=BY_CHOICE)
+def test_a_variable_chooses_the_arguments_of_an_inner_derivative(by_choice, on):
+    inner = by_choice(lambda x, y: x * x * y)
+    for i in range(16):
+        CHOICE["n"] = i // 2 % 2
+        x, y = 1.0 + i, 2.0
+        value, slope = (x * x, 2 * x) if CHOICE["n"] else (2 * x * y, 2 * y)
+        with jit(on):
+            assert jvp(inner, (x, y), (1.0, 0.0)) == (value, slope)
+            assert grad(inner)(x, y) == slope

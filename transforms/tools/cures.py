@@ -74,7 +74,7 @@ CURES: tuple[tuple[str, str], ...] = (
     (r"decimal numbers are rounded|digits a number may have", "compute with floats"),
     # Exceptions, warnings, logging, imports, debuggers
     (
-        r"was caught",
+        r"was caught|may be caught",
         "ask before instead of catching afterwards (if x > 0: … in the place of try: math.log(x))",
     ),
     (r"is given$|NumPy warns of", "give the warning outside of the function, or mend its cause"),
