@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..tracer.kinds import isinstance
+from ..rules.python_builtins import pick
+from ..tracer.kinds import attribute, isinstance
 from ..tracer.tape import Op, element, fn_name
+from .equal import plain
 from .kernels import is_steady
+
+# Whose results are complex or real as the data decide, and have shapes that follow from those of the operands, but for
+# the residuals of dependent columns.
+LINEAR_ALGEBRA = ("numpy.linalg", "scipy.linalg")
+RESIDUALS = ("lstsq",)
 
 
 def has_free_shape(op: Op) -> bool:
@@ -16,6 +23,10 @@ def has_free_shape(op: Op) -> bool:
     value = op.value
     if op.kind != "call" or op.fn is element or not isinstance(value, (np.ndarray, tuple)):
         return False
+    if str(attribute(op.fn, "__module__")).startswith(LINEAR_ALGEBRA):
+        return attribute(op.fn, "__name__") in RESIDUALS
+    if op.fn is pick:
+        return len({np.shape(plain(x)) for x in op.args[0]}) > 1
     arrays = isinstance(value, np.ndarray) or any(isinstance(x, np.ndarray) for x in value)
     return arrays and not is_steady(op)
 
