@@ -480,9 +480,8 @@ def described(value: Any) -> str:
     if callable(value) and attribute(value, "__name__"):
         return fn_name(value)
     text = repr(value)
-    bare = (
-        " at 0x" in text or "<%" in text or "\n" in text
-    )  # an op in it, or no comment of one line
+    # Addresses and ops are others in each run, and a comment has one line.
+    bare = any(x in text for x in (" at 0x", "<%", "\n"))
     return f"a {type(value).__name__}" if bare else text
 
 
