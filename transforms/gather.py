@@ -28,6 +28,7 @@ from .patterns import alike
 from .simplify import pruned
 
 SHORTEST = 8  # elements that are worth an operation of its own
+MOST_SPLITS = 64  # of columns of sums into two
 
 
 def gathered(tape: Tape, stay: Sequence[Op] = ()) -> Tape:
@@ -167,8 +168,19 @@ def joined(pieces: list[Any], append_to: Append) -> Any:
     return append_to(join_columns, tuple(pieces), join_columns(*primal(tuple(pieces))))
 
 
-def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> Op:
-    """An op for the column of some cotangents, of which those of ``values`` are the primals."""
+def column_of(
+    parts: Sequence[Any],
+    values: Column,
+    tape: Tape,
+    site: Site,
+    splits: Iterator[int] | None = None,
+) -> Op:
+    """An op for the column of some cotangents, of which those of ``values`` are the primals.
+
+    A column of sums is the sum of two columns, for as many as ``splits`` has: sums may share what they add, so that
+    there may be very many ways to what they come from.
+    """
+    splits = iter(range(MOST_SPLITS)) if splits is None else splits
 
     def append_to(fn: Any, args: tuple[Any, ...], value: Any) -> Op:
         return append_saved(tape, fn, args, {}, value, site)
@@ -187,7 +199,7 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
 
     def added(sums: list[Op]) -> Op:
         """The column of some sums."""
-        x, y = (column_of([p.args[i] for p in sums], values, tape, site) for i in (0, 1))
+        x, y = (column_of([p.args[i] for p in sums], values, tape, site, splits) for i in (0, 1))
         return append_to(add_columns, (x, y), add_columns(x.value, y.value))
 
     def number(x: Any) -> Any:
@@ -200,7 +212,7 @@ def column_of(parts: Sequence[Any], values: Column, tape: Tape, site: Site) -> O
     pieces: list[Any] = []
     for summed, group in itertools.groupby(parts, is_sum):
         stretch = list(group)
-        if summed and len(stretch) >= SHORTEST:
+        if summed and len(stretch) >= SHORTEST and next(splits, None) is not None:
             pieces.append(added(stretch))
         else:
             for x in runs(stretch, is_part):
