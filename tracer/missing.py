@@ -29,7 +29,7 @@ HOMES = (
 )
 
 
-def where(op: Op) -> str:
+def place_of_op(op: Op) -> str:
     """The place of an op of a run that is over: who calls now has not led there."""
     known = caller_of(op)
     if known is not None or not op.site.filename:

@@ -805,7 +805,7 @@ def make_missing(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     """What a defaultdict does where a key is missing."""
     if container.default_factory is None:
         raise KeyError(key)
-    factory = stand_ins.behind(container.default_factory)
+    factory = stand_ins.called_back(container.default_factory)
     value = meaning.calls.call(tracer, site, factory, (), {})
     meaning.writers.write_container(tracer, site, operator.setitem, container, (key, value), {})
     return value

@@ -306,7 +306,7 @@ def kept(site: Site, fn: Any, twin: Any) -> Any:
     return made
 
 
-def behind(fn: Any) -> Any:
+def called_back(fn: Any) -> Any:
     """What such a function calls, where it is called by what is recorded."""
     if type(fn) is not Callback:
         return fn

@@ -401,6 +401,7 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
+        tape.once = self.once
         return tape
 
     @property

@@ -78,7 +78,15 @@ from .cache import entries
 from .cotangents import alike, refuse_sealed, seeds_of, shaped
 from .decisions import known_decisions
 from .pickling import Table, flattened, restored
-from .reverse import Mirror, Numeric, Recorded, decisions, must_be_derivable, sweep
+from .reverse import (
+    Mirror,
+    Numeric,
+    Recorded,
+    decisions,
+    led_by_values,
+    must_be_derivable,
+    sweep,
+)
 from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
@@ -335,6 +343,7 @@ def reverse(
         if isinstance(d, Op) and isinstance(x, Input) and d not in machine.forward:
             machine.outline.names[d] = f"d{x.name}"
     out.ops += decisions(machine.looked, out)
+    out.once = tape.once or led_by_values(machine.decided)
     found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]

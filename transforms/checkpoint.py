@@ -316,9 +316,11 @@ class OtherShape(Miss, GuardError):
 
 
 class SegmentWriter(Writer):
-    """Writes the function of a segment."""
+    """Writes the function of a segment, in the engine and in files: it checks the shapes that the data decide."""
 
-    shapes: dict[Op, tuple[Any, str]]
+    def __init__(self, segment: Segment) -> None:
+        super().__init__(segment.tape)
+        self.shapes = segment.shapes
 
     def statement(self, op: Op) -> list[str]:
         lines = super().statement(op)
@@ -345,8 +347,7 @@ class Segment:
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         if self.function is None:
-            writer = SegmentWriter(self.tape)
-            writer.shapes = self.shapes
+            writer = SegmentWriter(self)
             self.function = writer.run(writer.write("segment"), "segment")
         return self.function(*args)  # type: ignore[no-any-return]
 

@@ -38,7 +38,7 @@ from ..tracer.errors import NoRuleError, TraceError, WengertError
 from ..tracer.foreign import is_draw
 from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
-from ..tracer.missing import no_rule, where
+from ..tracer.missing import no_rule, place_of_op
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back
@@ -72,15 +72,22 @@ class Expansion:
     ``tape.result`` holds these cotangents. ``forms`` says of each how it is to be accumulated: ``None`` (add it),
     or ``scatter`` and ``zeroed`` for what only touches the elements at an index. A ``momentary`` expansion depends on
     values that its key does not tell (a global that the rule reads, a decision on a computed value), and is not kept.
-    ``drawn`` are the integer leaves that the rule looked at, on whose values it depends.
+    ``drawn`` are the integer leaves that the rule looked at, on whose values it depends; ``decided`` says whether
+    other values may have led the rule another way.
     """
 
-    __slots__ = ("drawn", "forms", "function", "momentary", "tape", "wanted")
+    __slots__ = ("decided", "drawn", "forms", "function", "momentary", "tape", "wanted")
 
     def __init__(
-        self, tape: Tape, wanted: list[int], forms: list[str | None], momentary: bool = False
+        self,
+        tape: Tape,
+        wanted: list[int],
+        forms: list[str | None],
+        momentary: bool = False,
+        decided: bool = False,
     ) -> None:
         self.tape = tape
+        self.decided = decided
         self.momentary = momentary
         self.wanted = wanted
         self.forms = forms
@@ -139,7 +146,7 @@ def refusal(op: Op, error: Exception) -> NoRuleError:
         if isinstance(error, NotImplementedError)
         else f"wengert.why(f, x) shows the values there; keep to where there is one, or give {name} another rule"
     )
-    return NoRuleError(f"{where(op)}: {name} has no derivative here: {error}\n{todo}")
+    return NoRuleError(f"{place_of_op(op)}: {name} has no derivative here: {error}\n{todo}")
 
 
 def failed(op: Op, error: Exception) -> NoRuleError:
@@ -147,7 +154,7 @@ def failed(op: Op, error: Exception) -> NoRuleError:
     if isinstance(error, REFUSALS):
         return refusal(op, error)
     return NoRuleError(
-        f"{where(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
+        f"{place_of_op(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
         "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"
     )
 
@@ -211,7 +218,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=where(op)))
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)
     pattern = tuple(
@@ -370,8 +377,8 @@ class Stage:
         if outside:
             fix(self.tape, outside)
         reads = self.tracer.reads
-        failing = reads is not None and bool(reads.problems)
-        read = failing or bool(outside) or bool(self.objects) or reads_data(reads)
+        self.decided |= reads is not None and bool(reads.problems)  # what fails may be caught
+        read = bool(outside) or bool(self.objects) or reads_data(reads)
         self.tracer.close()
         return read or self.decided
 
@@ -517,7 +524,8 @@ def expand(
     )
     momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
     wanted = [i for i, _ in cotangents]
-    return Expansion(pruned(simplified(stage.tape)), wanted, forms, momentary), stage.drawn
+    tape = pruned(simplified(stage.tape))
+    return Expansion(tape, wanted, forms, momentary, stage.decided), stage.drawn
 
 
 def is_own(rule: registry.Rule) -> bool:
@@ -656,7 +664,7 @@ def collect(
             if pattern[position[0]]:
                 if type(d) is unknown:
                     raise NoRuleError(
-                        f"{where(op)}: {fn_name(op.fn)} has no formula "
+                        f"{place_of_op(op)}: {fn_name(op.fn)} has no formula "
                         f"for its derivative in {d.name}\n"
                         f"keep {d.name} constant, or give a rule with @wengert.rrule"
                     )

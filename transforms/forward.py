@@ -41,7 +41,15 @@ from ..tracer.tape import (
 )
 from . import asking
 from .pushforward import Pushforward, pushforward_of
-from .reverse import Recorded, decisions, dependents, looked_at_by, must_be_derivable, zero
+from .reverse import (
+    Recorded,
+    decisions,
+    dependents,
+    led_by_values,
+    looked_at_by,
+    must_be_derivable,
+    zero,
+)
 from .shapes import has_free_shape
 from .simplify import pruned, simplified
 
@@ -55,6 +63,7 @@ class Pusher:
         self.fixed = fixed  # whether the tape is for these values of the variables alone
         self.tangents: dict[Op, Any] = {}
         self.momentary = ""  # the name of a function whose pushforward holds for this run only
+        self.decided = ""  # and of one whose rule other values may lead another way
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.gaps = False  # whether a part of a tangent is missing
         self.recorder = Recorded(tape, site)
@@ -129,6 +138,8 @@ class Pusher:
             return None
         if pushforward.momentary:
             self.momentary = fn_name(op.fn)
+        if pushforward.decided:
+            self.decided = fn_name(op.fn)
         if pushforward.drawn:
             self.looked.update(dict.fromkeys(looked_at_by(pushforward, inputs[1:])))
         found = replayed(pushforward.tape, inputs, self.tape, op.site)
@@ -290,6 +301,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     pusher = Shown(out, tape.site, Mirrored(out, tape.outline))
     found = dict(zip(results, pusher.sweep(tape.ops, seeds, results), strict=True))
     out.ops += decisions(pusher.looked, out)
+    out.once = tape.once or led_by_values(pusher.decided)
 
     def tangent(x: Any) -> Any:
         """The tangent of a result; None where it has none."""

@@ -24,7 +24,7 @@ from ..tracer import calls
 from ..tracer.box import BOXES
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
-from ..tracer.missing import no_rule, where
+from ..tracer.missing import no_rule, place_of_op
 from ..tracer.record import operand
 from ..tracer.tape import (
     NOWHERE,
@@ -67,13 +67,14 @@ class Pushforward:
 
     ``tape`` has the inputs ``z``, the leaves and the tangents of those that have one; its result is the tangent, a
     tuple of them, or None. A ``momentary`` one depends on values that its key does not tell, and is not kept; ``drawn``
-    are the integer leaves that the rule looked at.
+    are the integer leaves that the rule looked at, and ``decided`` as of an `Expansion`.
     """
 
-    __slots__ = ("drawn", "inputs", "momentary", "tape")
+    __slots__ = ("decided", "drawn", "inputs", "momentary", "tape")
 
-    def __init__(self, tape: Tape, momentary: bool) -> None:
+    def __init__(self, tape: Tape, momentary: bool, decided: bool) -> None:
         self.tape = tape
+        self.decided = decided
         self.inputs = tape.inputs
         self.momentary = momentary
         self.drawn: set[int] = set()
@@ -94,7 +95,7 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=where(op)))
+        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
     if rounds(op, rule):
@@ -170,7 +171,7 @@ def by_frule(
         tangent = fitted(op, tracer, tangent, op.value)
     stage.settle(value)
     momentary = stage.close(operand(tangent, []))
-    return Pushforward(pruned(simplified(stage.tape)), momentary), stage.drawn
+    return Pushforward(pruned(simplified(stage.tape)), momentary, stage.decided), stage.drawn
 
 
 def beside(x: Any, tangent: Any) -> Any:
@@ -242,7 +243,8 @@ def transposed(
     drawn, decided = looked(machine, stage.inputs)
     momentary = momentary or bool(machine.momentary) or decided
     momentary = momentary or any(hasattr(x, "momentary") for x in op.args)
-    return Pushforward(pruned(simplified(tape)), momentary), stage.drawn | drawn
+    decided = decided or stage.decided or bool(machine.decided)
+    return Pushforward(pruned(simplified(tape)), momentary, decided), stage.drawn | drawn
 
 
 def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) -> None:
@@ -253,7 +255,7 @@ def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) ->
             moving.add(x)
     if not moving.isdisjoint(ops_in(tangent)):
         raise NoRuleError(
-            f"{where(op)}: the pullback of {fn_name(op.fn)} is not linear in its cotangent, so that there is no "
+            f"{place_of_op(op)}: the pullback of {fn_name(op.fn)} is not linear in its cotangent, so that there is no "
             "derivative of forward mode\ntake grad, pullback or jacrev, or give it a rule with @wengert.frule"
         )
 
@@ -280,8 +282,10 @@ def pullback_of_frule(
     tape.result = [typed(tape, d, plain(leaves[i])) for i, d in pairs]
     more, decided = looked(machine, inputs[1:])
     momentary = forward.momentary or bool(machine.momentary) or decided
+    decided = decided or forward.decided or bool(machine.decided)
     wanted = [i for i, _ in pairs]
-    return Expansion(pruned(simplified(tape)), wanted, [None] * len(pairs), momentary), drawn | more
+    forms: list[str | None] = [None] * len(pairs)
+    return Expansion(pruned(simplified(tape)), wanted, forms, momentary, decided), drawn | more
 
 
 def looked(machine: Recorded, inputs: Sequence[Op]) -> tuple[set[int], bool]:
@@ -304,7 +308,7 @@ def seeds_for(tangent: Any, cotangent: Any, tape: Tape) -> list[tuple[Op, Any]]:
 
 def no_options(op: Op) -> str:
     return (
-        f"{where(op)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
+        f"{place_of_op(op)}: the frule of {getattr(op.fn, '__name__', op.fn)} does not know these "
         "options, and there is no rrule\n"
         "let it take them, or give the function an rrule, which may serve forward mode too"
     )

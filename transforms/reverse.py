@@ -325,6 +325,11 @@ def decisions(looked: Iterable[Op], tape: Tape) -> list[Op]:
     return [Guard(operator.eq, (op,), counted(op.value), op.site, tape) for op in looked]
 
 
+def led_by_values(name: str) -> str | None:
+    """Why a sweep holds for the traced arguments alone, if a rule goes by their values."""
+    return f"the rule of {name} goes by the values that it is given" if name else None
+
+
 class Recipe(NamedTuple):
     """An expansion of arithmetic in short: what is called on what, and what goes to which operand.
 
@@ -370,6 +375,7 @@ class Recorded(Machine):
         self.site = site
         self.repeated: list[Op] = []  # operations of the forward run that are done once more
         self.momentary = ""  # the name of a function whose expansion holds for this run only
+        self.decided = ""  # and of one whose rule other values may lead another way
         self.looked: dict[Op, None] = {}  # the integers on whose values the sweep depends
         self.recipes: dict[Any, Recipe | None] = {}  # by signature and pattern
         self.done: MutableMapping[Any, Op] = {}  # arithmetic on plain floats, by what is done
@@ -453,6 +459,8 @@ class Recorded(Machine):
             return
         if expansion.momentary:
             self.momentary = fn_name(op.fn)
+        if expansion.decided:
+            self.decided = fn_name(op.fn)
         if expansion.drawn:
             self.looked.update(dict.fromkeys(looked_at_by(expansion, leaves)))
         inputs = [x for x in expansion.tape.ops if x.kind == "input"]

@@ -16,7 +16,7 @@ from ...rules import registry
 from ...rules.elementwise import unknown
 from ...tracer.errors import NoRuleError, TraceError
 from ...tracer.kinds import isinstance
-from ...tracer.missing import where
+from ...tracer.missing import place_of_op
 from ...tracer.tape import (
     NOWHERE,
     KeywordOp,
@@ -44,18 +44,18 @@ class PairOf:
     def __init__(self, op: Op) -> None:
         if type(op.fn) in OWN:
             raise TraceError(
-                f"{where(op)}: {fn_name(op.fn)} has no pullback of its own that could be called: "
+                f"{place_of_op(op)}: {fn_name(op.fn)} has no pullback of its own that could be called: "
                 'its rule is part of the run\nform="naive" and form="final" show what the sweep does with it'
             )
         rule = registry.lookup(op.fn)
         if rule is None or rule.kind != registry.RRULE or rule.function is None:
             raise NoRuleError(
-                f"{where(op)}: {fn_name(op.fn)} has no rule that gives a pullback\n"
+                f"{place_of_op(op)}: {fn_name(op.fn)} has no rule that gives a pullback\n"
                 'give it one with wengert.rrule, or see form="naive" and form="final"'
             )
         if not rule.pure:
             raise TraceError(
-                f"{where(op)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
+                f"{place_of_op(op)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
                 'no more\nform="naive" and form="final" show what its pullback does'
             )
         self.fn = op.fn
@@ -187,7 +187,7 @@ class Pairs:
             raise refusal(op, error) from error
         if not isinstance(found, tuple):
             raise TraceError(
-                f"{where(op)}: the pullback of {fn_name(op.fn)} must return a tuple\n"
+                f"{place_of_op(op)}: the pullback of {fn_name(op.fn)} must return a tuple\n"
                 "it has one cotangent for each argument, and None where there is none: return (dx,)"
             )
         given = self.add(back, (pullback, dz), {}, found, op.site.plain)
@@ -206,7 +206,7 @@ class Pairs:
             return
         if isinstance(d, unknown):
             raise NoRuleError(
-                f"{where(op)}: {fn_name(op.fn)} has no formula for its derivative in {d.name}\n"
+                f"{place_of_op(op)}: {fn_name(op.fn)} has no formula for its derivative in {d.name}\n"
                 f"let {d.name} be a constant (wengert.stop_gradient), or ask for other derivatives"
             )
         part = self.add(element, (given, index), {}, d, op.site.plain)

@@ -31,7 +31,7 @@ from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
 from ...tracer.write_back import Lost
 from .. import asking
-from ..checkpoint import Segment
+from ..checkpoint import OtherShape, Segment, SegmentWriter
 from ..columns import (
     Column,
     add_columns,
@@ -137,8 +137,8 @@ class Page(Looped):
     def segment(self, fn: Segment) -> str:
         """Write what a checkpointed call computes as a function."""
         name = self.fresh(fn.__name__)
-        writer = Writer(fn.tape)
-        self.engine(writer, writer.write(name), {})
+        writer = SegmentWriter(fn)
+        self.engine(writer, writer.write(name), {id(OtherShape): "ValueError"})
         return name
 
     def engine(self, writer: Writer, text: str, written: dict[int, str]) -> None:
@@ -501,6 +501,11 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
         raise TraceError(
             f"{name!r} is no name that a function can have\n"
             "it is written like a variable, with letters, digits and _"
+        )
+    if tape.once is not None:
+        raise Unwritable(
+            f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"
+            "write down what each way of it comes to, or register a rule of yours without pure=True"
         )
     wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):

@@ -49,6 +49,7 @@ def values(
     ``objects`` stand for those that the traced run did something to, by their ids.
     """
     must_be_followed(tape)
+    must_be_traced(tape, given)
     found: dict[Op, Any] = {}
     for op in tape.ops:
         if isinstance(op, Input):
@@ -59,6 +60,18 @@ def values(
             found[op] = computed(op, found.__getitem__, objects)
             must_fit(op, found[op])
     return found
+
+
+def must_be_traced(tape: Tape, given: Mapping[Op, Any]) -> None:
+    """Raise where a tape that holds for the traced arguments alone is run for others."""
+    if tape.once is None:
+        return
+    for x in tape.inputs:
+        if x in given and not np.array_equal(given[x], x.value):
+            raise GuardError(
+                f"{tape.name} holds for the arguments of the traced run alone: {tape.once}\n"
+                "trace the function for these arguments"
+            )
 
 
 def must_be_followed(tape: Tape) -> None:

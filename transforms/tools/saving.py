@@ -21,7 +21,7 @@ from ..api import arranged
 from ..cotangents import alike, refuse_sealed, shaped
 from ..dispatch import SHORTEST, Caller, roll_loops
 from ..gradients import Gradient, check_argument, one
-from ..reverse import Mirror, decisions, sweep
+from ..reverse import Mirror, decisions, led_by_values, sweep
 from ..shapes import has_free_shape
 from ..simplify import pruned, simplified
 from .inline import Unwritable
@@ -144,6 +144,7 @@ def derived(done: Run, leaf: Leaf, seed: Any, keys: list[int | str]) -> Tape:
     refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
     out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
     out.ops += decisions(machine.looked, out)
+    out.once = tape.once or led_by_values(machine.decided)
     return out
 
 

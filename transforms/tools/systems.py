@@ -24,7 +24,7 @@ from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import Pair, severed
 from ...tracer.tape import Input, Op, Tape, element, fn_name, substitute
 from .editing import with_primitives
-from .playing import decision, holds, must_be_given, must_fit, play
+from .playing import decision, holds, must_be_given, must_be_traced, must_fit, play
 from .signature import bound
 
 # Other names for a function, in ``math``, NumPy, mpmath and SymPy.
@@ -102,6 +102,7 @@ def compiled(tape: Tape, module: Any = None) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         must_be_given(tape)
         given = bound(tape, args, kwargs, strict=False)
+        must_be_traced(tape, given)
         found: dict[Op, Any] = {}
         for op in tape.ops:
             if isinstance(op, Input):
