@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import reused as as_many
-from . import meaning, places, protocols, rewrite, stand_ins
+from . import frames, meaning, places, protocols, rewrite, stand_ins
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, is_constant
 from .box import BOXES, ArrayBox, Box
@@ -212,7 +212,7 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
 def refresh(tracer: Tracer, obj: Any, seen: dict[str, Any]) -> None:
     """Let what the run sees as a ``__dict__`` be as the ``__dict__`` is."""
     own = dict(own_dict(obj))  # at one moment: another thread may write to it
-    noted(tracer, obj, None, tuple(own), "names")
+    noted(tracer, obj, None, tuple(frames.attributes(obj)), "names")
     now = {
         k: leaf(tracer, obj, k, v, True, noted(tracer, obj, k, v, "in dict"))
         for k, v in own.items()

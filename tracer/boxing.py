@@ -33,7 +33,7 @@ from .border import (
 from .box import BOXES, ArrayBox, Box
 from .depth import room
 from .frames import Own
-from .intrinsic import Intrinsic
+from .intrinsic import Intrinsic, Made, behind
 from .kinds import MISSING, attribute, flags_of, is_one_of, isinstance, mro_of, own_dict
 from .reads import HEAP_TYPE, Place
 from .session import Tracer
@@ -156,10 +156,16 @@ def captures(tracer: Tracer, value: Any, name: str, place: Place | None) -> tupl
     kind = type(value)
     if is_method(kind) and works_on(value):
         return entered_method(tracer, value, "captured", place)
+    if kind is Made:
+        inner = behind(value)
+        found = captures(
+            tracer, inner, name, None if tracer.reads is None else tracer.reads.of(inner)
+        )
+        return value, FIXED if found is None else found[1]
     if kind is types.MethodType:
         owner, fn = value.__self__, value.__func__
         tree: Tree = FIXED
-        if not isinstance(owner, (type, types.ModuleType, Intrinsic)):
+        if not isinstance(owner, (type, types.ModuleType)):
             inner = None if tracer.reads is None else tracer.reads.of(owner)
             tree = admit(tracer, owner, type(owner).__name__, "captured", inner)[1]
         if is_of_class(owner, fn):

@@ -27,6 +27,7 @@ from . import (
     calls,
     dynamic,
     escape,
+    frames,
     operators,
     places,
     protocols,
@@ -1052,7 +1053,7 @@ def _reduce_ex(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return result
     state = result[2]
     own = dict(own_dict(obj) or {})
-    attributes.noted(tracer, obj, None, tuple(own), "names")
+    attributes.noted(tracer, obj, None, tuple(frames.attributes(obj)), "names")
 
     def seen(held: Any, step: str) -> Any:
         """What the run sees of attributes where they stand: no method of the user's is asked for them."""

@@ -58,7 +58,7 @@ from .escape import classes_in
 from .foreign import is_structural, opaque, structural, unknown
 from .handlers import handlers
 from .holders import hold, may_hold
-from .intrinsic import Intrinsic, intrinsics
+from .intrinsic import intrinsics, is_made
 from .kinds import (
     are_quiet,
     attribute,
@@ -161,9 +161,9 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         return call_function(tracer, site, fn, args, kwargs)
     if type(kind) is type and kind in PRIVATE:
         fn.value(*args)  # raises what plain Python raises
+    if is_made(fn):
+        return fn.__self__(*args, **kwargs)
     if kind is types.MethodType:
-        if isinstance(fn.__self__, Intrinsic):
-            return fn.__self__(*args, **kwargs)  # type: ignore[operator]
         return call(tracer, site, fn.__func__, (fn.__self__, *args), kwargs)
     if issubclass(kind, type):
         return construct(tracer, site, fn, args, kwargs)

@@ -26,7 +26,7 @@ from ..rules.registry import lookup
 from . import arrays
 from .detours import code_of
 from .frames import items_of, native, shown
-from .intrinsic import Intrinsic
+from .intrinsic import Made, is_made
 from .kinds import HEAP_TYPE as HEAP_TYPE
 from .kinds import IMMUTABLE, PROXIES, attribute, flags_of, hashed, is_one_of, isinstance, mro_of
 from .kinds import MISSING as MISSING
@@ -253,7 +253,9 @@ class Reads:
             place.check = "function" if lookup(value) is None else "is"
             place.code = code_of(value)
             self.places[id(value)] = place
-        elif kind is types.MethodType and isinstance(value.__self__, Intrinsic):
+        elif is_made(value):
+            if kind is Made:  # which has attributes
+                self.places[id(value)] = place
             own = self.note(place, "attribute", "__self__", value.__self__)
             self.note(own, "attribute", "f", value.__self__.f)
             self.note(own, "attribute", "options", value.__self__.options).check = "value"
@@ -310,7 +312,7 @@ class Reads:
         """C code looks into an object from outside, and nothing says what it sees there."""
         place = self.places.get(id(value))
         if place is not None and not isinstance(
-            value, (types.FunctionType, types.MethodType, *VALUES)
+            value, (types.FunctionType, types.MethodType, Made, *VALUES)
         ):
             if is_frozen(value):
                 return

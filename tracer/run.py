@@ -20,7 +20,7 @@ from .boxing import admit, enter
 from .depth import depth, recursion_limit, room
 from .detours import detours
 from .errors import TraceError
-from .intrinsic import Intrinsic
+from .intrinsic import behind
 from .kinds import HEAP_TYPE, attribute, flags_of, is_one_of, isinstance, own_dict, static
 from .loops import Loops, Watch
 from .outcome import Outcome, outcome
@@ -135,9 +135,8 @@ def run(
         if wrt_self:
             done.self_tree = admit_self(tracer, f)
         else:
-            owner = attribute(f, "__self__", f)
-            while isinstance(owner, Intrinsic):  # the object that is called in the end
-                owner = getattr(owner.f, "__self__", owner.f)
+            owner = behind(f)
+            owner = attribute(owner, "__self__", owner)  # the object that is called in the end
             enter(tracer, owner, tape.name, None if reads is None else reads.of(owner))
         try:
             for name, value in zip(names, args, strict=True):
@@ -341,8 +340,7 @@ def must_be_callable(f: Any) -> None:
 def describe(f: Any) -> tuple[str, Site]:
     """The name and the place of a callable; of one that stands around another, that of the inner one."""
     must_be_callable(f)
-    while isinstance(attribute(f, "__self__"), Intrinsic):
-        f = f.__self__.f
+    f = behind(f)
     inner = unwrapped(attribute(f, "__func__", f))
     code = attribute(inner, "__code__")
     name = attribute(f, "__name__", type(f).__name__)
@@ -368,7 +366,7 @@ def argument_names(f: Any, count: int) -> list[str]:
 
 def parameter_names(f: Any) -> tuple[list[str], str | None]:
     """The positional parameters of a callable, and the one that takes the rest; no code of the user's is run."""
-    f = unwrapped(f)
+    f = unwrapped(behind(f))
     kind = type(f)
     if kind is types.FunctionType:
         code = f.__code__
@@ -376,8 +374,6 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
         rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else None
         return list(code.co_varnames[: code.co_argcount]), rest
     if kind is types.MethodType:
-        if isinstance(f.__self__, Intrinsic):
-            return parameter_names(f.__self__.f)
         names, rest = parameter_names(f.__func__)
         return names[1:], rest
     if kind is functools.partial:
@@ -397,9 +393,7 @@ def parameter_names(f: Any) -> tuple[list[str], str | None]:
 
 def keyword_names(f: Any) -> set[str]:
     """The parameters of a callable that can be given by name; no code of the user's is run."""
-    while isinstance(attribute(f, "__self__"), Intrinsic):
-        f = f.__self__.f
-    f = unwrapped(f)
+    f = unwrapped(behind(f))
     if type(f) is functools.partial:
         return keyword_names(f.func)
     if type(f) is types.MethodType:
@@ -437,9 +431,9 @@ def native_names(f: Any) -> tuple[list[str], str | None]:
 
 def admit_self(tracer: Tracer, f: Any) -> Tree:
     """Make the attributes of a callable object, or the closure of a function, inputs of the tape."""
+    f = behind(f)
     if isinstance(f, types.MethodType):
-        owner = f.__self__  # that of what Wengert has made of a function is no object of the user's
-        return admit_self(tracer, owner.f if isinstance(owner, Intrinsic) else owner)
+        return admit_self(tracer, f.__self__)
     if type(f) is functools._lru_cache_wrapper:
         return admit_self(tracer, f.__wrapped__)
     if not isinstance(f, types.FunctionType):

@@ -49,7 +49,7 @@ from ..tracer.frames import (
     valued,
 )
 from ..tracer.habits import ATTRIBUTES
-from ..tracer.intrinsic import intrinsic
+from ..tracer.intrinsic import Made, behind, intrinsic
 from ..tracer.kinds import is_one_of, isinstance, own_dict
 from ..tracer.outline import Mirrored, Outline
 from ..tracer.pairs import Pair
@@ -590,7 +590,7 @@ def sealed_inside(tracer: Tracer, value: Any, name: str) -> Tree | None:
     kind = type(value)
     if kind is types.FunctionType and is_twin(value.__code__):
         return captured_inside(tracer, value, set())
-    if is_one_of(kind, (types.FunctionType, types.MethodType, functools.partial)):
+    if is_one_of(kind, (types.FunctionType, types.MethodType, functools.partial, Made)):
         found = captures(tracer, value, name, None)
         return captured_inside(tracer, value, set()) if found is None else found[1]
     if isinstance(value, frozenset | set):
@@ -630,6 +630,8 @@ def captured_inside(tracer: Tracer, value: Any, memo: set[int]) -> Tree:
         last = value.__code__.co_varnames[: value.__code__.co_argcount]
         parts.update(zip(last[len(last) - len(defaults) :], defaults, strict=True))
         parts.update(value.__kwdefaults__ or {})
+    elif kind is Made:
+        return captured_inside(tracer, behind(value), memo)
     elif kind is types.MethodType:
         return captured_inside(tracer, value.__self__, memo)
     elif kind is functools.partial:

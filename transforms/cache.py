@@ -25,7 +25,7 @@ from typing import Any
 from ..rules.registry import rules
 from ..tracer.entrances import entrance
 from ..tracer.fold.run import kinds_of
-from ..tracer.intrinsic import Intrinsic, intrinsic
+from ..tracer.intrinsic import behind, intrinsic, is_made
 from ..tracer.kinds import (
     HEAP_TYPE,
     One,
@@ -293,11 +293,10 @@ def key_of(f: Any) -> Hashable:
     if kind is types.FunctionType:
         inner = unwrapped(f)
         return (f.__code__, None if inner is f else key_of(inner), id(f.__globals__))
+    if is_made(f):
+        return f.__self__.program_key()  # type: ignore[no-any-return]
     if kind is types.MethodType:
-        owner = f.__self__
-        if isinstance(owner, Intrinsic):
-            return owner.program_key()
-        return ("method", key_of(f.__func__), one(type(owner)))
+        return ("method", key_of(f.__func__), one(type(f.__self__)))
     if kind is functools.partial:
         return ("partial", key_of(f.func), len(f.args), tuple(f.keywords))
     call = static(kind, "__call__")
@@ -340,9 +339,7 @@ def entry_of(key: Hashable, f: Any, title: Callable[[], str]) -> Entry:
 
 def source_of(f: Any) -> str:
     """Where the user's function stands, of which a callable was made."""
-    owner = attribute(f, "__self__")
-    if isinstance(owner, Intrinsic):
-        return source_of(owner.f)
+    f = behind(f)
     if isinstance(f, functools.partial):
         return source_of(f.func)
     inner = unwrapped(attribute(f, "__func__", f))

@@ -2,8 +2,8 @@
 
 Words
 -----
-state      what stands behind a function that is given to the user, which is one of its bound methods.
-attached   with a program as the very code of that method, so that a repeated call does nothing but run it.
+state      what stands behind a function that is given to the user (see `Made`).
+attached   with a program as the very code of that function, so that a repeated call does nothing but run it.
 trial      a program run on its own, to see whether it answers (see `trial`).
 
 A wrapper around a program would cost as much as a small program itself (measured: 130 ns of 270), so the state's
@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import builtins
 import inspect
-import itertools
 import sys
 import types
-import weakref
 from collections.abc import Callable, Hashable, Iterable
 from time import perf_counter as clock
 from typing import Any
@@ -25,7 +23,7 @@ from typing import Any
 from ..tracer import loops
 from ..tracer.active import active
 from ..tracer.errors import WengertError
-from ..tracer.intrinsic import Intrinsic
+from ..tracer.intrinsic import Intrinsic, Made, intrinsic
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import OURS
 from ..tracer.reads import MISSING, Reads
@@ -34,11 +32,11 @@ from ..tracer.structure import leaves
 from ..tracer.tracebacks import fold
 from .budget import working
 from .cache import Entry, entry_of, key_of, lock, settings, source_of, switch
-from .faces import as_method, dress, in_class_body
 from .fold.keep import recorded
 from .gather import is_element
 from .loops import LoopFunction
 from .pairs import Late
+from .pickling import at_place, place_of
 from .programs import Miss, Program, Unfit
 from .roll import roll
 from .silence import put_first
@@ -55,25 +53,11 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         raise
 
 
-def pass_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """The code of a function that came from another process: the state has a function of its own here."""
-    return self.function(self, *args, **kwargs)
-
-
 # Who asks where such a function is written is led on to the user's, as from a program.
 ASK = call.__code__.replace(co_filename="<wengert call>")
+intrinsic(fold)
 LONGEST = 20_000  # operations of a tape that is kept
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
-serials = itertools.count(1)
-attached: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-
-
-def __getattr__(name: str) -> Any:
-    """A state's function by its qualified name, by which other processes are told of it."""
-    if not name.startswith(("grad(", "value_and_grad(", "jacobian(", "jit(")):
-        raise AttributeError(name)
-    found = attached.get(name)
-    return pass_on if found is None else found
 
 
 class Caller:
@@ -340,23 +324,19 @@ def roll_loops(
 class Dispatcher(Caller, Intrinsic):
     """The state behind a function that Wengert has made of ``f``."""
 
-    __slots__ = ("__weakref__", "function", "hits", "named", "program")
+    __slots__ = ("__weakref__", "function", "hits", "inner", "named", "program")
 
     def __init__(
         self, f: Callable[..., Any], name: str, options: tuple[Any, ...], inner: Any = None
     ) -> None:
-        inner = f if inner is None else inner  # the user's function, where that is not f itself
+        self.inner = f if inner is None else inner  # the user's function
         self.hits = 0.0
         self.program: Program | None = None
         self.named: dict[Program, None] = {}  # whose names are among the function's globals
         super().__init__(f, options)
         self.function = types.FunctionType(
-            ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(inner)})"
+            ASK, {"__builtins__": builtins, "fold": fold}, f"{name}({name_of(self.inner)})"
         )
-        dress(self.function, inner)
-        self.function.__module__ = __name__
-        self.function.__qualname__ = f"{self.function.__name__}#{next(serials)}".replace(".", "_")
-        attached[self.function.__qualname__] = self.function
         with lock:  # which whoever goes through them holds
             switch.users.add(self)
 
@@ -364,22 +344,20 @@ class Dispatcher(Caller, Intrinsic):
     def __name__(self) -> str:
         return self.function.__name__
 
-    def __getattr__(self, name: str) -> Any:
-        """The bound method under its name, by which pickle asks for it."""
-        if name != "function" and name == self.function.__name__:
-            return self.made()
-        raise AttributeError(name)
-
-    def made(self) -> types.MethodType:
+    def made(self) -> Made:
         """The function that is made of ``f``."""
-        return types.MethodType(self.function, self)
+        return Made(self.function, self, self.inner)
 
-    def bound(self) -> Callable[..., Any]:
-        """The same for the user."""
-        return as_method(self.made()) if in_class_body() else self.made()
+    def reduced(self, made: Made) -> tuple[Any, ...]:
+        place = place_of(made, self.inner)
+        return self.anew() if place is None else (at_place, place)
+
+    def anew(self) -> tuple[Any, ...]:
+        """What makes such a function in another process: a function of ours, and its arguments."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"<{self.title()}, {source_of(inspect.unwrap(self.function))}>"
+        return f"<{self.title()}, {source_of(inspect.unwrap(self.inner))}>"
 
     def __del__(self) -> None:
         if hasattr(self, "function"):  # one that was refused has none

@@ -24,7 +24,6 @@ from ..tracer.tape import fn_name
 from .api import Pullback
 from .cache import Entry, entries, is_made_of, key_of, lock, source_of, switch, why_left
 from .dispatch import Dispatcher, name_of
-from .faces import behind
 from .guards import Guard, seen
 from .programs import Program, draw
 
@@ -149,7 +148,7 @@ def kinds_of(f: Any) -> Iterator[tuple[Entry, Any]]:
 
 def state_of(f: Any) -> Dispatcher | None:
     """The state behind a function that Wengert made."""
-    state = attribute(behind(f), "__self__")
+    state = attribute(f, "__self__")
     return state if isinstance(state, Dispatcher) else None
 
 

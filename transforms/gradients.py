@@ -41,8 +41,6 @@ from .argnums import (
 from .cache import Entry
 from .cotangents import seeds_of
 from .dispatch import Dispatcher, traced_run, written
-from .faces import behind
-from .pickling import at_place, place_of
 from .programs import Builder, Program
 from .refused import no_derivative, not_a_number
 from .silence import silent
@@ -69,17 +67,17 @@ class Gradient(Dispatcher):
         options = (self.argnums, with_value, has_aux)
         super().__init__(f, "value_and_grad" if with_value else "grad", options)
 
-    def __reduce__(self) -> Any:
+    def anew(self) -> tuple[Any, ...]:
         if self.primitives is not None:
             raise TypeError(
                 f"{self.__name__} cannot be pickled: its primitives are chosen by a function\n"
                 "send f, and take the gradient there"
             )
-        place = place_of(self.made(), self.f)
-        if place is not None:
-            return state_at, place
-        make = value_and_grad if self.with_value else grad
-        return _state_of, (make, self.f, self.argnums, self.has_aux)
+        return self.maker(), (self.f, self.argnums, self.has_aux)
+
+    def maker(self) -> Callable[..., Any]:
+        """The function of ours that makes such a state of ``f``."""
+        return value_and_grad if self.with_value else grad
 
     def title(self) -> str:
         options = options_text(self.argnums, has_aux=self.has_aux)
@@ -197,19 +195,8 @@ class Debugged(Gradient):
         done, callers = checked_run(self.f, args, kwargs, primitives=self.primitives)
         return self.answer(done.value, CheckedPullback(done, callers), args, kwargs)
 
-    def __reduce__(self) -> Any:
-        make = value_and_grad if self.with_value else grad
-        return _state_of, (partial(make, debug=True), self.f, self.argnums, self.has_aux)
-
-
-def state_at(module: str, name: str) -> Any:
-    """The state behind what Wengert made of a function and that stands in a module under the function's name."""
-    return behind(at_place(module, name)).__self__
-
-
-def _state_of(make: Callable[..., Any], f: Any, argnums: Any, has_aux: bool) -> Any:
-    """The state behind a gradient, when it is unpickled."""
-    return behind(make(f, argnums, has_aux)).__self__
+    def maker(self) -> Callable[..., Any]:
+        return partial(super().maker(), debug=True)
 
 
 def check_argument(f: Any, key: int | str, tree: Tree, value: Any) -> None:
@@ -318,7 +305,7 @@ def grad(
     >>> grad(lambda x, *, rate: rate * x * x, argnums="rate")(2.0, rate=0.5)
     4.0
     """
-    return (Debugged if debug else Gradient)(f, argnums, False, has_aux, primitives).bound()
+    return (Debugged if debug else Gradient)(f, argnums, False, has_aux, primitives).made()
 
 
 @overload
@@ -397,4 +384,4 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, 6.0)
     """
-    return (Debugged if debug else Gradient)(f, argnums, True, has_aux, primitives).bound()
+    return (Debugged if debug else Gradient)(f, argnums, True, has_aux, primitives).made()

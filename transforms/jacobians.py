@@ -390,7 +390,7 @@ def jacobian(
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return Whole(Jacobian(f, argnums, mode, holomorphic, has_aux)).bound()
+    return Whole(Jacobian(f, argnums, mode, holomorphic, has_aux)).made()
 
 
 @overload
@@ -434,7 +434,7 @@ def jacfwd(
     >>> jacfwd(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
     [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
     """
-    return Whole(Jacobian(f, argnums, FORWARD, holomorphic, has_aux)).bound()
+    return Whole(Jacobian(f, argnums, FORWARD, holomorphic, has_aux)).made()
 
 
 @overload
@@ -478,7 +478,7 @@ def jacrev(
     >>> jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0])).tolist()
     [[3.0, 0.0, 1.0], [0.0, 3.0, 2.0]]
     """
-    return Whole(Jacobian(f, argnums, REVERSE, holomorphic, has_aux)).bound()
+    return Whole(Jacobian(f, argnums, REVERSE, holomorphic, has_aux)).made()
 
 
 @overload
@@ -517,7 +517,7 @@ def hessian(
            [2., 0.]])
     """
     first = Whole(Jacobian(f, argnums, REVERSE, False, has_aux)).made()
-    return Whole(Hessian(first, argnums, FORWARD, False, has_aux)).bound()
+    return Whole(Hessian(first, argnums, FORWARD, False, has_aux)).made()
 
 
 @overload

@@ -103,4 +103,4 @@ def jit(enabled: Any = True) -> Any:
             f"{in_full(enabled)} is a generator or an async function, whose values do not exist yet when it returns\n"
             "put jit on the function that computes a value"
         )
-    return Valued(Same(enabled)).bound()
+    return Valued(Same(enabled)).made()

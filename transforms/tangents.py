@@ -17,7 +17,7 @@ from ..tracer import places
 from ..tracer.active import active
 from ..tracer.box import BOXES
 from ..tracer.errors import CotangentError, TangentError
-from ..tracer.intrinsic import Intrinsic, intrinsic
+from ..tracer.intrinsic import Intrinsic, Made, intrinsic
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.reads import Reads
 from ..tracer.record import operand
@@ -34,8 +34,6 @@ from .cotangents import refuse_sealed_between, seeds_of
 from .direct import Direct, found, state_of
 from .dispatch import Caller, Dispatcher, traced_run, written
 from .forward import Pusher
-from .gradients import state_at
-from .pickling import place_of
 from .programs import Builder, Program
 from .typed import Aux, R
 
@@ -106,11 +104,8 @@ class Whole(Once, Dispatcher):
             transform.__call__, transform.name, transform.options, inner=transform.asked
         )
 
-    def __reduce__(self) -> Any:
+    def anew(self) -> tuple[Any, ...]:
         transform = self.transform
-        place = place_of(self.made(), transform.f)
-        if place is not None:
-            return state_at, place
         return whole_of, (type(self), type(transform), transform.f, transform.options)
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -119,9 +114,9 @@ class Whole(Once, Dispatcher):
 
 def whole_of(
     state: Callable[[Transform], Whole], kind: Callable[..., Transform], f: Any, options: Any
-) -> Whole:
-    """The state behind a function, when it is unpickled."""
-    return state(kind(f, *options))
+) -> Made:
+    """A function that is unpickled."""
+    return state(kind(f, *options)).made()
 
 
 # --------------------------------------------------------------------------------------------------- jvp

@@ -47,11 +47,11 @@ def settle(f, calls, traces, rounds=6):
             assert_same(value, wanted[0])
             assert_close(slope, wanted[1])
     traces.clear()
-    code = g.__func__.__code__
+    code = g.func.__code__
     found = []
     for args in calls * 2:
         found.append(g(*args))
-        assert g.__func__.__code__ is code
+        assert g.func.__code__ is code
     assert not traces
     for args, got in zip(calls * 2, found, strict=True):
         assert_same(got[0], f(*args))

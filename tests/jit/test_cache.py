@@ -908,10 +908,10 @@ def test_a_program_that_runs_keeps_the_meaning_of_its_names(monkeypatch):
     monkeypatch.setattr(dispatch, "codes_that_run", lambda: running)
     state.attach(other)
     assert state.program is None  # it is tried by itself, with its own names
-    assert first.namespace.items() <= step.__globals__.items()
+    assert first.namespace.items() <= step.func.__globals__.items()
     running.clear()
     state.attach(other)
-    assert state.program is other and other.namespace.items() <= step.__globals__.items()
+    assert state.program is other and other.namespace.items() <= step.func.__globals__.items()
     state.attach(first)
     assert step(np.float64(2.0)) == expected and state.program is first
 

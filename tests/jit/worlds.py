@@ -44,6 +44,7 @@ import pytest
 import wengert
 from helpers import direction, is_ours, moved
 from wengert import grad, jvp, pullback, value_and_grad
+from wengert.tracer.intrinsic import Made
 
 HAS_JIT = hasattr(wengert, "jit")
 needs_jit = pytest.mark.skipif(not HAS_JIT, reason="programs are not kept yet")
@@ -187,6 +188,7 @@ class Pictures:
         seen = set() if seen is None else seen
         kind = type(x)
         assert not is_ours(kind) or kind.__name__ in (
+            "function",
             "Gradient",
             "Pullback",
             "Missing",
@@ -200,7 +202,7 @@ class Pictures:
             return name(kind), repr(x)
         if isinstance(x, SILENT):
             return name(kind), getattr(x, "__name__", "")
-        if kind is types.MethodType and is_ours(type(x.__self__)):
+        if kind is Made:
             return "a function of the engine's"
         if isinstance(x, tuple):
             return name(kind), *[self.take(item, seen) for item in x]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ...tracer import hooks
 from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
-from ...tracer.intrinsic import Intrinsic
+from ...tracer.intrinsic import behind
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.rewrite import Rewriter, original
 from ...tracer.run import unwrapped
@@ -155,10 +155,7 @@ def bytecode(f: Any) -> Bytecode:
 
 
 def code_of(given: Any) -> CodeType:
-    f = unwrapped(given)
-    owner = attribute(f, "__self__")
-    if isinstance(owner, Intrinsic):  # what Wengert has made of a function runs that
-        return code_of(owner.f)
+    f = unwrapped(behind(given))
     if type(f) is MethodType:
         f = f.__func__
     if type(f) is not FunctionType and not isinstance(f, type):

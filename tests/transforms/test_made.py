@@ -1,8 +1,11 @@
-"""What Wengert gives of a function is a function for its users: name, help, signature, class bodies, caches."""
+"""What Wengert makes of a function is a function for its users: help, attributes, class bodies, copies, caches."""
 
+import copy
 import functools
 import inspect
+import pickle
 import pydoc
+import weakref
 
 import numpy as np
 import pytest
@@ -175,3 +178,113 @@ def test_joblib_memory(tmp_path, programs):
         assert [other(2.0, 1.2), other(4.0, 1.2)] == [1.0, 4.0]
         assert slope.check_call_in_cache(2.0)
         assert not slope.check_call_in_cache(2.5)
+
+
+def test_attributes_are_its_own():
+    slope, other = grad(friction), grad(friction)
+    slope.unit = "newton seconds per metre"
+    slope.__name__, slope.__doc__ = "slope", "The slope of a drag."
+    assert (slope.unit, hasattr(other, "unit")) == ("newton seconds per metre", False)
+    assert (slope.__name__, slope.__doc__) == ("slope", "The slope of a drag.")
+    assert other.__name__ == "grad(friction)" and "drag of a body" in other.__doc__
+    assert (other.__module__, other.__qualname__) == (__name__, "grad(friction)")
+    del slope.unit
+    assert not hasattr(slope, "unit")
+
+
+def test_it_can_take_the_name_of_another_function(programs):
+    slope = functools.wraps(friction)(grad(friction))
+    assert slope.__name__ == "friction" and slope.__wrapped__ is friction
+    assert [slope(x, 1.0) for x in (2.0, 3.0, 4.0, 5.0)] == [1.0, 1.5, 2.0, 2.5]
+
+
+def test_copies_are_the_function_itself():
+    slope = grad(friction)
+    assert copy.copy(slope) is slope and copy.deepcopy([slope])[0] is slope
+    assert weakref.ref(slope)() is slope and {slope: 1}[slope] == 1
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_pickled(made):
+    again = pickle.loads(pickle.dumps(made))
+    assert again is not made and repr(again) == repr(made)
+    assert again(2.0, 1.0) == made(2.0, 1.0)
+
+
+@functools.partial(value_and_grad, argnums=0)
+def decorated(x):
+    return x * x
+
+
+@hessian
+def curved(x):
+    return x**3
+
+
+def test_what_stands_under_the_name_of_the_function_is_pickled_by_that():
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    assert pickle.loads(pickle.dumps(curved)) is curved
+
+
+cube_slope = grad(lambda x: x**3)
+
+
+def counted(x):
+    cube_slope.calls += 1
+    cube_slope.last = x * cube_slope.scale
+    return cube_slope(x) * cube_slope.last
+
+
+def test_attributes_read_and_written_in_a_traced_function(programs):
+    """They are there for a run as those of other functions are, and programs guard what they have read."""
+    both = value_and_grad(counted)
+    cube_slope.calls, cube_slope.scale = 0, 2.0
+    for i in range(1, 9):
+        if i == 6:
+            cube_slope.scale = 3.0
+        x = 1.0 + i
+        assert both(x) == (3 * x**3 * cube_slope.scale, 9 * x**2 * cube_slope.scale)
+        assert (cube_slope.calls, cube_slope.last) == (i, x * cube_slope.scale)
+        assert type(cube_slope.last) is float
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: copy.copy(cube_slope)(x),
+        lambda x: functools.lru_cache(cube_slope)(x),
+        lambda x: functools.wraps(cube_slope)(lambda y: cube_slope(y))(x),
+        lambda x: functools.partial(cube_slope, x)(),
+        lambda x: pickle.loads(pickle.dumps(decorated))(x)[0] * 3,
+        lambda x: cube_slope(x) if vars(cube_slope) and repr(cube_slope) else x,
+    ],
+)
+def test_uses_of_made_functions_in_a_traced_function(use, programs):
+    both = value_and_grad(use)
+    for x in (2.0, 3.0, 4.0, 5.0, 6.0):
+        assert both(x) == (3 * x * x, 6 * x)
+
+
+def family(a):
+    return lambda x: a * x * x
+
+
+@pytest.mark.parametrize(
+    "wrap, expected",
+    [(grad, lambda a, x: (2 * x * x, 4 * a * x)), (hessian, lambda a, x: (2 * x, 2 * a))],
+)
+def test_gradients_by_what_a_made_argument_captures(wrap, expected, programs):
+    both = grad(lambda slope, x: slope(x) * x, argnums=(0, 1))
+    for i in range(6):
+        a, x = 3.0 + i, 2.0 + i
+        slope, by_x = both(wrap(family(a)), x)
+        assert ((slope if isinstance(slope, float) else slope["a"]), by_x) == expected(a, x)
+
+
+def test_objects_whose_attributes_are_made_functions(programs):
+    spring = Spring()
+    spring.own = grad(lambda y: y**3)
+    both = value_and_grad(lambda x: grad(lambda s, y: s.own(y) * s.rest)(spring, x)["rest"] * x)
+    for x in (2.0, 3.0, 4.0, 5.0, 6.0):
+        assert both(x) == (3 * x**3, 9 * x**2)
+    assert "misses, by" not in explain(both)
