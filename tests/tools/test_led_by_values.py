@@ -131,3 +131,11 @@ def test_the_source_of_a_checkpointed_call_checks_the_shapes_that_the_data_decid
         names[name](A, *args)
         with pytest.raises(ValueError, match=r"had the shape \(2,\) in the traced run"):
             names[name](B, *args)
+
+
+@pytest.mark.parametrize(("f", "x", "other"), LED)
+def test_so_does_an_edited_one(f, x, other):
+    tape = reverse(trace(f, x))
+    for edited in (tape.with_primitives([]), tape.insert(len(tape), np.sin, 1.0)):
+        with pytest.raises(GuardError, match="goes by the values"):
+            edited(other)

@@ -35,10 +35,11 @@ from ...tracer.tape import (
     substitute,
     type_name,
 )
+from ...tracer.traits import at
 from .listing import listed_names, named_ops
 from .playing import computed, must_hold
 from .primitives import Predicate, chosen
-from .signature import at, moved, parameters_of
+from .signature import moved, parameters_of
 
 
 class Edit:
@@ -106,7 +107,7 @@ class Edit:
         old, new = self.old, self.new
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
-        new.options, new.ways = old.options, old.ways
+        new.options, new.ways, new.once = old.options, old.ways, old.once
         if old.outline is not None:
             new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:
