@@ -17,7 +17,7 @@ import pytest
 from elsewhere import Layer, Pair, Spring, cubed, slope
 
 from helpers import assert_same
-from wengert import NoRuleError, grad, pullback, rrule, value_and_grad
+from wengert import GuardError, NoRuleError, TraceError, grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
 
 cloudpickle = pytest.importorskip("cloudpickle")
@@ -315,3 +315,30 @@ def test_a_gradient_of_a_nameless_function():
 def test_a_decorated_function_is_found_by_its_name(pool):
     assert pickle.loads(pickle.dumps(slope)) == slope
     assert pool.submit(slope, 2.0).result(60) == 12.0
+
+
+def by_its_sign(x):
+    return x * 2.0 if x > 0 else x * 3.0
+
+
+def by_its_floor(x):
+    return x * math.floor(x)
+
+
+def straight(x):
+    return x * x * x
+
+
+def test_the_tape_of_a_pickled_pullback_holds_for_its_arguments_where_more_was_decided():
+    for f, other in ((by_its_sign, -1.5), (by_its_floor, 3.5)):
+        back = pickle.loads(pickle.dumps(pullback(f, 1.5)[1]))
+        assert back.tape(1.5, 1.0) == back(1.0)
+        with pytest.raises(GuardError, match="it was pickled"):
+            back.tape(other, 1.0)
+        with pytest.raises(TraceError, match="cannot be written down"):
+            back.source()
+    back = pickle.loads(pickle.dumps(pullback(straight, 1.5)[1]))
+    assert back.tape(2.0, 1.0) == (12.0,)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(pullback(by_its_sign, 1.5)[1]))))
+    with pytest.raises(GuardError, match="it was pickled"):
+        again.tape(-1.5, 1.0)

@@ -556,7 +556,7 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
     if tape.once is not None:
         raise Unwritable(
             f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"
-            "write down what each way of it comes to, or register a rule of yours without pure=True"
+            "trace the function again where it is needed, or write down what each way of it comes to"
         )
     wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):
