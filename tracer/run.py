@@ -32,7 +32,7 @@ from .rehearsal import take_back
 from .session import Tracer
 from .structure import FIXED, Branch, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
-from .traits import Path, Trait, traits, whole
+from .traits import Path, Trait, holders, traits, whole
 from .unboxing import lower, strip_exception
 from .watchers import uncover
 from .write_back import result_of, result_tree, settle
@@ -47,6 +47,7 @@ class Run:
     __slots__ = (
         "args",
         "fixed",
+        "holders",
         "kwargs",
         "outcome",
         "reads",
@@ -64,6 +65,7 @@ class Run:
         self.fixed: list[list[tuple[Path, Trait]]] | None = (
             None  # of the arguments, where it was kept
         )
+        self.holders: list[list[tuple[Path, Any]]] = []  # of the arguments of a run in full
         self.result: Tree = FIXED
         self.self_tree: Tree | None = None
         self.value: Any = None
@@ -162,7 +164,9 @@ def run(
                 trees = zip(
                     [*done.args, *done.kwargs.values()], [*args, *kwargs.values()], strict=True
                 )
-                done.fixed = [[*traits(whole(tree, x), x)] for tree, x in trees]
+                whole_trees = [(whole(tree, x), x) for tree, x in trees]
+                done.fixed = [[*traits(tree, x)] for tree, x in whole_trees]
+                done.holders = [[*holders(tree, x)] for tree, x in whole_trees] if full else []
         except BaseException:
             settle(tracer)  # what is a list of a class of its own holds boxes already
             raise

@@ -88,6 +88,15 @@ def traits(tree: Tree, value: Any, captured: bool = False) -> Iterator[tuple[Pat
             yield path, Trait(at(value, path))
 
 
+def holders(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
+    """The lists, sets, dicts and objects of an argument, to which something can be done."""
+    for path, part in walk(tree):
+        if isinstance(part, (Branch, Fixed)) and not is_captured(path):
+            found = at(value, path)
+            if not is_one_of(type(found), VALUES):
+                yield path, found
+
+
 def has_option(part: Tree) -> bool:
     """Whether a part is a container that is made with something beside its items."""
     return isinstance(part, Branch) and is_one_of(part.kind, OPTIONS)
@@ -95,8 +104,8 @@ def has_option(part: Tree) -> bool:
 
 def has_trait(part: Tree) -> bool:
     if isinstance(part, Branch):
-        opaque = not part.parts and frames.native(part.kind) is None
-        return issubclass(part.kind, CAPTURING) or (opaque and not flags_of(part.kind) & HEAP_TYPE)
+        opaque = frames.native(part.kind) is None and not frames.can_be_made(part.kind)
+        return issubclass(part.kind, CAPTURING) or opaque
     return isinstance(part, Fixed) or (isinstance(part, Sealed) and not part.ops)
 
 

@@ -109,7 +109,8 @@ class Edit:
         old, new = self.old, self.new
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
-        new.options, new.ways, new.once = old.options, old.ways, old.once
+        new.options, new.ways = old.options, old.ways
+        new.once, new.drawn = old.once, old.drawn
         if old.outline is not None:
             new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:
@@ -243,7 +244,7 @@ def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
     parameters = parameters_of(op.fn, done, primal(op.args), primal(op.kwargs))
     for parameter, arg in zip(parameters, [*op.args, *op.kwargs.values()], strict=True):
         given = substitute(arg, edit.now)
-        inputs = {x: at(given, path) for path, x in parameter.inputs()}
+        inputs: dict[Op, Any] = {x: at(given, path) for path, x in parameter.inputs()}
         now.update(inputs)
         for x in ops_in(given):
             if (

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
-from ...tracer.kinds import isinstance
+from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.run import Run, argument_names
 from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, leaves, mapped
 from ...tracer.tape import External, Input, Op, Tape, type_name
@@ -68,16 +68,25 @@ def parameters_of(
     given = [*zip(names, done.args, args, strict=True)]
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
     effects = [op for op in done.tape.ops if op.kind == "effect"]
-    outside = {id(y.value if type(y) is External else y) for op in effects for y in op.args}
+    outside = {id(y) for op in effects for y in handed_over((*op.args, *op.kwargs.values()))}
     found = []
     assert done.fixed is not None
     for i, (name, tree, x) in enumerate(given):
         tree = whole(tree, x)
         others = tuple(inputs_without(done.tape, name, tree))
         fixed = without([*done.fixed[i], *traits(tree, x, captured=True)], others)
-        changed = tuple(containers(tree, x, outside))
+        inner = containers(tree, x, outside)
+        changed = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in outside])
         found.append(Parameter(name, tree, fixed, others, i >= len(args), changed))
     return found
+
+
+def handed_over(x: Any) -> Iterator[Any]:
+    """What an effect is done to, and what it puts there."""
+    if is_one_of(type(x), (list, tuple, dict)):
+        for part in x.values() if type(x) is dict else x:
+            yield from handed_over(part)
+    yield x.value if type(x) is External else x
 
 
 def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
@@ -129,9 +138,9 @@ def first_name(tree: Tree, default: str) -> str:
 
 
 def containers(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
-    """The lists, dicts and objects of an argument that are among the wanted ones, by id."""
+    """The lists, dicts and objects that a function among the arguments has captured and that are wanted, by id."""
     for path, part in walk(tree) if wanted else ():
-        if isinstance(part, Branch):
+        if isinstance(part, Branch) and is_captured(path):
             try:
                 found = at(value, path)
             except (LookupError, AttributeError, TypeError):
