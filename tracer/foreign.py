@@ -876,8 +876,9 @@ def again(
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
             value = reflected(tracer, value)
         if is_random(fn) and not isinstance(value, (float, complex, np.ndarray, np.floating)):
-            tracer.tape.drawn = (
-                f"{fn_name(fn)} ({site}) changes or makes a generator, or draws an integer"
+            tracer.tape.no_more = (
+                f"{fn_name(fn)} ({site}) changes or makes a generator, or draws an integer\n"
+                "draw the numbers outside, and pass them as an argument"
             )
         return value
     except Exception as error:

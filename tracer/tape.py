@@ -376,7 +376,7 @@ class Tape:
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
-        self.drawn: str | None = None  # what has been done to random numbers, and is not on it
+        self.no_more: str | None = None  # why it cannot be run again
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
@@ -402,7 +402,7 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
-        tape.once, tape.drawn = self.once, self.drawn
+        tape.once, tape.no_more = self.once, self.no_more
         return tape
 
     @property

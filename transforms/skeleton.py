@@ -54,7 +54,7 @@ def own_copy(done: Run, reads: Reads | None) -> Run:
         reads.problem("the pullback of another run is called with traced values")
         return done
     own = copied(done, lambda old, new: old.value)[0]
-    own.fixed, own.tape.drawn, own.tape.once = done.fixed, done.tape.drawn, done.tape.once
+    own.fixed, own.tape.no_more, own.tape.once = done.fixed, done.tape.no_more, done.tape.once
     return own
 
 

@@ -553,11 +553,8 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
             f"{name!r} is no name that a function can have\n"
             "it is written like a variable, with letters, digits and _"
         )
-    if tape.drawn is not None:
-        raise Unwritable(
-            f"{tape.name} cannot be written down: {tape.drawn}\n"
-            "draw the numbers outside, and pass them as an argument"
-        )
+    if tape.no_more is not None:
+        raise Unwritable(f"{tape.name} cannot be written down: {tape.no_more}")
     if tape.once is not None:
         raise Unwritable(
             f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"

@@ -65,11 +65,8 @@ def values(
 
 def must_be_traced(tape: Tape, given: Mapping[Op, Any]) -> None:
     """Raise where a tape that holds for the traced arguments alone is run for others, or for none again."""
-    if tape.drawn is not None:
-        raise TraceError(
-            f"this tape of {tape.name} cannot be run again: {tape.drawn}\n"
-            "draw the numbers outside, and pass them as an argument"
-        )
+    if tape.no_more is not None:
+        raise TraceError(f"this tape of {tape.name} cannot be run again: {tape.no_more}")
     if tape.once is None:
         return
     for x in tape.inputs:
