@@ -32,10 +32,12 @@ def effect(
     arrays: list[ArrayBox] = []
     leaf: Callable[[Any], Any] = as_it_is
     reads = tracer.reads
-    if reads is not None and fn is not print:  # which shows what a container holds now
-        keep_stored(tracer, site, args)
-        keep_stored(tracer, site, kwargs)
-        leaf = partial(referred, tracer)
+    if fn is not print:  # which shows what a container holds now
+        leaf = partial(named, tracer)
+        if reads is not None:
+            keep_stored(tracer, site, args)
+            keep_stored(tracer, site, kwargs)
+            leaf = partial(referred, tracer)
     if reads is not None and not (are_one_of(args, SIMPLE) and not kwargs):
         stored(opened((*args, kwargs), leaf), arrays)
         for box in arrays:
@@ -85,6 +87,11 @@ def as_it_is(value: Any) -> Any:
 def referred(tracer: Tracer, value: Any) -> Any:
     """What the outside is given: a container that comes from there stands for itself."""
     return external(tracer, value) if id(value) in tracer.originals else value
+
+
+def named(tracer: Tracer, value: Any) -> Any:
+    """The same of those alone that were outside before the run."""
+    return referred(tracer, value) if tracer.names.get(id(value)) else value
 
 
 def external(tracer: Tracer, shadow: Any) -> External:

@@ -841,6 +841,11 @@ def is_draw(fn: Any) -> bool:
     )
 
 
+def is_random(fn: Any) -> bool:
+    """Whether a function asks a random generator, or makes one."""
+    return is_draw(fn) and home_of(fn) != "time"
+
+
 def again(
     tracer: Tracer,
     site: Site,
@@ -870,6 +875,11 @@ def again(
             refuse_gathered(fn, site, value)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
             value = reflected(tracer, value)
+        if is_random(fn) and not isinstance(value, (float, complex, np.ndarray, np.floating)):
+            tracer.tape.no_more = (
+                f"{fn_name(fn)} ({site}) changes or makes a generator, or draws an integer\n"
+                "draw the numbers outside, and pass them as an argument"
+            )
         return value
     except Exception as error:
         raised(tracer, site, error)

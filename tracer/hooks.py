@@ -31,7 +31,7 @@ from .kinds import are_one_of, has, has_own, is_one_of, isinstance, own_dict
 from .origins import joined
 from .plain_calls import plain_call
 from .reads import MISSING, Place, Reads
-from .record import raised
+from .record import GUARDED, failed_by_value, raised
 from .rehearsal import remember
 from .session import Tracer
 from .slots import double, is_object, is_python, kind_of, plain_of, special
@@ -106,7 +106,7 @@ def binary(site: Site, op: Any) -> Hook:
         try:
             value = op(a, b) if perform is None else perform(functional, (a, b), {}, site, op)
         except Exception as error:
-            raised(active.tracer, site, error)
+            failed_by_value(active.tracer, site, functional, error)
             raise
         if plain and type(value) is float:
             made: Op = FloatOp(functional, args, value, site, source, signature)
@@ -661,18 +661,6 @@ def shared(site: Site) -> Hook:
             tracer.loops.write()
 
     return hook
-
-
-# What is raised for the types, names, keys and lengths of what was read, which are guarded.
-GUARDED = (
-    TypeError,
-    AttributeError,
-    NameError,
-    LookupError,
-    StopIteration,
-    ImportError,
-    GeneratorExit,
-)
 
 
 def caught(site: Site) -> Hook:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rules.registry import factored, is_ours, lookup
+from ..rules.registry import factored, is_ours, is_typed_by_operands, is_users, lookup
 from . import meaning
 from .active import active
 from .arrays import (
@@ -166,7 +166,7 @@ def record(
         else:
             value = plain_call(fn, plain_args, plain_options)
     except Exception as error:
-        raised(tracer, site, error)
+        failed_by_value(tracer, site, fn, error)
         failed(tracer, site, fn, (args, kwargs), error)
         exact = None
         if type(error) is TypeError and (len(args) == 1 or not watched):
@@ -235,6 +235,25 @@ def raised(tracer: Tracer | None, site: Site, error: BaseException) -> None:
         tracer.reads.problem(f"a {type(error).__name__} was caught", site)
 
 
+# What is raised for the types, names, keys and lengths of what was read, which are guarded.
+GUARDED = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    StopIteration,
+    ImportError,
+    GeneratorExit,
+)
+
+
+def failed_by_value(tracer: Tracer | None, site: Site, fn: Any, error: Exception) -> None:
+    """An operation on traced values failed, which it may not do for others."""
+    raised(tracer, site, error)
+    if tracer is not None and (is_users(fn) or not isinstance(error, GUARDED)):
+        tracer.tape.once = tracer.tape.once or f"a {type(error).__name__} was caught ({site})"
+
+
 def finish(
     tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, value: Any, arrays: list[ArrayBox]
 ) -> Any:
@@ -250,6 +269,8 @@ def finish(
                     tracer.reads.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
     if value is None or value is NotImplemented:
+        if value is None and not is_typed_by_operands(fn):  # it may be another for other values
+            decide(tracer, append(tracer.tape, fn, args, kwargs, value, site), value)
         return value
     if type(fn) is FunctionType and fn in factored:
         fn, args, kwargs = by_the_matrix(tracer.tape, fn, args, kwargs)
@@ -306,6 +327,8 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return lent_by(tracer, box_array(op, arrays, fresh))
     if issubclass(kind, (tuple, list)):
         parts = []
+        if not is_typed_by_operands(op.fn):
+            decide(tracer, append(tracer.tape, extent, (op,), {}, len(value), op.site), len(value))
         for i, part in enumerate(value):
             piece = append(tracer.tape, element, (op, i), {}, part, op.site)
             if part is None:  # as in (q, r, None): a decision of the function that was called
@@ -316,6 +339,7 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if isinstance(value, np.dtype) or not any(True for _ in op.operands()):
         return value
     if is_text(value):
+        decide(tracer, op, value)
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:
@@ -328,6 +352,11 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         f"{describe(value)} of traced values, through which no gradient can be followed\n"
         f"{advice_on(value)} (docs/errors.md#other-classes)"
     )
+
+
+def extent(value: Any) -> int | None:
+    """The length of a list or a tuple, which somebody's function may give, or something else for other values."""
+    return len(value) if isinstance(value, (list, tuple)) else None
 
 
 def advice_on(value: Any) -> str:

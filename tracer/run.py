@@ -32,6 +32,7 @@ from .rehearsal import take_back
 from .session import Tracer
 from .structure import FIXED, Branch, Tree, rebuild
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
+from .traits import Path, Trait, holders, traits, whole
 from .unboxing import lower, strip_exception
 from .watchers import uncover
 from .write_back import result_of, result_tree, settle
@@ -45,6 +46,8 @@ class Run:
 
     __slots__ = (
         "args",
+        "fixed",
+        "holders",
         "kwargs",
         "outcome",
         "reads",
@@ -59,6 +62,10 @@ class Run:
         self.tape = tape
         self.args: list[Tree] = []
         self.kwargs: dict[str, Tree] = {}
+        self.fixed: list[list[tuple[Path, Trait]]] | None = (
+            None  # of the arguments, where it was kept
+        )
+        self.holders: list[list[tuple[Path, Any]]] = []  # of the arguments of a run in full
         self.result: Tree = FIXED
         self.self_tree: Tree | None = None
         self.value: Any = None
@@ -152,6 +159,13 @@ def run(
                 if reads is not None:
                     place = reads.keywords[name] = reads.root(name, value)
                 keywords[name], done.kwargs[name] = admit(tracer, value, name, "argument", place)
+            if full or protect:  # as they are now: the function may change what it is given
+                trees = zip(
+                    [*done.args, *done.kwargs.values()], [*args, *kwargs.values()], strict=True
+                )
+                whole_trees = [(whole(tree, x), x) for tree, x in trees]
+                done.fixed = [[*traits(tree, x)] for tree, x in whole_trees]
+                done.holders = [[*holders(tree, x)] for tree, x in whole_trees] if full else []
         except BaseException:
             settle(tracer)  # what is a list of a class of its own holds boxes already
             raise

@@ -376,6 +376,7 @@ class Tape:
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
+        self.no_more: str | None = None  # why it cannot be run again
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
@@ -401,7 +402,7 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
-        tape.once = self.once
+        tape.once, tape.no_more = self.once, self.no_more
         return tape
 
     @property
@@ -464,9 +465,9 @@ class Tape:
     def source(self, name: str | None = None) -> str:
         """The tape as Python source that runs when pasted, one operation a statement.
 
-        The function takes what the traced one took. Its decisions are checked: where one is another, it raises
-        ValueError. Imports and helpers that it needs are written above it. `save` writes a file that checks the types
-        and shapes of the arguments as well.
+        The function takes what the traced one took. Its decisions are checked, and the texts and flags in its
+        arguments: where one is another, it raises ValueError. Imports and helpers that it needs are written above it.
+        `save` writes a file that checks the types and shapes of the arguments as well.
         """
         return meaning.tools.pages.source_of(self, name)
 

@@ -46,6 +46,7 @@ class Table(NamedTuple):
     kwargs: dict[str, Tree]
     self_tree: Tree | None
     result: Tree
+    no_more: str | None
 
 
 class Hole(Op):
@@ -96,7 +97,19 @@ def flattened(done: Run) -> Table:
         {key: packed(tree) for key, tree in done.kwargs.items()},
         None if done.self_tree is None else packed(done.self_tree),
         packed(done.result),
+        done.tape.no_more or (FOR_ITS_OWN if is_partial(done.tape, through) else None),
     )
+
+
+FOR_ITS_OWN = (
+    "it was pickled, with no more than what its own sweep needs\n"
+    "ask the pullback from which it was made for its tape"
+)
+
+
+def is_partial(tape: Tape, through: set[Op]) -> bool:
+    """Whether a run has decided or computed anything that is not kept as it was."""
+    return tape.once is not None or any(op.kind != "input" and op not in through for op in tape.ops)
 
 
 def kept_ops(done: Run) -> tuple[set[Op], list[Op]]:
@@ -209,6 +222,7 @@ def restored(table: Table) -> Run:
             tape.ops.append(Input(name, value, tape, role))
         else:
             append_line(tape, line, functions, table.sites, value)
+    tape.no_more = table.no_more
     tape.callers = {tape.ops[i]: text for i, text in table.callers.items()}
 
     def leaf(x: Leaf) -> Leaf:

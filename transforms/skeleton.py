@@ -53,7 +53,9 @@ def own_copy(done: Run, reads: Reads | None) -> Run:
     if any(x not in known for op in done.tape.ops for x in op.operands()):
         reads.problem("the pullback of another run is called with traced values")
         return done
-    return copied(done, lambda old, new: old.value)[0]
+    own = copied(done, lambda old, new: old.value)[0]
+    own.fixed, own.tape.no_more, own.tape.once = done.fixed, done.tape.no_more, done.tape.once
+    return own
 
 
 def stub(value: Any) -> Any:

@@ -14,7 +14,7 @@ from wengert.transforms.tools.cures import CURES, cure_of
 ROOT = Path(wengert.__file__).parents[1]
 # Where a reason is handed on: it was made at another place, which is looked at by itself.
 HANDED_ON = {"why", "str(why)", "self.reads.problems[0]", "self.done.tape.once", "rigid", "None"}
-HANDED_ON |= {"self.once", "tape.once"}
+HANDED_ON |= {"self.once", "tape.once", "tracer.tape.once", "done.tape.once"}
 # Of the tapes that `reverse` and `forward` show, of which no program is made.
 HANDED_ON |= {f"led_by_values({x}.decided)" for x in ("machine", "pusher")}
 

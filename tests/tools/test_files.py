@@ -606,3 +606,36 @@ def test_what_has_a_long_picture_is_named_in_one_line():
     source = trace(f, 3.0).source()
     assert "is a Long" in source
     compile(source, "source", "exec")
+
+
+weight = 3.0  # a global of the name that variables of the functions below have
+
+
+@custom_rule(pure=True)
+def weighted(x, weight):
+    return x * weight, lambda d: (d * weight, d * x)
+
+
+@custom_rule(pure=True)
+def scaled_by_attribute(x):
+    weight = np.array([2.0, 4.0]).max()
+    weight = weight.real
+    return x * weight, lambda d: (d * weight,)
+
+
+@custom_rule(pure=True)
+def weighted_twice(x):
+    def inner(weight):
+        return weight * 2.0
+
+    return x * weight + inner(0.0), lambda d: (d * weight,)
+
+
+def test_variables_that_inner_functions_use_are_no_globals(tmp_path):
+    for f, args in ((weighted, (2.0, 5.0)), (scaled_by_attribute, (2.0,))):
+        save(value_and_grad(f), tmp_path / "s.py", *args)
+        names = {}
+        exec((tmp_path / "s.py").read_text(), names)
+        assert names[f"value_and_grad_{f.__name__}"](*args) == value_and_grad(f)(*args)
+    with pytest.raises(TraceError, match="beside a global of that name"):
+        save(weighted_twice, tmp_path / "s.py", 2.0)

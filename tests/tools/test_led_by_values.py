@@ -131,3 +131,59 @@ def test_the_source_of_a_checkpointed_call_checks_the_shapes_that_the_data_decid
         names[name](A, *args)
         with pytest.raises(ValueError, match=r"had the shape \(2,\) in the traced run"):
             names[name](B, *args)
+
+
+@pytest.mark.parametrize(("f", "x", "other"), LED)
+def test_so_does_an_edited_one(f, x, other):
+    tape = reverse(trace(f, x))
+    for edited in (tape.with_primitives([]), tape.insert(len(tape), np.sin, 1.0)):
+        with pytest.raises(GuardError, match="goes by the values"):
+            edited(other)
+
+
+def rooted(x):
+    try:
+        return math.sqrt(x) * 2.0
+    except ValueError:
+        return x * 3.0
+
+
+def divided(x):
+    try:
+        return 2.0 / x
+    except ZeroDivisionError:
+        return x * 3.0
+
+
+@custom_rule(pure=True)
+def bounded(x):
+    if x > 2.0:
+        raise LookupError("too far")
+    return x * x, lambda d: (2.0 * x * d,)
+
+
+def by_bounded(x):
+    try:
+        return bounded(x) * x
+    except LookupError:
+        return x * 5.0
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "other"), [(rooted, -1.0, 1.0), (divided, 0.0, 1.0), (by_bounded, 3.0, 1.0)]
+)
+def test_a_tape_that_caught_an_exception_holds_for_the_traced_arguments(f, x, other, tmp_path):
+    tape = trace(f, x)
+    assert tape(x) == f(x)
+    back = pullback(f, x)[1]
+    for one, args in (
+        (tape, ()),
+        (reverse(tape), ()),
+        (tape.compile(math=np), ()),
+        (back.tape, (1.0,)),
+    ):
+        with pytest.raises(GuardError, match="was caught"):
+            one(other, *args)
+    for write in (tape.source, back.source, lambda: save(f, tmp_path / "s.py", x)):
+        with pytest.raises(TraceError, match="was caught"):
+            write()

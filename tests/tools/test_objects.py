@@ -792,3 +792,11 @@ def test_what_is_computed_from_constants_alone_has_a_cotangent():
     up, down = (tape.substitute(share, 0.3 * 6.0 + t)(2.0) for t in (step, -step))
     assert found[share] == 2.0 and math.isclose((up - down) / (2 * step), 2.0, rel_tol=1e-8)
     assert found[share.args[0]] == 12.0
+
+
+def test_what_is_looked_into_goes_by_the_value_of_an_integer_of_numpy():
+    knots = np.array([1.0, 2.0, 3.0])
+    tape = reverse(trace(lambda x: np.interp(x, knots, knots**2), 1.5)).with_primitives([])
+    assert tape(1.75)[1] == (3.0,)
+    with pytest.raises(GuardError):
+        tape(2.5)

@@ -17,7 +17,7 @@ import pytest
 from elsewhere import Layer, Pair, Spring, cubed, slope
 
 from helpers import assert_same
-from wengert import NoRuleError, grad, pullback, rrule, value_and_grad
+from wengert import NoRuleError, TraceError, grad, pullback, rrule, value_and_grad
 from wengert.rules.registry import rules
 
 cloudpickle = pytest.importorskip("cloudpickle")
@@ -315,3 +315,46 @@ def test_a_gradient_of_a_nameless_function():
 def test_a_decorated_function_is_found_by_its_name(pool):
     assert pickle.loads(pickle.dumps(slope)) == slope
     assert pool.submit(slope, 2.0).result(60) == 12.0
+
+
+def by_its_sign(x):
+    return x * 2.0 if x > 0 else x * 3.0
+
+
+def by_its_floor(x):
+    return x * math.floor(x)
+
+
+def by_another(x, n):
+    return x ** int(n)
+
+
+def into_an_array(x):
+    sums = np.zeros(2)
+    for i in range(4):
+        sums[i % 2] += x * sums[1 - i % 2] + x
+    return (sums**2).sum()
+
+
+def straight(x):
+    return x * x * x
+
+
+def test_the_tape_of_a_pickled_pullback_is_not_run_where_more_was_decided_or_computed():
+    for f, args in (
+        (by_its_sign, (1.5,)),
+        (by_its_floor, (1.5,)),
+        (by_another, (1.5, 2.2)),
+        (into_an_array, (1.5,)),
+    ):
+        back = pullback(f, *args)[1]
+        sent = pickle.loads(pickle.dumps(back))
+        again = pickle.loads(pickle.dumps(sent))
+        assert sent(1.0) == again(1.0) == back(1.0) == back.tape(*args, 1.0)
+        for one in (sent, again):
+            with pytest.raises(TraceError, match="it was pickled"):
+                one.tape(*args, 1.0)
+            with pytest.raises(TraceError, match="it was pickled"):
+                one.source()
+    sent = pickle.loads(pickle.dumps(pullback(straight, 1.5)[1]))
+    assert sent.tape(2.0, 1.0) == (12.0,)

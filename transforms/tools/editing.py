@@ -9,6 +9,7 @@ changed  an op of the old tape whose value is another one on the new tape: so ar
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -31,14 +32,16 @@ from ...tracer.tape import (
     element,
     fn_name,
     format_op,
+    ops_in,
     primal,
     substitute,
     type_name,
 )
+from ...tracer.traits import at
 from .listing import listed_names, named_ops
 from .playing import computed, must_hold
 from .primitives import Predicate, chosen
-from .signature import at, moved, parameters_of
+from .signature import moved, parameters_of
 
 
 class Edit:
@@ -107,6 +110,7 @@ class Edit:
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
         new.options, new.ways = old.options, old.ways
+        new.once, new.no_more = old.once, old.no_more
         if old.outline is not None:
             new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:
@@ -240,7 +244,13 @@ def look_into(edit: Edit, op: Op, is_primitive: Predicate, ours: bool) -> None:
     parameters = parameters_of(op.fn, done, primal(op.args), primal(op.kwargs))
     for parameter, arg in zip(parameters, [*op.args, *op.kwargs.values()], strict=True):
         given = substitute(arg, edit.now)
-        now.update((x, at(given, path)) for path, x in parameter.inputs())
+        inputs: dict[Op, Any] = {x: at(given, path) for path, x in parameter.inputs()}
+        now.update(inputs)
+        for x in ops_in(given):
+            if (
+                x not in inputs.values()
+            ):  # an integer of NumPy, a bool: what is done goes by its value
+                edit.new.ops.append(Guard(operator.eq, (x,), x.value, op.site, edit.new))
     for x in done.tape.ops:
         if x in now:
             continue

@@ -9,6 +9,7 @@ helper    any other function in Python: its source is written into the file, wit
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import sys
 import textwrap
@@ -25,6 +26,9 @@ OURS = __name__.partition(".")[0]
 # Where NumPy and SciPy offer what says nothing of where it is from, such as ufuncs and bound methods.
 PLACES = ("numpy.random", "numpy.fft", "numpy.linalg", "numpy", "math", "cmath", "operator")
 FREE = ("numpy", "scipy")  # packages that a file may need
+
+
+OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
 class Unwritable(TraceError):
@@ -76,6 +80,11 @@ def definition(fn: types.FunctionType, name: str, refer: Callable[[Any, str], st
     for known, value in references(fn):
         text = refer(value, known)
         if text != known:
+            if known in own_names(fn.__code__):
+                raise Unwritable(
+                    f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}: {fn.__qualname__} has a variable {known} "
+                    f"beside a global of that name\ngive one of them another name"
+                )
             renamed[known] = text
     tree.decorator_list = []
     tree.name = name
@@ -110,12 +119,13 @@ def references(fn: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:
-    """The names of globals, and of attributes, in a function and in those that it makes."""
-    yield from code.co_names
+    """The names of globals in a function and in those that it makes, and of what it has captured itself."""
     yield from code.co_freevars
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
+    todo = [code]
+    while todo:
+        code = todo.pop()
+        yield from [x.argval for x in dis.get_instructions(code) if x.opname in OF_GLOBALS]
+        todo += [x for x in code.co_consts if isinstance(x, types.CodeType)]
 
 
 def own_names(code: types.CodeType) -> Iterator[str]:

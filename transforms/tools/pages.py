@@ -14,6 +14,7 @@ import functools
 import itertools
 import keyword
 import re
+import sys
 import types
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
+from ...tracer.traits import CAPTURING, Trait, Unknown, is_attribute, is_captured, walk
 from ...tracer.write_back import Lost
 from .. import asking
 from ..checkpoint import OtherShape, Segment, SegmentWriter
@@ -47,7 +49,7 @@ from .forms import PairOf
 from .inline import Unwritable, constant, definition, is_helper, own_names, public_name
 from .looped import LONG, History, Looped, lines_in, wrapped
 from .playing import decision, subject_of
-from .signature import Parameter, is_attribute, rest_of, text_of, walk
+from .signature import Parameter, rest_of, text_of
 
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
@@ -302,6 +304,7 @@ class Page(Looped):
             elif isinstance(part, Branch) and self.strict:
                 items = [key for key in part.parts if not is_attribute(part.kind, key)]
                 kind = frames.native(part.kind)
+                lines += self.classed(part, text, is_captured(path))
                 if kind is not None and issubclass(kind, dict):
                     for key in items:
                         self.literal(((part.kind, key),))
@@ -328,16 +331,58 @@ class Page(Looped):
                 self.names[op] = self.fresh(op.name) if path else name
                 lines += [f"    {self.names[op]} = {text}"] if path else []
                 lines += self.check_of(op, self.names[op], text)
-        if self.strict:
-            for path, was in parameter.fixed:
-                text = text_of(name, path)
-                differs = (
-                    f"{text} is not {was!r}"
-                    if was is None or type(was) is bool
-                    else f"{text} != {was!r}"
-                )
-                lines += self.check(differs, f"{text} was {was!r} when this file was written")
+        for path, trait in parameter.fixed:
+            text = text_of(name, path)
+            differs = self.differs(text, trait)
+            if differs is not None:
+                lines += self.check(differs, f"{text} was {described(trait.value)} {self.when}")
         return lines
+
+    @property
+    def when(self) -> str:
+        return "when this file was written" if self.strict else "in the traced run"
+
+    def classed(self, part: Branch, text: str, captured: bool) -> list[str]:
+        """The check that a structure is of the class that it had, and has the same attributes."""
+        kind = part.kind
+        if issubclass(kind, CAPTURING):
+            return []
+        if kind.__module__ == "builtins":
+            lines = self.check(
+                f"type({text}) is not {kind.__name__}", f"{text} must be a {kind.__name__}"
+            )
+        else:
+            lines = self.check(
+                f"type({text}).__name__ != {kind.__name__!r}", f"{text} must be a {kind.__name__}"
+            )
+        own = [str(key).lstrip(".") for key in part.parts if is_attribute(kind, key)]
+        if not captured and frames.native(kind) is None and kind.__dictoffset__:
+            slots = {name for base in kind.__mro__ for name in vars(base)}  # which vars() has not
+            names = [name for name in own if name not in slots]
+            lines += self.check(
+                f"[*vars({text})] != {names!r}",
+                f"{text} must have the attributes {', '.join(names)}, in this order",
+            )
+        return lines
+
+    def differs(self, text: str, trait: Trait) -> str | None:
+        """What is true of a part of an argument that is not as it was; None where the page does not look."""
+        was = trait.value
+        if type(trait) is Unknown:
+            return None
+        if was is None or type(was) is bool:
+            return f"{text} is not {was!r}"
+        literal = repr(was) if type(was) is slice else constant(was)
+        if literal is not None and not isinstance(was, np.ndarray):
+            return f"{text} != {literal}"
+        if not self.strict:
+            return None
+        if callable(was) and is_named(was):
+            return f"getattr({text}, '__name__', None) != {was.__name__!r}"
+        raise Unwritable(
+            f"{text} is {described(was)}, which a file cannot tell from another\n"
+            "save a function of the rest: lambda x: f(x, it)"
+        )
 
     def literal(self, path: Any) -> None:
         """Raise where a key cannot be written down."""
@@ -453,6 +498,12 @@ class Page(Looped):
         return self.check(fails, f"{decision(op)}, and is not for these arguments")
 
 
+def is_named(fn: Any) -> bool:
+    """Whether a function or a class is what its module has under its name."""
+    name = attribute(fn, "__name__", "")
+    return name.isidentifier() and getattr(sys.modules.get(fn.__module__ or ""), name, None) is fn
+
+
 # What handles columns, one value for each iteration of a loop: lists, in a file.
 COLUMNS = {
     id(add_columns): "def add_columns(x, y):\n    return [a + b for a, b in zip(x, y)]",
@@ -492,7 +543,7 @@ def kind_of(parameter: Parameter) -> str:
         return type_name(tree.value)
     if isinstance(tree, Branch):
         return tree.kind.__name__
-    return type(parameter.fixed[0][1]).__name__ if parameter.fixed else "any"
+    return type(parameter.fixed[0][1].value).__name__ if parameter.fixed else "any"
 
 
 def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
@@ -502,10 +553,12 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
             f"{name!r} is no name that a function can have\n"
             "it is written like a variable, with letters, digits and _"
         )
+    if tape.no_more is not None:
+        raise Unwritable(f"{tape.name} cannot be written down: {tape.no_more}")
     if tape.once is not None:
         raise Unwritable(
             f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"
-            "write down what each way of it comes to, or register a rule of yours without pure=True"
+            "trace the function again where it is needed, or write down what each way of it comes to"
         )
     wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...tracer.errors import GuardError, TraceError
-from ...tracer.kinds import isinstance
+from ...tracer.frames import valued
+from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
@@ -63,7 +64,9 @@ def values(
 
 
 def must_be_traced(tape: Tape, given: Mapping[Op, Any]) -> None:
-    """Raise where a tape that holds for the traced arguments alone is run for others."""
+    """Raise where a tape that holds for the traced arguments alone is run for others, or for none again."""
+    if tape.no_more is not None:
+        raise TraceError(f"this tape of {tape.name} cannot be run again: {tape.no_more}")
     if tape.once is None:
         return
     for x in tape.inputs:
@@ -90,6 +93,10 @@ def computed(
     """What an op computes from the values of its operands."""
 
     def real(x: Any) -> Any:
+        if is_one_of(type(x), (list, tuple)):
+            return type(x)([real(y) for y in x])
+        if type(x) is dict:
+            return valued(x, [real(y) for y in x.values()])
         x = x.value if type(x) is External else x
         return objects.get(id(x), x)
 

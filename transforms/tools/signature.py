@@ -3,7 +3,7 @@
 Words
 -----
 parameter  an argument of the traced call: its name, its tree, and what it held that has no derivative.
-path       the keys that lead to a part of an argument; ``text_of`` writes it as in Python: ``d['w'][0]``.
+path, trait  see ``traits``; ``text_of`` writes a path as in Python: ``d['w'][0]``.
 rest       inputs that no parameter holds, such as the cotangent ``dy`` of a reverse tape: one argument each.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,23 +20,34 @@ from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.run import Run, argument_names
-from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, leaves, mapped
+from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, leaves, mapped
 from ...tracer.tape import External, Input, Op, Tape, type_name
-
-ATOMS = (bool, int, str, bytes, float, type(None))
-Path = tuple[tuple[type, Any], ...]
+from ...tracer.traits import (
+    CAPTURING,
+    Path,
+    Trait,
+    Unknown,
+    at,
+    has_option,
+    has_trait,
+    is_attribute,
+    is_captured,
+    traits,
+    walk,
+    whole,
+)
 
 
 class Parameter(NamedTuple):
     """An argument of the traced call.
 
-    ``fixed`` are the paths to texts, bools and the like, with what was there; ``others`` those to inputs of the tape
-    that have no derivative, such as arrays of integers; ``changed`` those to what the run did something to.
+    ``fixed`` are the paths to texts, bools, functions and the like, with their traits; ``others`` those to inputs of
+    the tape that have no derivative, such as arrays of integers; ``changed`` those to what the run did something to.
     """
 
     name: str
     tree: Tree
-    fixed: tuple[tuple[Path, Any], ...] = ()
+    fixed: tuple[tuple[Path, Trait], ...] = ()
     others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
     changed: tuple[tuple[Path, Any], ...] = ()
@@ -57,17 +68,25 @@ def parameters_of(
     given = [*zip(names, done.args, args, strict=True)]
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
     effects = [op for op in done.tape.ops if op.kind == "effect"]
-    outside = {id(y.value if type(y) is External else y) for op in effects for y in op.args}
+    outside = {id(y) for op in effects for y in handed_over((*op.args, *op.kwargs.values()))}
     found = []
+    assert done.fixed is not None
     for i, (name, tree, x) in enumerate(given):
-        if type(x) is MethodType and isinstance(tree, Branch) and tree.kind is not MethodType:
-            tree = Branch(MethodType, {"__self__": tree})  # it has the tree of its object
+        tree = whole(tree, x)
         others = tuple(inputs_without(done.tape, name, tree))
-        known = [path for path, _ in others]
-        texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
-        changed = tuple(containers(tree, x, outside))
-        found.append(Parameter(name, tree, texts, others, i >= len(args), changed))
+        fixed = without([*done.fixed[i], *traits(tree, x, captured=True)], others)
+        inner = containers(tree, x, outside)
+        changed = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in outside])
+        found.append(Parameter(name, tree, fixed, others, i >= len(args), changed))
     return found
+
+
+def handed_over(x: Any) -> Iterator[Any]:
+    """What an effect is done to, and what it puts there."""
+    if is_one_of(type(x), (list, tuple, dict)):
+        for part in x.values() if type(x) is dict else x:
+            yield from handed_over(part)
+    yield x.value if type(x) is External else x
 
 
 def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
@@ -76,12 +95,28 @@ def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
         return None  # they are no arguments
     given = [(first_name(tree, f"x{i}"), tree) for i, tree in enumerate(done.args)]
     given += list(done.kwargs.items())
-    found = [
-        Parameter(name, tree, (), tuple(inputs_without(done.tape, name, tree)), i >= len(done.args))
-        for i, (name, tree) in enumerate(given)
-    ]
+    found = []
+    for i, (name, tree) in enumerate(given):
+        others = tuple(inputs_without(done.tape, name, tree))
+        unknown = done.fixed is None  # as of one that was pickled
+        fixed = [] if done.fixed is None else [*done.fixed[i]]
+        fixed += [
+            (path, Unknown())
+            for path, part in walk(tree)
+            if (has_trait(part) and (unknown or is_captured(path)))
+            or (unknown and has_option(part))
+        ]
+        found.append(Parameter(name, tree, without(fixed, others), others, i >= len(done.args)))
     now: dict[Op, Op] = dict(zip(done.tape.inputs, tape.inputs, strict=False))
     return moved(found, now)
+
+
+def without(
+    fixed: list[tuple[Path, Trait]], others: tuple[tuple[Path, Input], ...]
+) -> tuple[tuple[Path, Trait], ...]:
+    """The traits of what is no input."""
+    inputs = [path for path, _ in others]
+    return tuple([(path, trait) for path, trait in fixed if path not in inputs])
 
 
 def inputs_without(tape: Tape, name: str, tree: Tree) -> Iterator[tuple[Path, Input]]:
@@ -102,55 +137,16 @@ def first_name(tree: Tree, default: str) -> str:
     return default
 
 
-def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, Tree]]:
-    """Each tree within a tree that is not a branch, and each branch before its parts."""
-    yield path, tree
-    if isinstance(tree, Branch):
-        for key, part in tree.parts.items():
-            yield from walk(part, (*path, (tree.kind, key)))
-
-
-def fixed(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
-    """What an argument holds that has no derivative and may decide what is computed."""
-    for path, part in walk(tree):
-        if isinstance(part, Fixed):
-            try:
-                found = at(value, path)
-            except (LookupError, AttributeError, TypeError):
-                continue  # the function has taken it out
-            if is_one_of(type(found), ATOMS):
-                yield path, found
-
-
 def containers(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
-    """The lists, dicts and objects of an argument that are among the wanted ones, by id."""
+    """The lists, dicts and objects that a function among the arguments has captured and that are wanted, by id."""
     for path, part in walk(tree) if wanted else ():
-        if isinstance(part, Branch):
+        if isinstance(part, Branch) and is_captured(path):
             try:
                 found = at(value, path)
             except (LookupError, AttributeError, TypeError):
                 continue  # the function has taken it out
             if id(found) in wanted:
                 yield path, found
-
-
-def is_attribute(kind: type, key: Any) -> bool:
-    """Whether the key of a part names an attribute."""
-    return type(key) is frames.Own or frames.native(kind) is None
-
-
-def at(value: Any, path: Path) -> Any:
-    """What lies at the end of a path."""
-    for kind, key in path:
-        if kind is functools.partial and key != "func":
-            value = value.args[key] if type(key) is int else value.keywords[key]
-        elif kind is FunctionType and key in value.__code__.co_freevars:
-            value = value.__closure__[value.__code__.co_freevars.index(key)].cell_contents
-        elif is_attribute(kind, key):
-            value = getattr(value, str(key).lstrip("."))
-        else:
-            value = value[key]
-    return value
 
 
 def text_of(name: str, path: Path) -> str:
@@ -240,6 +236,7 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
                 f"{text} is missing\nthis tape of {tape.name} needs it: pass what the traced function was given"
             ) from None
         if isinstance(part, Branch):
+            must_be_alike(part, value, text, is_captured(path))
             kind = frames.native(part.kind)
             items = [key for key in part.parts if not is_attribute(part.kind, key)]
             if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
@@ -257,26 +254,37 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
         yield op, checked(op, text_of(name, path), at(x, path), strict)
     for path, was in parameter.fixed:
         value = at(x, path)
-        if type(value) is not type(was) or (value != was and was == was):
+        if not was.fits(value):
             raise GuardError(
-                f"{text_of(name, path)} is {value!r}, but was {was!r} in the run that this tape of {tape.name} "
+                f"{text_of(name, path)} is {value!r}, but was {was.shown()} in the run that this tape of {tape.name} "
                 "is of\ntrace the function again"
             )
+
+
+def must_be_alike(part: Branch, value: Any, text: str, captured: bool) -> None:
+    """Raise where a structure is of another class than in the traced run, or has other attributes."""
+    if issubclass(part.kind, CAPTURING):
+        return  # which has a trait
+    if type(value) is not part.kind:
+        raise TraceError(
+            f"{text} is a {type(value).__name__}, but was a {part.kind.__name__} in the traced run\n"
+            "a tape holds for the classes that it was traced with; trace the function for these"
+        )
+    own = [str(key).lstrip(".") for key in part.parts if is_attribute(part.kind, key)]
+    if not captured and frames.native(part.kind) is None and own != [*attributes(value)]:
+        raise TraceError(
+            f"{text} has the attributes {[*attributes(value)]}, but had {own} in the traced run\n"
+            "trace the function for these"
+        )
 
 
 def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
     """A value that fits an input."""
     if strict:
         was = op.value
-        shapes = np.shape(value) != np.shape(was)
-        arrays = isinstance(value, np.ndarray) != isinstance(was, np.ndarray)
-        kinds = isinstance(was, np.ndarray) and kind_of(value) != kind_of(was)
-        if (
-            shapes
-            or arrays
-            or kinds
-            or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
-        ):
+        if type(was) is float and type(value) is int:
+            return float(value)
+        if np.shape(value) != np.shape(was) or kind_of(value) != kind_of(was):
             raise TraceError(
                 f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run\n"
                 "a tape holds for the types and shapes that it was traced with; trace the function for these"
@@ -284,6 +292,8 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
     return value
 
 
-def kind_of(value: Any) -> str:
-    """Whether an array holds floats, complex numbers, integers …"""
-    return str(getattr(getattr(value, "dtype", None), "kind", ""))
+def kind_of(value: Any) -> Any:
+    """The class of a number, or the dtype of an array; NumPy's own double is a float."""
+    if isinstance(value, np.ndarray):
+        return np.ndarray, value.dtype
+    return next((kind for kind in (float, complex) if isinstance(value, kind)), type(value))

@@ -1,0 +1,217 @@
+"""A tape and a file hold for what the arguments held beside numbers: for anything else they raise."""
+
+import collections
+import copy
+import enum
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from wengert import GuardError, TraceError, pullback, reverse, save, trace, value_and_grad
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+
+class Line:
+    def __init__(self, w, **more):
+        self.w = w
+        self.__dict__.update(more)
+
+    def at(self, x):
+        return self.w * x
+
+
+class Parabola(Line):
+    def at(self, x):
+        return self.w * x * x
+
+
+def square(x):
+    return x * x
+
+
+def cube(x):
+    return x * x * x
+
+
+def popped(d, x):
+    return x * 2.0 if d.pop("mode") == "a" else x * 3.0
+
+
+def rewritten(d, x):
+    before, d["mode"] = d["mode"], "b"
+    return x * 2.0 if before == "a" else x * 3.0
+
+
+def applied(f, x):
+    return f(x) * x
+
+
+def chosen(m, x):
+    return x * 2.0 if m is Mode.A else x * 3.0
+
+
+def powered(n, x):
+    return x**n
+
+
+def flagged(flag, x):
+    return x * 2.0 if flag else x * 3.0
+
+
+def summed(r, x):
+    return sum(x**i for i in r)
+
+
+def sliced(s, x):
+    return np.array([1.0, 2.0, 3.0])[s].sum() * x
+
+
+def member(s, x):
+    return x * 2.0 if "a" in s else x * 3.0
+
+
+def lettered(letters, x):
+    return x * 2.0 if letters[0] == "a" else x * 3.0
+
+
+def typed(kind, x):
+    return x * 2.0 if kind is int else x * 3.0
+
+
+def method(m, x):
+    return m.at(x)
+
+
+def optional(m, x):
+    return m.w * x * (2.0 if hasattr(m, "extra") else 1.0)
+
+
+def missing(d, x):
+    return d["zz"] * x
+
+
+def named(p, x):
+    return p.a * x
+
+
+P, Q = collections.namedtuple("P", "a b"), collections.namedtuple("Q", "b a")  # noqa: PYI024
+HELD = [
+    (popped, {"mode": "a"}, {"mode": "b"}),
+    (rewritten, {"mode": "a"}, {"mode": "b"}),
+    (applied, math.sin, math.cos),
+    (applied, np.sin, np.cos),
+    (applied, square, cube),
+    (chosen, Mode.A, Mode.B),
+    (powered, np.int64(3), np.int64(2)),
+    (flagged, np.bool_(True), np.bool_(False)),
+    (flagged, True, False),
+    (summed, range(3), range(4)),
+    (sliced, slice(0, 2), slice(1, 3)),
+    (member, {"a"}, {"b"}),
+    (member, frozenset("a"), frozenset("b")),
+    (lettered, bytearray(b"ab"), bytearray(b"bb")),
+    (lettered, np.array(["a", "b"]), np.array(["b", "b"])),
+    (typed, int, float),
+    (method, Line(2.0), Parabola(2.0)),
+    (optional, Line(2.0), Line(2.0, extra=1)),
+    (missing, collections.defaultdict(float), collections.defaultdict(lambda: 7.0)),
+    (named, P(1.0, 2.0), Q(1.0, 2.0)),
+]
+
+
+def again(value):
+    """A value for a run that may change what it is given."""
+    return copy.copy(value) if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(("f", "held", "other"), HELD)
+@pytest.mark.parametrize("make", [
+    trace,
+    lambda f, *args: reverse(trace(f, *args)),
+    lambda f, *args: reverse(trace(f, *args), form="pairs"),
+    lambda f, *args: trace(f, *args).with_primitives([]),
+    lambda f, *args: trace(f, *args).compile(math=np),
+    lambda f, *args: trace(f, *args).cotangents,
+])  # fmt: skip
+def test_a_tape_holds_for_what_was_given(f, held, other, make):
+    tape = make(f, again(held), 1.5)
+    if make is trace and not isinstance(held, collections.defaultdict):
+        assert tape(again(held), 2.5) == f(again(held), 2.5)
+    with pytest.raises((GuardError, TraceError), match=r"but (was|had)|takes|cannot"):
+        tape(again(other), 1.5)
+
+
+@pytest.mark.parametrize(("f", "held", "other"), HELD)
+def test_so_does_that_of_a_pullback(f, held, other):
+    back = pullback(f, again(held), 1.5)[1]
+    with pytest.raises((GuardError, TraceError), match=r"but (was|had)"):
+        back.tape(again(other), 1.5, 1.0)
+    try:
+        sent = pickle.loads(pickle.dumps(back))
+    except pickle.PicklingError:
+        return
+    with pytest.raises((GuardError, TraceError), match=r"but (was|had)"):
+        sent.tape(again(other), 1.5, 1.0)
+
+
+@pytest.mark.parametrize(("f", "held", "other"), HELD)
+def test_so_does_a_file(f, held, other, tmp_path):
+    for make, name in (
+        (f, f.__name__),
+        (value_and_grad(f, argnums=1), f"value_and_grad_{f.__name__}"),
+    ):
+        try:
+            save(make, tmp_path / "s.py", again(held), 1.5)
+        except TraceError:
+            continue
+        names = {}
+        exec((tmp_path / "s.py").read_text(), names)
+        found = names[name](again(held), 2.5)
+        assert (found[0] if make is not f else found) == f(again(held), 2.5)
+        with pytest.raises(ValueError, match=r"must (be|have)|was .* when this file was written"):
+            names[name](again(other), 1.5)
+
+
+def test_what_a_file_cannot_tell_from_another_is_not_saved(tmp_path):
+    with pytest.raises(TraceError, match="cannot tell from another"):
+        save(applied, tmp_path / "s.py", lambda x: x * x, 1.5)
+
+
+@pytest.mark.parametrize(("was", "other"), [
+    (2, 2.5),
+    (2.5, 2.5 + 0j),
+    (np.float32(2.5), 2.5),
+    (np.array([2.5]), np.array([2.5], np.float32)),
+])  # fmt: skip
+def test_a_tape_holds_for_the_types_of_its_numbers(was, other):
+    with pytest.raises(TraceError, match="in the traced run"):
+        trace(square, was)(other)
+
+
+def test_an_int_is_taken_for_the_float_that_it_is():
+    assert trace(square, 2.5)(3) == 9.0
+    assert type(trace(square, 2.5)(3)) is float
+
+
+def test_a_pasted_tape_checks_texts_and_flags():
+    names = {}
+    exec(trace(powered, np.int64(3), 1.5).source("made"), names)
+    assert names["made"](np.int64(3), 2.5) == 2.5**3
+    with pytest.raises(ValueError, match="in the traced run"):
+        names["made"](np.int64(2), 2.5)
+
+
+def test_functions_with_the_same_code_are_told_apart_by_what_they_hold():
+    def scaled(k, kind="a"):
+        return lambda x: k * x if kind == "a" else x
+
+    tape = trace(applied, scaled(2.0), 1.5)
+    assert tape(scaled(3.0), 1.5) == 3.0 * 1.5 * 1.5
+    with pytest.raises(GuardError, match="was 'a'"):
+        tape(scaled(3.0, "b"), 1.5)

@@ -1,0 +1,75 @@
+"""Functions of the user's that are declared to have no derivative: what they give is a decision."""
+
+import pytest
+
+from wengert import GuardError, jit, nondiff, trace, value_and_grad
+
+
+@nondiff
+def side(x):
+    return "right" if x > 0 else "left"
+
+
+@nondiff
+def found(x):
+    return None if x < 0 else [1, 2]
+
+
+@nondiff
+def digits(x):
+    return [1] * int(abs(x))
+
+
+@nondiff
+def both(x):
+    return int(x), side(x)
+
+
+def by_text(x):
+    return x * 2.0 if side(x) == "right" else x * 3.0
+
+
+def by_none(x):
+    return x * 2.0 if found(x) is None else x * 3.0
+
+
+def by_length(x):
+    return x * len(digits(x))
+
+
+def by_part(x):
+    return x * 2.0 if both(x)[1] == "right" else x * 3.0
+
+
+CASES = [
+    (by_text, 1.5, -1.5),
+    (by_none, 1.5, -1.5),
+    (by_none, -1.5, 1.5),
+    (by_length, 1.5, 2.5),
+    (by_part, 1.5, -1.5),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "other"), CASES)
+@pytest.mark.parametrize("on", [True, False])
+def test_a_program_asks_again(f, x, other, on):
+    both = value_and_grad(f)
+    with jit(on):
+        for y in (x, x, x, other, other, x, other):
+            assert both(y) == (f(y), f(y) / y)
+
+
+@pytest.mark.parametrize(("f", "x", "other"), CASES)
+def test_a_tape_holds_for_what_it_gave(f, x, other):
+    tape = trace(f, x)
+    assert tape(x) == f(x)
+    with pytest.raises(GuardError):
+        tape(other)
+
+
+def test_so_does_its_text():
+    names = {}
+    exec(trace(by_part, 1.5).source("made"), names)
+    assert names["made"](2.5) == 5.0
+    with pytest.raises(ValueError, match="in the traced run"):
+        names["made"](-1.5)
