@@ -4,7 +4,8 @@ Words
 -----
 page     the text of a file: imports, helpers, constants, and one function.
 helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
-check    a statement that raises ValueError where the file does not hold: a decision, or the type of an argument.
+check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, and
+         in a file its type.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
 
 class Page(Looped):
-    """Writes a tape as a page. A ``strict`` one checks the arguments, and refuses what it cannot write."""
+    """Writes a tape as a page. A ``strict`` one checks types of arguments too, and refuses what it cannot write."""
 
     def __init__(self, tape: Tape, strict: bool) -> None:
         super().__init__(tape)
@@ -299,7 +300,7 @@ class Page(Looped):
             text = text_of(name, path)
             if isinstance(part, Sealed) and (part.ops or part.leaf):
                 raise Unwritable(f"{text} is {part.name}, which a file cannot take\n{part.advice}")
-            elif isinstance(part, Branch) and self.strict:
+            elif isinstance(part, Branch):
                 items = [key for key in part.parts if not is_attribute(part.kind, key)]
                 kind = frames.native(part.kind)
                 if kind is not None and issubclass(kind, dict):
@@ -328,15 +329,14 @@ class Page(Looped):
                 self.names[op] = self.fresh(op.name) if path else name
                 lines += [f"    {self.names[op]} = {text}"] if path else []
                 lines += self.check_of(op, self.names[op], text)
-        if self.strict:
-            for path, was in parameter.fixed:
-                text = text_of(name, path)
-                differs = (
-                    f"{text} is not {was!r}"
-                    if was is None or type(was) is bool
-                    else f"{text} != {was!r}"
-                )
-                lines += self.check(differs, f"{text} was {was!r} when this file was written")
+        for path, was in parameter.fixed:
+            text = text_of(name, path)
+            differs = (
+                f"{text} is not {was!r}"
+                if was is None or type(was) is bool
+                else f"{text} != {was!r}"
+            )
+            lines += self.check(differs, f"{text} was {was!r} when this was written")
         return lines
 
     def literal(self, path: Any) -> None:
