@@ -220,6 +220,7 @@ def transposed(
     pattern = tuple([t is not None for t in given])
     stage, _, found = pulled_back(op, rule, leaves, pattern, ones(op.value))
     dz = next(x for x in stage.tape.inputs if x.name == "dz")
+    traced = list(stage.tape.ops)
     momentary = stage.close([d for _, d in found])
     back = pruned(simplified(stage.tape))
     tape = Tape(f"pushforward of {getattr(op.fn, '__name__', 'op')}", op.site)
@@ -237,7 +238,7 @@ def transposed(
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
     if not is_own(rule):
-        must_be_linear(op, [dz], tape.ops, tangent)
+        must_be_linear(op, [dz], traced + tape.ops, tangent)
     tape.result = typed(tape, joined(tangent), op.value)
     fix(tape, {dz: dz.value})  # it is linear in it, so the derivative is the same at every value
     drawn, decided = looked(machine, stage.inputs)
@@ -248,12 +249,18 @@ def transposed(
 
 
 def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) -> None:
-    """Raise where the transpose of a pullback goes by the cotangent that it was taken at, as one that clips does."""
+    """Raise where the transpose of a pullback goes by the cotangent that it was taken at.
+
+    As that of one does which clips; or the pullback itself decides by it, and has another transpose for another one.
+    """
     moving = set(cotangents)
+    decided = False
     for x in ops:
-        if x.kind == "call" and not moving.isdisjoint(x.operands()):
-            moving.add(x)
-    if not moving.isdisjoint(ops_in(tangent)):
+        if not moving.isdisjoint(x.operands()):
+            if x.kind == "call":
+                moving.add(x)
+            decided = decided or x.kind == "guard"
+    if decided or not moving.isdisjoint(ops_in(tangent)):
         raise NoRuleError(
             f"{place_of_op(op)}: the pullback of {fn_name(op.fn)} is not linear in its cotangent, so that there is no "
             "derivative of forward mode\ntake grad, pullback or jacrev, or give it a rule with @wengert.frule"

@@ -610,3 +610,50 @@ def test_a_pullback_that_is_not_linear_has_no_forward_mode(on, pure):
                     ask()
             with pytest.raises(NoRuleError, match="not linear in its cotangent"):
                 hvp(lambda x: f(x) * x, (x,), (1.0,))
+
+
+DECIDING = {
+    "sign": lambda d: (d * 2 if d > 0 else d * 3,),
+    "size": lambda d: (d * 2 if abs(d) > 0.1 else d * 3,),
+    "equality": lambda d: (d * 2 if d == 1.0 else d * 3,),
+    "whole part": lambda d: (d * int(d * 10),),
+    "largest": lambda d: (d * max(1.0, d),),
+}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_pullback_that_decides_by_its_cotangent_has_no_forward_mode(name, on, pure):
+    rule = custom_rule(pure=pure)(lambda x: (x, DECIDING[name]))
+    f, x = lambda x: rule(x) * 3.0, 1.5
+    for _ in TIMES:
+        with jit(on):
+            assert pullback(rule, x)[1](-0.5) == DECIDING[name](-0.5)
+            for ask in (
+                lambda: jvp(f, (x,), (-1.0,)),
+                lambda: jacfwd(f)(x),
+                lambda: linearize(f, x)[1](-1.0),
+            ):
+                with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                    ask()
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_linear_pullback_may_decide_by_all_else(on, pure):
+    @custom_rule(pure=pure)
+    def by_type(x):
+        def back(d):
+            if d is None or not isinstance(d, np.ndarray):
+                return (None,)
+            turned = [d[i] if x[i] > 0 else -d[i] for i in range(len(d))]
+            return (np.array(turned) if d.shape == (2,) and d.ndim == 1 else None,)
+
+        return np.abs(x), back
+
+    x, f = np.array([1.5, -0.5]), lambda x: by_type(x).sum() * 3.0
+    for _ in TIMES:
+        with jit(on):
+            assert jvp(f, (x,), (np.array([-1.0, -2.0]),)) == (6.0, 3.0)
+            assert jacfwd(f)(x).tolist() == grad(f)(x).tolist() == [3.0, -3.0]
