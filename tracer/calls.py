@@ -1040,7 +1040,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if type(new) is FunctionType:
         instance = call(tracer, site, new, (cls, *args), kwargs)
     elif new is object.__new__:
-        instance = new(cls)
+        instance = new(cls, *args, **kwargs)  # which takes none if there ever was another
     else:
         instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed
