@@ -46,24 +46,27 @@ def subject(found: inspect.Signature, permission: str) -> str:
 
 
 def overwritten(
-    fn: Callable[..., Any], wanted: str, granted: tuple[str, ...], /, *args: Any, **kwargs: Any
+    fn: Callable[..., Any],
+    place: int | str,
+    granted: tuple[str, ...],
+    places: tuple[int | str, ...],
+    /,
+    *args: Any,
+    **kwargs: Any,
 ) -> Any:
-    """What stands in the argument ``wanted`` after a call with the permissions that are ``granted``."""
-    found = signature(fn)
-    assert found is not None
-    given = found.bind(*args, **kwargs)
-    for permission in granted:
-        given.arguments[permission] = True
-        name = subject(found, permission)
-        given.arguments[name] = twin(given.arguments.get(name))
+    """What stands in an argument after a call with the permissions that are ``granted``, which are about ``places``."""
+    given: Any = dict(enumerate(args)) | kwargs
+    for x in places:
+        given[x] = twin(given[x])
+    named = {x: given[x] for x in kwargs}
     # Whatever the call itself has to tell has been told where the result was computed.
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            fn(*given.args, **given.kwargs)
+            fn(*[given[i] for i in range(len(args))], **named, **dict.fromkeys(granted, True))
         except Exception:
             pass
-    return given.arguments[wanted]
+    return given[place]
 
 
 def twin(array: Any) -> Any:
@@ -79,8 +82,9 @@ def twin(array: Any) -> Any:
 
 
 @rrule(overwritten)
-def _overwritten(fn, wanted, granted, *args, **kwargs):
-    name = getattr(fn, "__name__", fn)
+def _overwritten(fn, place, granted, places, *args, **kwargs):
+    name, wanted = getattr(fn, "__name__", fn), SUBJECTS[granted[places.index(place)]]
+    flags = ", ".join([f"{x}=True" for x in granted])
     raise NotImplementedError(
-        f"{wanted} was read after {name}(…, {', '.join(f'{x}=True' for x in granted)}), which may have destroyed it"
+        f"{wanted or 'an argument'} was read after {name}(…, {flags}), which may have destroyed it"
     )

@@ -29,29 +29,32 @@ def destructive(
         if not is_one_of(type(value), FLAGS):
             raise TraceError(f"{site}: {x}= is computed\nwrite True or False, or leave it away")
         del given.arguments[x]
-    granted = tuple([x for x, value in told.items() if value])
+    granted = tuple(
+        [x for x, value in told.items() if value and subject(found, x) in given.arguments]
+    )
     args, kwargs = given.args, given.kwargs
+    order = list(found.parameters)
     names = [subject(found, x) for x in granted]
-    written = [
-        (x, given.arguments[x])
-        for x in names
-        if isinstance(plain_of(given.arguments.get(x)), np.ndarray)
-    ]
-    for name, box in written:
-        if type(box) is not ArrayBox:
-            raise TraceError(
-                f"{site}: {fn.__name__} may overwrite {name}, which is not followed here\nleave the permission away"
-            )
+    places = tuple([x if x in kwargs else order.index(x) for x in names])
+    written = []
+    for name, place in zip(names, places, strict=True):
+        box = given.arguments[name]
+        if isinstance(plain_of(box), np.ndarray):
+            if type(box) is not ArrayBox:
+                raise TraceError(
+                    f"{site}: {fn.__name__} may overwrite {name}, which is not followed here\n"
+                    "leave the permission away"
+                )
+            written.append((place, box))
     operands, options = operand(args, []), operand(kwargs, [])
     try:
         return compute(args, kwargs)
     finally:
         contents = []
-        for name, box in written:
-            plain = overwritten(fn, name, granted, *primal(operands), **primal(options))
-            op = append(
-                tracer.tape, overwritten, (fn, name, granted, *operands), options, plain, site
-            )
+        for place, box in written:
+            call = fn, place, granted, places
+            plain = overwritten(*call, *primal(operands), **primal(options))
+            op = append(tracer.tape, overwritten, (*call, *operands), options, plain, site)
             contents.append((box, op))
         for box, op in contents:
             if box.value.flags.writeable:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import numeric_grad
-from wengert import grad, jit, jvp, value_and_grad
+from wengert import grad, jit, jvp, trace, value_and_grad
 from wengert.tracer.errors import NoRuleError
 
 linalg = pytest.importorskip("scipy.linalg")
@@ -94,6 +94,19 @@ def test_an_array_from_outside_is_overwritten(on):
         with jit(on):
             assert grad(f)(2.0) == pytest.approx(expected, rel=1e-14)
         np.testing.assert_array_equal(world, plain)
+
+
+def test_sources_and_tapes_know_what_is_left():
+    def f(a):
+        b = np.asfortranarray(a * 1.0)
+        total = np.sum(linalg.eigh(b, overwrite_a=True, overwrite_b=True)[0])
+        return total if b[0, 0] > 0.1 else total * b[0, 0]
+
+    names = {}
+    tape = trace(f, S)
+    exec(tape.source("made"), names)
+    for a in (S, S + 0.1 * np.eye(3)):
+        assert tape(a) == names["made"](a) == pytest.approx(f(a), rel=1e-13)
 
 
 @pytest.mark.parametrize("on", [True, False])
