@@ -280,9 +280,9 @@ def frule(*primitives: Callable[..., Any], pure: bool = False) -> Callable[[F], 
     not know.
 
     One rule is enough for both modes: where there is no frule the forward mode transposes the pullback (which must be
-    linear in the cotangent: one that clips it is refused there), and where there is no rrule the reverse mode
-    transposes this rule. A second one pays where that would compute something
-    twice. An rrule that is registered after an frule takes the place of both.
+    linear in the cotangent: one that clips it or decides by it is refused there), and where there is no rrule the
+    reverse mode transposes this rule. A second one pays where that would compute something twice. An rrule that is
+    registered after an frule takes the place of both.
 
     The rule is called in the primitive's place, once a call, and its value and its tangent are a pair. What it computes
     from the tangents is the derivative for whatever tangents there are, so it must be linear in them; where they are

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.permissions import permissions
 from ..rules.python_builtins import modular_power
 from . import (
     cached,
@@ -75,6 +76,7 @@ from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
 from .outline import Outline
+from .permissions import destructive
 from .places import LIBRARY, OURS, UNTRACED, blame, is_library, module_of, root_of, user_frame
 from .plain_calls import as_caller, plain_call, plainly
 from .protocols import get_item, hashable, is_numeric, plain_key
@@ -128,9 +130,9 @@ AS_IS = frozenset({("scipy.stats._distn_infrastructure", "rv_generic._attach_arg
 
 DISPATCHER: Any = type(np.sum)  # what NumPy's functions of arrays are
 
-C_STACK = sys.version_info < (3, 12)
+IN_PYTHON = (FunctionType, DISPATCHER)
 
-PERMISSIONS = frozenset(f"overwrite_{x}" for x in ("a", "b", "ab", "x", "data", "input"))
+C_STACK = sys.version_info < (3, 12)
 
 
 def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -256,9 +258,11 @@ def primitive(
     looks = rule.kind in (registry.CALLER, registry.QUERY)  # at functions, at types and shapes
     if type(fn) is FunctionType and not looks and not is_recorded:
         must_be_closed(tracer, site, fn, args, kwargs)
-    if kwargs and any(map(PERMISSIONS.__contains__, kwargs)) and takes_its_own(fn):
-        # The leave to destroy an argument; a gradient may still ask for it.
-        kwargs = {k: v for k, v in kwargs.items() if k not in PERMISSIONS}
+    told = permissions(fn, args, kwargs) if type(fn) in IN_PYTHON else None
+    if told and takes_its_own(fn) and has_box((args, kwargs)):
+        # A gradient may ask for what the call has the leave to destroy.
+        again = functools.partial(primitive, tracer, site, fn, rule)
+        return destructive(tracer, site, fn, args, kwargs, told, again)
     if fn is pow:
         args, kwargs = of_pow(args, kwargs)
     objects = overrides.has_object(args) or (kwargs and overrides.has_object(kwargs.values()))
@@ -1036,7 +1040,7 @@ def instantiate(tracer: Tracer, site: Site, cls: Any, args: Any, kwargs: Any) ->
     if type(new) is FunctionType:
         instance = call(tracer, site, new, (cls, *args), kwargs)
     elif new is object.__new__:
-        instance = new(cls)
+        instance = new(cls, *args, **kwargs)  # which takes none if there ever was another
     else:
         instance = plain_call(new, (cls, *args), kwargs)
     kind = slots.kind_of(instance)  # of a number of a class of its own as well, which is boxed

@@ -34,12 +34,18 @@ class Linear:
 
     ``tape`` takes the directions of the operands, then the sources; its result is a tuple of the tangents of the leaves
     of the value, where None is a zero. ``places`` says which of the operands have a direction; the others have none.
+    One is ``decided`` whose rule went by directions, and ``guessed`` if these were ones for want of the tangents.
     """
 
-    def __init__(self, fn: Any, tape: Tape, places: list[int]) -> None:
+    def __init__(
+        self, fn: Any, tape: Tape, places: list[int], decided: bool, guessed: bool
+    ) -> None:
         self.fn = fn
         self.tape = tape
         self.places = places
+        self.decided = decided
+        self.guessed = guessed
+        self.transposable: bool | None = None  # which is found out when somebody asks
         self.__name__ = fn_name(fn)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -144,6 +150,17 @@ def is_number(x: Any) -> bool:
     if type(x) is np.ndarray or isinstance(x, np.generic):
         return x.dtype.kind in "fciu"
     return is_one_of(type(x), (float, int, complex))
+
+
+def decides(ops: list[Op], directions: list[Op]) -> bool:
+    """Whether a rule goes by the values of directions, or of what it computes from them."""
+    moving = set(directions)
+    for op in ops:
+        if not moving.isdisjoint(op.operands()):
+            if op.kind == "guard":
+                return True
+            moving.add(op)
+    return False
 
 
 def linear_part(

@@ -22,7 +22,9 @@ from .tape import Site, primal
 
 def has_out(fn: Any, args: Any, kwargs: Any) -> bool:
     """Whether a call of a NumPy function says where to write its result."""
-    return kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin)
+    out = kwargs.get("out")
+    given = out if type(out) is tuple else (out,)
+    return any(x is not None for x in given) or (type(fn) is np.ufunc and len(args) > fn.nin)
 
 
 def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
@@ -46,9 +48,10 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         plainly(fn, *refusable(args, kwargs, targets, mask))  # raises before anything is computed
     failed = None
     try:
-        if mask is not True:  # elsewhere the array keeps what it held
-            with np.errstate(all="ignore"):
-                results = meaning.calls.call(tracer, site, fn, args, kwargs)
+        if mask is not True:  # elsewhere nothing is computed, and the array keeps what it held
+            nowhere = None if len(targets) == 1 else (None,) * len(targets)  # no mistake, to NumPy
+            chosen = {**kwargs, "where": mask, "out": nowhere}
+            results = meaning.calls.call(tracer, site, fn, args, chosen)
             several = results if isinstance(results, tuple) else (results,)
             results = tuple(
                 [

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.linear import variable
 from ..rules.registry import nondiff
 from . import directions, meaning, rewrite
 from .arrays import current, same_place, save
@@ -168,11 +169,14 @@ def recorded_forward(
     value, t, given = answer
     made.look(value)
     tangents = operand(tuple(directions.flattened(tracer, fn, site, t, value)), [])
-    tape, sources = directions.linear_part(
-        fn_name(fn), site, tracer.tape.ops[made.start :], list(given.values()), tangents
-    )
+    ops, moving = tracer.tape.ops[made.start :], list(given.values())
+    tape, sources = directions.linear_part(fn_name(fn), site, ops, moving, tangents)
     operands = [*ops_in(made.operands), *ops_in(made.options)]
-    linear = directions.Linear(fn, tape, [operands.index(op) for op in given])
+    places = [operands.index(op) for op in given]
+    guessed = [x for x in moving if x.fn is not variable]
+    linear = directions.Linear(
+        fn, tape, places, directions.decides(ops, moving), directions.decides(ops, guessed)
+    )
     return made.put(linear, value, (tuple(sources),))
 
 

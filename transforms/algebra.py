@@ -143,8 +143,8 @@ class Algebra(Rewriting):
         core: Op | None
         if fn is operator.mul:
             n = c * k
-            if n == 0 and c and k:
-                return False
+            if n == 0 and ((c and k) or p is not None or q is not None):
+                return False  # too small for a number, or NaN of an infinity
             core = self.float_op(fn, p, q) if p is not None and q is not None else p or q
         elif fn is operator.truediv:
             if k == 0 or (c and not c / k):

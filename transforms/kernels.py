@@ -394,5 +394,7 @@ def finite_power(to: Assembly, op: Op) -> str | None:
         return None
     if not is_one_of(type(p), (int, float)) or not is_one_of(type(y), (int, float)):
         return None
+    if p < 0 <= y == round(y):  # what is not finite is zero there, at any base
+        return None
     power = f"{to.argument(x)} ** {to.operand(p)}"
     return f"0.0 if {to.argument(x)} == 0 else {power}" if p < 0 < y else power

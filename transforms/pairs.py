@@ -31,6 +31,7 @@ from ..tracer.errors import CotangentError, NoRuleError, TraceError
 from ..tracer.foreign import is_pure
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
+from ..tracer.missing import place_of_op
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
 from ..tracer.places import blame
@@ -44,6 +45,7 @@ from ..tracer.tape import (
     Tape,
     append,
     element,
+    fn_name,
     ops_in,
     primal,
     substitute,
@@ -51,7 +53,7 @@ from ..tracer.tape import (
 )
 from . import asking, forward, lowering
 from .cotangents import alike, shaped
-from .pushforward import joined, must_be_linear, no_options, ones, typed
+from .pushforward import is_linear, joined, must_be_linear, no_options, not_linear, ones, typed
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps, sweep
 
 
@@ -485,6 +487,8 @@ def pull_linear(machine: Machine, op: Op, dz: Any, active_ops: set[Op]) -> None:
     """Carry a cotangent back along a derivative: the transpose of it."""
     linear, operands = op.fn, operands_of(op)
     must_have_directions(op, [x for x in operands if x in active_ops])
+    if not is_transposable(op):
+        raise not_linear(op)
     tape = machine.tape if isinstance(machine, Recorded) else Tape()
     units = [direction(tape, operands[place].value, op.site) for place in linear.places]
     start = len(tape.ops)
@@ -504,6 +508,19 @@ def pull_linear(machine: Machine, op: Op, dz: Any, active_ops: set[Op]) -> None:
 OWN[Linear] = pull_linear
 
 
+def is_transposable(op: Op) -> bool:
+    """Whether a derivative is linear in its directions, as a look at its transpose shows."""
+    linear = op.fn
+    if linear.transposable is None:
+        tape = Tape()
+        units = [direction(tape, operands_of(op)[i].value, op.site) for i in linear.places]
+        results = replay(linear, [*units, *op.args[-2]], tape)
+        seeds = [(x, ones(x.value)) for x in results if isinstance(x, Op)]
+        found = sweep([*tape.ops], units, seeds, Recorded(tape, op.site))
+        linear.transposable = not linear.decided and is_linear(units, tape.ops, tuple(found))
+    return bool(linear.transposable)
+
+
 def push_linear(pusher: forward.Pusher, op: Op) -> Any:
     """Carry tangents along a derivative."""
     linear, operands = op.fn, operands_of(op)
@@ -512,6 +529,11 @@ def push_linear(pusher: forward.Pusher, op: Op) -> Any:
     for place in linear.places:
         t = pusher.known(operands[place])
         given.append(pusher.recorder.zero(operands[place].value) if t is None else t)
+    if linear.guessed:
+        raise NoRuleError(
+            f"{place_of_op(op)}: the frule of {fn_name(linear.fn)} decides by its tangents, and others may come\n"
+            "take jvp, or let the rule be linear in them"
+        )
     results = replay(linear, [*given, *op.args[-2]], pusher.tape)
     return tuple(results) if isinstance(op.value, tuple) else results[0]
 

@@ -22,6 +22,7 @@ from ..rules import registry
 from ..rules.broadcasting import broadcast_like, cast
 from ..tracer import calls
 from ..tracer.box import BOXES
+from ..tracer.directions import decides
 from ..tracer.errors import NoRuleError, WengertError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.missing import no_rule, place_of_op
@@ -67,10 +68,11 @@ class Pushforward:
 
     ``tape`` has the inputs ``z``, the leaves and the tangents of those that have one; its result is the tangent, a
     tuple of them, or None. A ``momentary`` one depends on values that its key does not tell, and is not kept; ``drawn``
-    are the integer leaves that the rule looked at, and ``decided`` as of an `Expansion`.
+    are the integer leaves that the rule looked at, and ``decided`` as of an `Expansion`. One is ``led`` whose rule goes
+    by the values of tangents.
     """
 
-    __slots__ = ("decided", "drawn", "inputs", "momentary", "tape")
+    __slots__ = ("decided", "drawn", "inputs", "led", "momentary", "tape")
 
     def __init__(self, tape: Tape, momentary: bool, decided: bool) -> None:
         self.tape = tape
@@ -78,6 +80,7 @@ class Pushforward:
         self.inputs = tape.inputs
         self.momentary = momentary
         self.drawn: set[int] = set()
+        self.led = False
 
 
 cache: Recent[Pushforward] = Recent(KEPT)
@@ -170,8 +173,11 @@ def by_frule(
         value, tangent = answer
         tangent = fitted(op, tracer, tangent, op.value)
     stage.settle(value)
+    led = decides(stage.tape.ops, [x.op for x in boxes if x is not None])
     momentary = stage.close(operand(tangent, []))
-    return Pushforward(pruned(simplified(stage.tape)), momentary, stage.decided), stage.drawn
+    found = Pushforward(pruned(simplified(stage.tape)), momentary, stage.decided)
+    found.led = led
+    return found, stage.drawn
 
 
 def beside(x: Any, tangent: Any) -> Any:
@@ -220,6 +226,7 @@ def transposed(
     pattern = tuple([t is not None for t in given])
     stage, _, found = pulled_back(op, rule, leaves, pattern, ones(op.value))
     dz = next(x for x in stage.tape.inputs if x.name == "dz")
+    traced = list(stage.tape.ops)
     momentary = stage.close([d for _, d in found])
     back = pruned(simplified(stage.tape))
     tape = Tape(f"pushforward of {getattr(op.fn, '__name__', 'op')}", op.site)
@@ -237,7 +244,7 @@ def transposed(
     ]
     (tangent,) = sweep(back.ops, [dz], seeds, machine)
     if not is_own(rule):
-        must_be_linear(op, [dz], tape.ops, tangent)
+        must_be_linear(op, [dz], traced + tape.ops, tangent)
     tape.result = typed(tape, joined(tangent), op.value)
     fix(tape, {dz: dz.value})  # it is linear in it, so the derivative is the same at every value
     drawn, decided = looked(machine, stage.inputs)
@@ -248,16 +255,32 @@ def transposed(
 
 
 def must_be_linear(op: Op, cotangents: list[Op], ops: list[Op], tangent: Any) -> None:
-    """Raise where the transpose of a pullback goes by the cotangent that it was taken at, as one that clips does."""
-    moving = set(cotangents)
-    for x in ops:
-        if x.kind == "call" and not moving.isdisjoint(x.operands()):
-            moving.add(x)
-    if not moving.isdisjoint(ops_in(tangent)):
+    """Raise where the transpose of a pullback goes by the cotangent that it was taken at.
+
+    As that of one does which clips; or the pullback itself decides by it, and has another transpose for another one.
+    """
+    if decides(ops, cotangents) or not is_linear(cotangents, ops, tangent):
         raise NoRuleError(
             f"{place_of_op(op)}: the pullback of {fn_name(op.fn)} is not linear in its cotangent, so that there is no "
             "derivative of forward mode\ntake grad, pullback or jacrev, or give it a rule with @wengert.frule"
         )
+
+
+def is_linear(directions: list[Op], ops: list[Op], transpose: Any) -> bool:
+    """Whether what was transposed is linear in the directions: then its transpose does not depend on them."""
+    moving = set(directions)
+    for x in ops:
+        if x.kind == "call" and not moving.isdisjoint(x.operands()):
+            moving.add(x)
+    return moving.isdisjoint(ops_in(transpose))
+
+
+def not_linear(op: Op) -> NoRuleError:
+    """The error where the frule of an op has no transpose."""
+    return NoRuleError(
+        f"{place_of_op(op)}: the frule of {fn_name(op.fn)} is not linear in its tangents, so that there is no "
+        "derivative of reverse mode\ntake jvp, or give it a rule with @wengert.rrule"
+    )
 
 
 def pullback_of_frule(
@@ -277,6 +300,8 @@ def pullback_of_frule(
     machine = Recorded(tape, op.site)
     seeds = seeds_for(forward.tape.result, cotangent, tape)
     results = sweep(forward.tape.ops, list(tangents), seeds, machine)
+    if forward.led or not is_linear([*tangents], tape.ops, tuple(results)):
+        raise not_linear(op)
     active = [i for i, on in enumerate(pattern) if on]
     pairs = [(i, d) for i, d in zip(active, results, strict=True) if d is not None]
     tape.result = [typed(tape, d, plain(leaves[i])) for i, d in pairs]

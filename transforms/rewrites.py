@@ -59,6 +59,8 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
         return None
     if c and k and not c * k:
         return None  # too small for a number
+    if not (c and k) and (p or q) is not None and not may_win(op):
+        return None  # of an infinity it would be NaN
     if p is not None and q is not None:
         p, q = a.core(p, len(shape)), a.core(q, len(shape))
         for x, y in ((p, q), (q, p)):
@@ -77,6 +79,15 @@ def multiply(a: Algebra, op: Op) -> Sum | None:
     if not is_real(only.value):  # a mask: the number makes it an array of numbers
         only, c, k = a.apply(operator.mul, only, element_of(op, c * k)), 1.0, 1.0
     return Sum({a.core(only, len(shape)): c * k}, shape)
+
+
+def may_win(op: Op) -> bool:
+    """May the zero in a product be one that wins, against infinity too?
+
+    That is a cotangent of an array; zeros which rules and programs have written, and Python's own numbers, do not.
+    """
+    factors = op.args[1:] if op.fn is product else op.args
+    return type(op.value) is not float and all(isinstance(x, Op) or x for x in factors)
 
 
 def is_column(x: Op) -> bool:

@@ -323,13 +323,43 @@ def test_structures_and_texts_are_checked(tmp_path):
     s = loaded(tmp_path / "s.py")["structures"]
     good = {"w": V, "b": {"c": 2.0}}
     assert s(good, (1.5, [2.5]), True) == structures(good, (1.5, [2.5]))
-    with pytest.raises(ValueError, match="flag was True when this file was written"):
+    with pytest.raises(ValueError, match="flag was True when this was written"):
         s(good, (1.5, [2.5]), False)
     with pytest.raises(ValueError, match=r"pair\[1\] must have 1 items"):
         s(good, (1.5, [2.5, 3.0]), True)
     for other in ({"b": {"c": 2.0}, "w": V}, {"w": V, "c": {"b": 2.0}}, {"w": V}):
         with pytest.raises(ValueError, match="table must have the keys 'w', 'b', in this order"):
             s(other, (1.5, [2.5]), True)
+
+
+def test_sources_check_the_structures_of_their_arguments():
+    def by_order(table, items, up):
+        total = 0.0
+        for key in table:
+            total = total * 2 + table[key]
+        for item in items:
+            total = total * item
+        return total if up else -total
+
+    good = {"a": 1.0, "b": 2.0}, [1.5, 2.0], True
+    back = executed(pullback(by_order, *good)[1].source())["back"]
+    assert back(*good, 1.0) == (6.0, 3.0, 8.0, 6.0)
+    made = executed(trace(by_order, *good).source("made"))["made"]
+    assert made(*good) == by_order(*good) == 12.0
+    both = executed(reverse(trace(by_order, *good)).source("both"))["both"]
+    both(*good)
+    for other in ({"b": 2.0, "a": 1.0}, {"a": 1.0, "b": 2.0, "c": 3.0}, {"a": 1.0}):
+        for call in (lambda d: made(d, *good[1:]), lambda d: back(d, *good[1:], 1.0)):
+            with pytest.raises(
+                ValueError, match="table must have the keys 'a', 'b', in this order"
+            ):
+                call(other)
+        with pytest.raises(ValueError, match="table must have the keys"):
+            both(other, *good[1:])
+    with pytest.raises(ValueError, match="items must have 2 items"):
+        made(good[0], [1.5, 2.0, 3.0], True)
+    with pytest.raises(ValueError, match="up was True when this was written"):
+        made(*good[:2], False)
 
 
 def test_shapes_that_the_data_decide_are_checked(tmp_path):

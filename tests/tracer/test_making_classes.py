@@ -220,3 +220,52 @@ def test_metaclasses_in_conflict_raise_what_plain_python_raises():
     with pytest.raises(TypeError) as traced:
         value_and_grad(f)(1.0)
     assert str(traced.value) == str(plain.value)
+
+
+class Once:
+    """A class that had another way of making its objects for a while: CPython remembers that."""
+
+    def __init__(self, value=None):
+        self.value = value
+
+
+Once.__new__ = lambda cls, value: object.__new__(cls)
+del Once.__new__
+
+
+class Heir(Once):
+    pass
+
+
+def for_a_while(x):
+    class Local:
+        def __init__(self, value=None):
+            self.value = value
+
+    Local.__new__ = lambda cls, value: object.__new__(cls)
+    first = Local(x).value
+    del Local.__new__
+    try:
+        return Local(x).value * first
+    except TypeError as error:
+        return x * len(str(error))
+
+
+def given(cls):
+    def f(x):
+        try:
+            return cls(x).value * x
+        except TypeError as error:
+            made = cls()
+            made.value = x * len(str(error))
+            return made.value
+
+    return f
+
+
+@pytest.mark.parametrize("f", [for_a_while, given(Once), given(Heir)])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_class_that_had_another_new_takes_no_arguments(f, on):
+    for x in (2.0, 3.0, 4.0, 5.0):
+        with jit(on):
+            assert value_and_grad(f)(x) == (f(x), f(1.0))

@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import warnings
 
 import numpy as np
 import pytest
@@ -1054,3 +1055,53 @@ def test_broadcast_arrays_may_be_written_to(on):
                 assert_same(mine, plain)
                 expected = numeric_grad(lambda x, f=f: f(x.copy()).sum(), x)
                 assert_close(back(np.ones((2, 2)))[0], expected, tol=1e-6)
+
+
+def masked_log(x):
+    out = np.ones(4)
+    np.log(x, where=np.array([True, False, True, False]), out=out)
+    return out.sum()
+
+
+def masked_divmod(x):
+    a, b = np.ones(4), np.ones(4)
+    np.divmod(x, np.array([0.0, 0.0, 1.0, 0.0]), where=x > -2.0, out=(a, b))
+    return a[2] + b[2]
+
+
+def masked_clip(x):
+    out = np.ones(4)
+    np.clip(x * 1e308, 0.5, 1.0, out, where=np.array([False, True, True, False]))
+    return out.sum()
+
+
+def masked_and_caught(x):
+    out = np.ones(4)
+    try:
+        with np.errstate(all="raise"):
+            np.reciprocal(x, where=x < 2.0, out=out)
+    except FloatingPointError:
+        return x.sum() * 5.0
+    return (out * out).sum()
+
+
+@pytest.mark.parametrize("f", [masked_log, masked_divmod, masked_clip, masked_and_caught])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_mask_with_out_lets_numpy_complain_of_the_chosen_elements_alone(f, on):
+    def told(f, x):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            return repr(f(x)), [(str(w.message), w.lineno) for w in heard]
+
+    points = [
+        [-1.0, 2.0, 3.0, 0.5],
+        [1.0, 0.0, 3.0, -3.0],
+        [0.0, 5.0, 3.0, 1.0],
+        [9.0, 2.0, 3.0, 4.0],
+    ]
+    for x in map(np.array, points * 3):
+        with jit(on):
+            assert told(lambda x: value_and_grad(f)(x)[0], x) == told(f, x)  # noqa: B023
+    for x in map(np.array, [[0.4, 2.5, 3.5, 0.5], [9.0, 2.5, 3.5, 4.0]] * 3):
+        with jit(on), np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            np.testing.assert_allclose(grad(f)(x), numeric_grad(f, x), rtol=1e-8, atol=1e-8)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import assert_same
-from wengert import grad, reverse, trace
+from wengert import grad, jit, jvp, reverse, trace, value_and_grad
 from wengert.tracer.tape import ops_in, primal
 from wengert.transforms.assemble import assembled, source_of
 from wengert.transforms.rewrites import optimised
@@ -407,3 +407,25 @@ def test_a_zero_cotangent_wins_where_the_forward_run_has_computed_the_same_produ
     with np.errstate(all="ignore"):
         for _ in range(6):  # traced, and by a program
             np.testing.assert_array_equal(slope(x, y), [-4.0, 0.0] if kind == "arrays" else 0.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: (x * 0.0) * y,
+        lambda x, y: x * y * 0.0,
+        lambda x, y: 0.0 * x / 2.0 * y,
+        lambda x, y: math.log(x * 0.0 + 1.0) * y,
+        lambda x, y: x * 3.0 + (y - y * 1.0 + 0.0) * 0.0 * x,
+        lambda x, y: np.sum((x * np.ones(2) * 0.0) * np.array([1.0, y])),
+        lambda x, y: np.dot(x * np.ones(2) * 0.0, np.array([1.0, y])),
+    ],
+)
+@pytest.mark.parametrize("y", [2.0, math.inf, math.nan])
+def test_a_zero_that_meets_an_infinity_is_not_left_out(f, y):
+    with np.errstate(all="ignore"):
+        with jit(False):
+            expected = value_and_grad(f)(1.5, y), jvp(f, (1.5, y), (1.0, 0.5))
+        for _ in range(4):
+            found = value_and_grad(f)(1.5, y), jvp(f, (1.5, y), (1.0, 0.5))
+            np.testing.assert_array_equal(found, expected)

@@ -18,6 +18,7 @@ from wengert import (
     TraceError,
     custom_rule,
     explain,
+    frule,
     grad,
     hvp,
     jacfwd,
@@ -32,6 +33,7 @@ from wengert import (
     trace,
     value_and_grad,
 )
+from wengert.rules.registry import rules
 from wengert.transforms.differences import derivative
 
 TIMES = range(4)  # traced, traced again and kept, answered by the program
@@ -610,3 +612,84 @@ def test_a_pullback_that_is_not_linear_has_no_forward_mode(on, pure):
                     ask()
             with pytest.raises(NoRuleError, match="not linear in its cotangent"):
                 hvp(lambda x: f(x) * x, (x,), (1.0,))
+
+
+DECIDING = {
+    "sign": lambda d: (d * 2 if d > 0 else d * 3,),
+    "size": lambda d: (d * 2 if abs(d) > 0.1 else d * 3,),
+    "equality": lambda d: (d * 2 if d == 1.0 else d * 3,),
+    "whole part": lambda d: (d * int(d * 10),),
+    "largest": lambda d: (d * max(1.0, d),),
+}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_pullback_that_decides_by_its_cotangent_has_no_forward_mode(name, on, pure):
+    rule = custom_rule(pure=pure)(lambda x: (x, DECIDING[name]))
+    f, x = lambda x: rule(x) * 3.0, 1.5
+    for _ in TIMES:
+        with jit(on):
+            assert pullback(rule, x)[1](-0.5) == DECIDING[name](-0.5)
+            for ask in (
+                lambda: jvp(f, (x,), (-1.0,)),
+                lambda: jacfwd(f)(x),
+                lambda: linearize(f, x)[1](-1.0),
+            ):
+                with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                    ask()
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+def test_a_linear_pullback_may_decide_by_all_else(on, pure):
+    @custom_rule(pure=pure)
+    def by_type(x):
+        def back(d):
+            if d is None or not isinstance(d, np.ndarray):
+                return (None,)
+            turned = [d[i] if x[i] > 0 else -d[i] for i in range(len(d))]
+            return (np.array(turned) if d.shape == (2,) and d.ndim == 1 else None,)
+
+        return np.abs(x), back
+
+    x, f = np.array([1.5, -0.5]), lambda x: by_type(x).sum() * 3.0
+    for _ in TIMES:
+        with jit(on):
+            assert jvp(f, (x,), (np.array([-1.0, -2.0]),)) == (6.0, 3.0)
+            assert jacfwd(f)(x).tolist() == grad(f)(x).tolist() == [3.0, -3.0]
+
+
+BENT = {
+    "decides": lambda t: t * 2 if t > 0 else t * 3,
+    "clips": lambda t: np.clip(t, -0.5, 0.5),
+}
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", BENT)
+def test_an_frule_that_is_not_linear_has_no_reverse_mode(name, on, pure):
+    def bent(x):
+        return x * 1.0
+
+    @frule(bent, pure=pure)
+    def rule(primals, tangents):
+        return bent(primals[0]), BENT[name](tangents[0])
+
+    try:
+        for t in (-1.0, 0.25, -0.125, 2.0):
+            with jit(on):
+                assert jvp(bent, (1.5,), (t,)) == (1.5, BENT[name](t))
+                for ask in (grad(bent), grad(lambda x: bent(x) * x)):
+                    with pytest.raises(NoRuleError, match="not linear in its tangents"):
+                        ask(1.5)
+                along = linearize(lambda x: bent(x) * 3.0, 1.5)[1]
+                if name == "decides" and not pure:
+                    with pytest.raises(NoRuleError, match="decides by its tangents"):
+                        along(-1.0)
+                else:
+                    assert along(-t) == BENT[name](-t) * 3.0
+    finally:
+        del rules[bent]

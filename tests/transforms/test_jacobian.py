@@ -16,11 +16,14 @@ from wengert import (
     grad,
     hessian,
     hvp,
+    jacfwd,
     jacobian,
+    jacrev,
     jit,
     jvp,
     pullback,
 )
+from wengert.tracer.errors import NoRuleError
 from wengert.transforms import batch
 
 X = np.array([0.7, -1.3, 2.1])
@@ -322,7 +325,11 @@ def test_a_rule_that_decides_by_the_values_of_cotangents():
         return odd(x), back
 
     try:
-        np.testing.assert_array_equal(both(odd, X), 3.0 * np.eye(3))
+        for _ in range(3):
+            np.testing.assert_array_equal(jacrev(odd)(X), 3.0 * np.eye(3))
+            # Nobody sees that all ways come to the same.
+            with pytest.raises(NoRuleError, match="not linear in its cotangent"):
+                jacfwd(odd)(X)
     finally:
         del rules[odd]
 

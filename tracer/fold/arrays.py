@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ...rules.permissions import permissions
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
 from .nested import Whole, frame_of, is_of_types, plainly
 from .recorder import Box, Passing, Recorder
@@ -113,6 +114,8 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
         return refuse(f"{name} is called")
     if kwargs.get("out") is not None or (type(fn) is np.ufunc and len(args) > fn.nin):
         return refuse(f"{name} writes to an array")
+    if any(x is not False for x in permissions(fn, args, kwargs).values()):
+        return refuse(f"{name} may destroy an array")
     if fn is np.shape and len(args) == 1 and is_array(args[0]):
         return shape(recorder, key, args[0])
     if type(args[0] if args else None) is Array and is_transposed(fn, args, kwargs):

@@ -175,7 +175,10 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     if outside.of_class(cls, "__del__") is not MISSING:
         return refuse(f"a {cls.__name__} has __del__")
     method = outside.of_class(cls, "__init__")
-    obj = object.__new__(cls)
+    try:
+        obj = object.__new__(cls, *args, **kwargs)
+    except TypeError:  # it takes none if there ever was another
+        return refuse(f"a {cls.__name__} is given arguments that it does not take")
     recorder.born((key, "new"), OBJECT, (cls,), obj)
     if type(method) is types.FunctionType:
         if call_function(recorder, key, method, (obj, *args), kwargs) is not None:

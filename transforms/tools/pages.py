@@ -4,7 +4,8 @@ Words
 -----
 page     the text of a file: imports, helpers, constants, and one function.
 helper   a function of ours that the tape calls: it is written out (see ``inline``), since a file imports nothing of us.
-check    a statement that raises ValueError where the file does not hold: a decision, or the type of an argument.
+check    a statement that raises ValueError where the page does not hold: a decision, the structure of an argument, and
+         in a file its type.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
 
 class Page(Looped):
-    """Writes a tape as a page. A ``strict`` one checks the arguments, and refuses what it cannot write."""
+    """Writes a tape as a page. A ``strict`` one checks types of arguments too, and refuses what it cannot write."""
 
     def __init__(self, tape: Tape, strict: bool) -> None:
         super().__init__(tape)
@@ -301,7 +302,7 @@ class Page(Looped):
             text = text_of(name, path)
             if isinstance(part, Sealed) and (part.ops or part.leaf):
                 raise Unwritable(f"{text} is {part.name}, which a file cannot take\n{part.advice}")
-            elif isinstance(part, Branch) and self.strict:
+            elif isinstance(part, Branch):
                 items = [key for key in part.parts if not is_attribute(part.kind, key)]
                 kind = frames.native(part.kind)
                 lines += self.classed(part, text, is_captured(path))
