@@ -92,7 +92,7 @@ def find_loops(
                 todo += flow.before[i]
     loops = []
     for head, body in sorted(bodies.items(), key=lambda pair: -len(pair[1])):
-        line = source[head].position[0] or code.co_firstlineno
+        line = source[head].position.lineno or code.co_firstlineno
         loop = Loop(code, head, body, Site(code.co_filename, line, code.co_name))
         describe(loop, source, flow)
         loops.append(loop)
@@ -130,7 +130,6 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
                 loop.exits.add(j)
     bound = flow.bound()[loop.head]
     live = flow.live()[loop.head]
-    inside = flow.live(loop.body)[loop.head]
     known = bound & ~flow.cleared
     carried = flow.numbers(live & stored & known)
     loop.stored = len(carried)
@@ -138,7 +137,9 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     loop.growing = len(growing)
     loop.carried = (*carried, *flow.numbers(loaded & ~stored & known if writes else 0), *growing)
     loop.looked = tuple(i for i in flow.numbers(loaded & known) if i not in loop.carried)
-    unknown = inside & stored & ~known
+    unknown = live & stored & ~known
+    if unknown:  # what is alive by ways in the loop is alive
+        unknown &= flow.live(loop.body)[loop.head]
     loop.unsure[loop.head] = flow.numbers(unknown)
     if unknown:
         name = flow.name(flow.numbers(unknown)[0])

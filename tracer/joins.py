@@ -45,6 +45,9 @@ READS_NO_CELL = {
     "LOAD_DEREF", "LOAD_CLOSURE", "STORE_DEREF", "DELETE_DEREF", "BUILD_TUPLE", "BUILD_LIST", "MAKE_FUNCTION",
     "SET_FUNCTION_ATTRIBUTE", "UNPACK_SEQUENCE", "JUMP_FORWARD", "JUMP_BACKWARD", "LIST_APPEND",
 }  # fmt: skip
+LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
+SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
+STORES_SHARED = {dis.opmap["STORE_DEREF"], dis.opmap["DELETE_DEREF"]}
 AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>"}  # functions that run where they are made
 LAZY = {"any", "all", "next"}  # builtins that may leave items of a generator
 BEFORE_CODE = {"LOAD_CLOSURE", "BUILD_TUPLE", "PUSH_NULL", "NOP"}
@@ -131,8 +134,9 @@ def written_outside(code: CodeType) -> set[str]:
     """The variables of enclosing functions that a function, or one inside it, stores or deletes."""
     if not code.co_freevars:
         return set()
-    stores = ("STORE_DEREF", "DELETE_DEREF")
-    found = {x.argval for x in dis.get_instructions(code) if x.opname in stores}
+    found = set()
+    if not STORES_SHARED.isdisjoint(code.co_code[::2]):
+        found = {x.argval for x in dis.get_instructions(code) if x.opcode in STORES_SHARED}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             found |= written_outside(inner)
@@ -311,10 +315,6 @@ class RenamedFlow(Flow):
 
     def numbers(self, variables: int) -> tuple[int, ...]:
         return tuple([i if i < self.own else self.renamed[i - self.own] for i in bits(variables)])
-
-
-LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
-SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
 
 
 def consumed_at_once(
