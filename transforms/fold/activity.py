@@ -232,8 +232,7 @@ class Activity:
 
     def __call__(self, x: Any) -> bool:
         """Whether an operand is active."""
-        x = self.resolve(x)
-        return isinstance(x, Op) and x in self.active
+        return self.resolve(x) in self.active
 
     def carries(self, op: Op) -> bool:
         """Whether an op can carry a derivative: a number, or what may have numbers in it.
