@@ -106,9 +106,10 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     writes = False
     for i in loop.body:
         stored |= flow.stores[i]
-        grows = flow.grows(source, i)
-        grown |= grows
-        loaded |= flow.loads[i] & ~grows
+        if flow.loads[i]:
+            grows = flow.grows(source, i)
+            grown |= grows
+            loaded |= flow.loads[i] & ~grows
         name = source[i].name
         writes |= name in WRITING
         if name in COLLECTING:
@@ -157,12 +158,10 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
 
 def bits(number: int) -> Iterator[int]:
     """The numbers of the bits that are set."""
-    i = 0
     while number:
-        if number & 1:
-            yield i
-        number >>= 1
-        i += 1
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 class Flow:
@@ -200,8 +199,8 @@ class Flow:
                 self.before[j].append(i)
 
     def grows(self, source: list[Instr], i: int) -> int:
-        """The variable that an instruction loads for its ``append`` to be called (as a bit)."""
-        if not self.loads[i] or i + 1 == len(source) or source[i + 1].name not in ATTRIBUTE_LOADS:
+        """The variable, of those that an instruction loads, whose ``append`` is called next (as a bit)."""
+        if i + 1 == len(source) or source[i + 1].name not in ATTRIBUTE_LOADS:
             return 0
         attr, method = current.attribute(source[i + 1])
         if not method or self.code.co_names[attr] != "append" or source[i + 1].target:

@@ -536,9 +536,8 @@ def find_forks(
         around[loop] = loop_at.get(loop.head)
         for i in loop.body:
             loop_at[i] = loop
-    found: dict[
-        int, tuple[Fork, int]
-    ] = {}  # by jump: the fork, and how far down its ways touch the stack
+    # By jump: the fork, how far down its ways touch the stack, and what they store.
+    found: dict[int, tuple[Fork, int, int]] = {}
     for i in reversed(jumps):
         join = joins[i]
         if join is None or join == len(source) or source[join].name in AFTER_ITERATION:
@@ -553,7 +552,7 @@ def find_forks(
             continue
         # An exception that these catch has left the fork.
         own = {j for j, handler in handlers.items() if index in handler.region}
-        region, low = 0, depths[join]
+        region, low, stored = 0, depths[join], 0
         todo = [*flow.after[i]]
         for j in todo:
             low = min(low, depths[j])
@@ -563,6 +562,7 @@ def find_forks(
             if j == join or region >> j & 1:
                 continue
             region |= 1 << j
+            stored |= flow.stores[j]
             fine = (
                 source[j].name not in RETURNS
                 and (here is None or (j in here.body and j != here.head))
@@ -576,15 +576,14 @@ def find_forks(
             else:
                 region |= inner[0]._region
                 low = min(low, inner[1])
+                stored |= inner[2]
                 todo.append(inner[0].join)
         pushed = depths[join] - low
-        stored = 0
-        for j in bits(region):
-            stored |= flow.stores[j]
-        stored &= flow.live()[join]
-        if fine and pushed <= 1 and not stored & ~flow.bound()[join]:
-            found[i] = Fork(index, i, join, flow.numbers(stored), pushed, region), low
-    return [fork for fork, _ in found.values()]
+        kept = stored & flow.live()[join]
+        if fine and pushed <= 1 and not kept & ~flow.bound()[join]:
+            fork = Fork(index, i, join, flow.numbers(kept), pushed, region)
+            found[i] = fork, low, stored
+    return [fork for fork, _, _ in found.values()]
 
 
 def deciding(source: list[Instr], jump: int) -> int:
