@@ -13,21 +13,19 @@ from typing import Any
 
 from bytecode import ConcreteBytecode, ConcreteInstr
 from bytecode.concrete import ExceptionTableEntry
-from bytecode.instr import UNSET, InstrLocation
-
-# line, end line, column, end column; as in ``co_positions``
-Position = tuple[int | None, int | None, int | None, int | None]
+from bytecode.instr import UNSET
+from bytecode.instr import InstrLocation as Position
 
 JUMPS = {*dis.hasjrel, *getattr(dis, "hasjump", ())}
 BACKWARD = {op for op in JUMPS if "BACKWARD" in dis.opname[op] or dis.opname[op] == "END_ASYNC_FOR"}
-CACHE = "CACHE"
+CACHE = ConcreteInstr("CACHE", 0)  # which lies where the instruction before it does
 ENTRIES: Any = dis._inline_cache_entries  # type: ignore[attr-defined]
 # The number of inline cache entries that follow each opcode; since 3.13 CPython lists them by name.
 CACHES: list[int] = (
     ENTRIES if isinstance(ENTRIES, list) else [ENTRIES.get(name, 0) for name in dis.opname]
 )
 HAS_ARGUMENT = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
-NOT_KNOWN: Position = (None, None, None, None)
+NOT_KNOWN = Position(None, None, None, None)
 
 
 class Instr:
@@ -37,21 +35,21 @@ class Instr:
     instruction or exception handler jumps here.
     """
 
-    __slots__ = ("arg", "jump", "op", "position", "target")
+    __slots__ = ("arg", "jump", "name", "op", "position", "target")
 
     def __init__(self, op: int, arg: int, position: Position, jump: int | None = None) -> None:
-        self.op = op
+        self.become(op)
         self.arg = arg
         self.position = position
         self.jump = jump
         self.target = False
 
-    @property
-    def name(self) -> str:
-        return dis.opname[self.op]
+    def become(self, op: int) -> None:
+        self.op = op
+        self.name = dis.opname[op]
 
     def __repr__(self) -> str:
-        return f"<{self.name} {self.arg} at {self.position[0]}>"
+        return f"<{self.name} {self.arg} at {self.position.lineno}>"
 
 
 class Region:
@@ -65,15 +63,6 @@ class Region:
         self.handler = handler
         self.depth = depth  # of the stack
         self.lasti = lasti  # whether the place of the instruction is pushed too
-
-
-def position_of(location: InstrLocation) -> Position:
-    return (
-        location.lineno,
-        location.end_lineno,
-        location.col_offset,
-        location.end_col_offset,
-    )
 
 
 class Assembler:
@@ -95,27 +84,22 @@ class Assembler:
         self.disassemble()
 
     def disassemble(self) -> None:
-        positions: dict[Any, Position] = {None: NOT_KNOWN}
         instrs = self.source
         index_at: dict[int, int] = {}  # code unit -> index of the instruction
         jumps: list[tuple[Instr, int]] = []
         unit = 0
         for found in self.concrete:
             assert isinstance(found, ConcreteInstr)
-            if found.name != CACHE:
-                location: Any = found.location
-                position = positions.get(location)
-                if position is None:
-                    position = positions[location] = position_of(location)
+            size = found.size // 2  # with its EXTENDED_ARGs
+            if found.opcode != CACHE.opcode:
                 arg = 0 if found.arg is UNSET else found.arg
-                instr = Instr(found.opcode, arg, position)
-                target = found.get_jump_target(unit)
-                if target is not None:
-                    jumps.append((instr, target))
-                for u in range(unit, unit + found.size // 2):  # with its EXTENDED_ARGs
+                instr = Instr(found.opcode, arg, found.location or NOT_KNOWN)
+                if found.has_jump():
+                    jumps.append((instr, found.get_jump_target(unit) or 0))
+                for u in range(unit, unit + size):
                     index_at[u] = len(instrs)
                 instrs.append(instr)
-            unit += found.size // 2
+            unit += size
         index_at[unit] = len(instrs)
         for instr, target in jumps:
             instr.jump = index_at[target]
@@ -142,34 +126,27 @@ class Assembler:
     def assemble(self, extra_stack: int = 0) -> CodeType:
         self.mark()  # the end
         offsets, args, prefixes = self._layout()
-        made: dict[Any, ConcreteInstr] = {}  # to make one takes longer than all else
-        locations: dict[Position, InstrLocation] = {}
         instrs: list[ConcreteInstr] = []
         before: int = self.concrete.first_lineno
         for (op, _, position, _), arg, count in zip(self.instrs, args, prefixes):
-            line, last, _, column = position
+            line, column = position.lineno, position.col_offset
             if line is not None:
                 # `bytecode` has a short form for what begins one or two lines further on, and takes it for columns
                 # that do not fit in there, so that CPython loses count of the lines: such an instruction has none.
-                if column is not None and column > 127 and line == last and 0 < line - before < 3:
-                    position = line, line, None, None
+                if column is not None and column > 127 and 0 < line - before < 3:
+                    if line == position.end_lineno:
+                        position = Position(line, line, None, None)
                 before = line
-            key = op, arg, count, position
-            instr = made.get(key)
-            if instr is None:
-                location = locations.get(position)
-                if location is None:
-                    location = locations[position] = InstrLocation(*position)
-                    made[position] = ConcreteInstr(CACHE, 0, location=location)
-                instr = made[key] = ConcreteInstr(
+            instrs.append(
+                ConcreteInstr(
                     dis.opname[op],
                     arg if op in HAS_ARGUMENT else UNSET,
-                    location=location,
+                    location=position,
                     extended_args=count or None,
                 )
-            instrs.append(instr)
+            )
             if CACHES[op]:
-                instrs += [made[position]] * CACHES[op]
+                instrs += [CACHE] * CACHES[op]
         new, starts = self.concrete, [offsets[i] for i in self.starts]
         new[:] = instrs
         new.exception_table = [

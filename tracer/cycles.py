@@ -92,7 +92,7 @@ def find_loops(
                 todo += flow.before[i]
     loops = []
     for head, body in sorted(bodies.items(), key=lambda pair: -len(pair[1])):
-        line = source[head].position[0] or code.co_firstlineno
+        line = source[head].position.lineno or code.co_firstlineno
         loop = Loop(code, head, body, Site(code.co_filename, line, code.co_name))
         describe(loop, source, flow)
         loops.append(loop)
@@ -106,9 +106,10 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     writes = False
     for i in loop.body:
         stored |= flow.stores[i]
-        grows = flow.grows(source, i)
-        grown |= grows
-        loaded |= flow.loads[i] & ~grows
+        if flow.loads[i]:
+            grows = flow.grows(source, i)
+            grown |= grows
+            loaded |= flow.loads[i] & ~grows
         name = source[i].name
         writes |= name in WRITING
         if name in COLLECTING:
@@ -130,7 +131,6 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
                 loop.exits.add(j)
     bound = flow.bound()[loop.head]
     live = flow.live()[loop.head]
-    inside = flow.live(loop.body)[loop.head]
     known = bound & ~flow.cleared
     carried = flow.numbers(live & stored & known)
     loop.stored = len(carried)
@@ -138,7 +138,9 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
     loop.growing = len(growing)
     loop.carried = (*carried, *flow.numbers(loaded & ~stored & known if writes else 0), *growing)
     loop.looked = tuple(i for i in flow.numbers(loaded & known) if i not in loop.carried)
-    unknown = inside & stored & ~known
+    unknown = live & stored & ~known
+    if unknown:  # what is alive by ways in the loop is alive
+        unknown &= flow.live(loop.body)[loop.head]
     loop.unsure[loop.head] = flow.numbers(unknown)
     if unknown:
         name = flow.name(flow.numbers(unknown)[0])
@@ -156,12 +158,10 @@ def describe(loop: Loop, source: list[Instr], flow: Flow) -> None:
 
 def bits(number: int) -> Iterator[int]:
     """The numbers of the bits that are set."""
-    i = 0
     while number:
-        if number & 1:
-            yield i
-        number >>= 1
-        i += 1
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 class Flow:
@@ -199,8 +199,8 @@ class Flow:
                 self.before[j].append(i)
 
     def grows(self, source: list[Instr], i: int) -> int:
-        """The variable that an instruction loads for its ``append`` to be called (as a bit)."""
-        if not self.loads[i] or i + 1 == len(source) or source[i + 1].name not in ATTRIBUTE_LOADS:
+        """The variable, of those that an instruction loads, whose ``append`` is called next (as a bit)."""
+        if i + 1 == len(source) or source[i + 1].name not in ATTRIBUTE_LOADS:
             return 0
         attr, method = current.attribute(source[i + 1])
         if not method or self.code.co_names[attr] != "append" or source[i + 1].target:

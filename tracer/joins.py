@@ -45,6 +45,9 @@ READS_NO_CELL = {
     "LOAD_DEREF", "LOAD_CLOSURE", "STORE_DEREF", "DELETE_DEREF", "BUILD_TUPLE", "BUILD_LIST", "MAKE_FUNCTION",
     "SET_FUNCTION_ATTRIBUTE", "UNPACK_SEQUENCE", "JUMP_FORWARD", "JUMP_BACKWARD", "LIST_APPEND",
 }  # fmt: skip
+LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
+SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
+STORES_SHARED = {dis.opmap["STORE_DEREF"], dis.opmap["DELETE_DEREF"]}
 AT_ONCE = {"<listcomp>", "<setcomp>", "<dictcomp>"}  # functions that run where they are made
 LAZY = {"any", "all", "next"}  # builtins that may leave items of a generator
 BEFORE_CODE = {"LOAD_CLOSURE", "BUILD_TUPLE", "PUSH_NULL", "NOP"}
@@ -131,8 +134,9 @@ def written_outside(code: CodeType) -> set[str]:
     """The variables of enclosing functions that a function, or one inside it, stores or deletes."""
     if not code.co_freevars:
         return set()
-    stores = ("STORE_DEREF", "DELETE_DEREF")
-    found = {x.argval for x in dis.get_instructions(code) if x.opname in stores}
+    found = set()
+    if not STORES_SHARED.isdisjoint(code.co_code[::2]):
+        found = {x.argval for x in dis.get_instructions(code) if x.opcode in STORES_SHARED}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             found |= written_outside(inner)
@@ -311,10 +315,6 @@ class RenamedFlow(Flow):
 
     def numbers(self, variables: int) -> tuple[int, ...]:
         return tuple([i if i < self.own else self.renamed[i - self.own] for i in bits(variables)])
-
-
-LOADS_SHARED = {"LOAD_DEREF", "LOAD_CLOSURE"}
-SHARED = {*LOADS_SHARED, "STORE_DEREF", "DELETE_DEREF"}
 
 
 def consumed_at_once(
@@ -536,9 +536,8 @@ def find_forks(
         around[loop] = loop_at.get(loop.head)
         for i in loop.body:
             loop_at[i] = loop
-    found: dict[
-        int, tuple[Fork, int]
-    ] = {}  # by jump: the fork, and how far down its ways touch the stack
+    # By jump: the fork, how far down its ways touch the stack, and what they store.
+    found: dict[int, tuple[Fork, int, int]] = {}
     for i in reversed(jumps):
         join = joins[i]
         if join is None or join == len(source) or source[join].name in AFTER_ITERATION:
@@ -553,7 +552,7 @@ def find_forks(
             continue
         # An exception that these catch has left the fork.
         own = {j for j, handler in handlers.items() if index in handler.region}
-        region, low = 0, depths[join]
+        region, low, stored = 0, depths[join], 0
         todo = [*flow.after[i]]
         for j in todo:
             low = min(low, depths[j])
@@ -563,6 +562,7 @@ def find_forks(
             if j == join or region >> j & 1:
                 continue
             region |= 1 << j
+            stored |= flow.stores[j]
             fine = (
                 source[j].name not in RETURNS
                 and (here is None or (j in here.body and j != here.head))
@@ -576,15 +576,14 @@ def find_forks(
             else:
                 region |= inner[0]._region
                 low = min(low, inner[1])
+                stored |= inner[2]
                 todo.append(inner[0].join)
         pushed = depths[join] - low
-        stored = 0
-        for j in bits(region):
-            stored |= flow.stores[j]
-        stored &= flow.live()[join]
-        if fine and pushed <= 1 and not stored & ~flow.bound()[join]:
-            found[i] = Fork(index, i, join, flow.numbers(stored), pushed, region), low
-    return [fork for fork, _ in found.values()]
+        kept = stored & flow.live()[join]
+        if fine and pushed <= 1 and not kept & ~flow.bound()[join]:
+            fork = Fork(index, i, join, flow.numbers(kept), pushed, region)
+            found[i] = fork, low, stored
+    return [fork for fork, _, _ in found.values()]
 
 
 def deciding(source: list[Instr], jump: int) -> int:

@@ -355,7 +355,7 @@ class Rewriter:
         self.out = Assembler(code)
         self.source = self.out.source
         self.index = 0
-        self.position: Position = (code.co_firstlineno, None, None, None)
+        self.position = Position(code.co_firstlineno, None, None, None)
         self.last_site = Site(code.co_filename, code.co_firstlineno, code.co_name)
         self.class_position: Position | None = None  # of the latest class statement
         self.globals: set[str] = set()  # that are asked for, by nested code as well
@@ -466,7 +466,7 @@ class Rewriter:
         self.call(count - 1)
 
     def site(self) -> Site:
-        line = self.position[0]
+        line = self.position.lineno
         if line is not None and line != self.last_site.lineno:
             self.last_site = Site(self.code.co_filename, line, self.code.co_name)
         return self.last_site
@@ -479,10 +479,10 @@ class Rewriter:
 
     def result_of_call(self) -> Site:
         """The site of the call of what is on top, which begins where that does."""
-        line, _, column, _ = self.position
-        for i in range(self.index + 1, len(self.source) if column is not None else 0):
+        begin = beginning(self.position)
+        for i in range(self.index + 1, len(self.source) if begin[1] is not None else 0):
             instr = self.source[i]
-            if instr.name in CLASS_CALLS and instr.position[::2] == (line, column):
+            if instr.name in CLASS_CALLS and beginning(instr.position) == begin:
                 return self.storing(i, None)
         return self.site()
 
@@ -742,18 +742,17 @@ class Rewriter:
     def notice(self, name: str) -> None:
         """A call that begins here may look at the variables of this code, if its callee has this name."""
         if name in AROUND:
-            line, _, column, _ = self.position
-            self.around[line, column] = name
+            self.around[beginning(self.position)] = name
 
     def hand_variables(self, position: Position, given: bool = False) -> None:
         """Hand over the variables of this code, if the call that comes next may look at them.
 
         With something given, only ``eval`` and ``exec`` do.
         """
-        begin = position[0], position[2]
+        begin = beginning(position)
         if begin not in self.around:
             return
-        if position[2] is not None:  # else nobody knows which of the calls in this line it is
+        if begin[1] is not None:  # else nobody knows which of the calls in this line it is
             name = self.around.pop(begin)
             if given and name in LOOK_AROUND:
                 return
@@ -1117,10 +1116,11 @@ class Rewriter:
         resumed = False
         for i, instr in enumerate(self.source):
             if instr.name == "RETURN_GENERATOR":
-                instr.op = self.source[i + 1].op = NOP
+                instr.become(NOP)
+                self.source[i + 1].become(NOP)
             elif instr.op == RESUME:
-                instr.op, instr.arg = NOP if resumed else RESUME, 0
-                resumed = True
+                instr.become(NOP if resumed else RESUME)
+                instr.arg, resumed = 0, True
 
     def load_iterator(self, instr: Instr) -> None:
         self.keep(instr)
@@ -1160,6 +1160,11 @@ class Rewriter:
             f"{self.code.co_qualname} ({site.place}) is asynchronous code "
             f"({what}), which Wengert cannot follow: move the computation into an ordinary function"
         )
+
+
+def beginning(position: Position) -> tuple[int | None, int | None]:
+    """The line and the column in which something begins."""
+    return position.lineno, position.col_offset
 
 
 def _handlers() -> list[Callable[[Rewriter, Instr], None] | None]:

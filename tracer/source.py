@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import math
 import operator
-import re
 import sys
 import types
 from collections.abc import Iterable
@@ -43,7 +42,10 @@ class Text:
 
     def fresh(self, wanted: str) -> str:
         """A name that is not taken yet."""
-        base = wanted if wanted.isalnum() else re.sub(r"\W+", "_", wanted).strip("_") or "x"
+        base = wanted.strip("_")
+        if not base.isidentifier():
+            words = "".join([x if x.isalnum() or x == "_" else " " for x in wanted])
+            base = "_".join(words.split()).strip("_") or "x"
         if base[0].isdigit():
             base = "x" + base
         name, i = base, 1

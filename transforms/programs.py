@@ -20,7 +20,6 @@ import linecache
 import operator
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -123,6 +122,7 @@ class Program:
         self.name = name
         self.source = ""
         self.lines: list[str] = []  # of the source, while it is written
+        self.files: list[str] = []  # the names under which tracebacks find it
         self.code: types.CodeType | None = None
         self.namespace: dict[str, Any] = {}
         self.parameters: list[str] = []
@@ -155,6 +155,10 @@ class Program:
         self.skeleton: Run | None = None
         self.impure: set[Op] = set()  # of the skeleton: what was drawn
         self.seeds = 0  # how many leaves the result has
+
+    def __del__(self, shown: dict[str, Any] = linecache.cache) -> None:
+        for filename in self.files:
+            shown.pop(filename, None)
 
     def drop(self) -> None:
         """Let go of what only a program that is kept needs; who has it in hand may still run it."""
@@ -997,7 +1001,7 @@ class Builder:
                 raise
             raise Unfit("its result is nested too deep for the source of a program") from None
         linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        weakref.finalize(program, linecache.cache.pop, filename, None).atexit = False
+        program.files.append(filename)
         self.used.update(program.namespace)
         return next(x for x in module.co_consts if isinstance(x, types.CodeType))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import builtins
+import functools
 import heapq
 import importlib.util
 import itertools
@@ -539,8 +540,10 @@ def in_python(name: str, in_c: str) -> types.ModuleType | None:
     return module
 
 
-def of_module(known: types.ModuleType, in_c: str, names: str) -> dict[Any, Callable[..., Any]]:
-    """Functions of a module with what they are in Python."""
+@functools.cache
+def of_module(in_c: str) -> dict[Any, Callable[..., Any]]:
+    """Functions of a module in C with what they are in Python."""
+    known, names = IN_C[in_c]
     module = in_python(known.__name__, in_c)
     found: dict[Any, Callable[..., Any]] = {}
     for name in names.split():
@@ -561,14 +564,12 @@ ONE_ITERABLE = {
     builtins.max: greatest, builtins.min: least, builtins.any: any_of, builtins.all: all_of,
     math.prod: product,
 }  # fmt: skip
-SAME: dict[Any, Callable[..., Any]] = {}
+IN_C = {
+    "_heapq": (heapq, "heappush heappop heapify heapreplace heappushpop"),
+    "_bisect": (bisect, "bisect_left bisect_right insort_left insort_right"),
+}
 
 
-def equivalent(fn: Any) -> Callable[..., Any] | None:
+def equivalent(fn: types.BuiltinFunctionType) -> Callable[..., Any] | None:
     """The Python function that does what one in C does, whatever it is given."""
-    if not SAME:
-        SAME.update(of_module(heapq, "_heapq", "heappush heappop heapify heapreplace heappushpop"))
-        SAME.update(
-            of_module(bisect, "_bisect", "bisect_left bisect_right insort_left insort_right")
-        )
-    return SAME.get(fn)
+    return of_module(fn.__module__).get(fn) if fn.__module__ in IN_C else None

@@ -466,6 +466,8 @@ WITH_RESULTS = frozenset((Loop, Scope, Invoke, Take, Several, Pair))
 
 def is_memory(kind: type) -> bool:
     """Whether an op with this type names a memory."""
+    if kind is float or kind is int:  # as mostly
+        return False
     if type(kind) is Written:
         return True
     if is_stream(kind):

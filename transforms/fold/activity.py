@@ -33,7 +33,6 @@ from ...tracer.fold.region import (
     REPEAT,
     STORE,
     VIEW,
-    Block,
     Draw,
     End,
     Folded,
@@ -52,7 +51,7 @@ from ...tracer.fold.region import (
     is_number,
     results_of,
 )
-from .arrays import is_call, is_constant, is_numpy_type, is_of_floats
+from .arrays import is_constant, is_numpy_type, is_of_floats
 from .ways import Unemittable, has_one_way
 
 Flow = tuple[Op, Any]  # a parameter or result, and an operand that it is given
@@ -185,41 +184,41 @@ def flows_of(op: Op) -> list[Flow]:
 class Activity:
     """What `Emission` asks: whether an operand is active, and which births are own."""
 
-    def __init__(self, folded: Folded, wrt: Sequence[Op], aliases: Aliases) -> None:
+    def __init__(
+        self, folded: Folded, wrt: Sequence[Op], aliases: Aliases, called: set[Op]
+    ) -> None:
         self.resolve = aliases.resolve
         self.flows = aliases.flow
+        self.called = called  # calls of functions of arrays
         carries = self.carries
         forth: dict[Op, list[Op]] = {}
         back: dict[Op, list[Op]] = {}
         passed: set[Op] = set()
-        blocks = folded.blocks()
-        for source, target in self.edges(op for block in blocks for op in block.ops):
+        ops = [op for block in folded.blocks() for op in block.ops]
+        others = [op for op in ops if not callable(op.fn)]  # of memories, or with regions
+        for source, target in self.edges(ops):
             forth.setdefault(source, []).append(target)
             back.setdefault(target, []).append(source)
-        for block in blocks:
-            for op in block.ops:
-                passed.update(self.handed(op))
+        for op in others:
+            passed.update(self.handed(op))
         given = reached([x for x in wrt if is_memory(x.type)], forth, holds)
         taken = [y for x in given for y in forth.get(x, ())]
         self.ints = any(x.type is int for x in (*wrt, *taken))
         ends = [end for end in folded.region.root.ends() if end.kind == "return"]
         results = [self.resolve(x) for end in ends for x in end.outs]
         passed.update(self.memories(results))
-        self.shared(passed, (op for block in blocks for op in block.ops if op.fn == VIEW))
+        self.shared(passed, (op for op in others if op.fn == VIEW))
         varied = reached([self.resolve(x) for x in wrt], forth, self.hands_on)
-        for op in (op for block in blocks for op in block.ops):
+        for op in others:
             if op.fn in (DICT, STORE):
                 keys = map(self.resolve, op.args[::2] if op.fn == DICT else op.args[1:2])
-                if any(isinstance(x, Op) and x in varied for x in keys) and lists_keys(blocks):
+                if any(isinstance(x, Op) and x in varied for x in keys) and lists_keys(ops):
                     raise Unemittable("a loop over keys of a dict that have derivatives")
-        self.must_not_read_texts([op for block in blocks for op in block.ops])
+        self.must_not_read_texts(ops)
         useful = reached([x for x in results if isinstance(x, Op)], back, carries)
         self.active = varied & useful
         self.own = {
-            op
-            for block in blocks
-            for op in block.ops
-            if op.fn in BIRTHS and op not in passed and op in self.active
+            op for op in others if op.fn in BIRTHS and op not in passed and op in self.active
         }
 
     def must_not_read_texts(self, ops: list[Op]) -> None:
@@ -233,8 +232,7 @@ class Activity:
 
     def __call__(self, x: Any) -> bool:
         """Whether an operand is active."""
-        x = self.resolve(x)
-        return isinstance(x, Op) and x in self.active
+        return self.resolve(x) in self.active
 
     def carries(self, op: Op) -> bool:
         """Whether an op can carry a derivative: a number, or what may have numbers in it.
@@ -312,16 +310,16 @@ class Activity:
             return [(op.args[0], x) for x in ((op, *results_of(op)) if type(op) is Take else (op,))]
         if op.fn in (LENGTH, DROP) or op.fn is builtins.list or isinstance(op, Draw):
             return []
-        if is_call(op) and is_constant(op):
+        if op in self.called and is_constant(op):
             return []
         return [
             (x, y) for x in op.args for y in (results_of(op) if isinstance(op, Several) else (op,))
         ]
 
 
-def lists_keys(blocks: Iterable[Block]) -> bool:
+def lists_keys(ops: Iterable[Op]) -> bool:
     """Whether the keys of any dict become items of a list."""
-    return any(op.fn is builtins.list for block in blocks for op in block.ops)
+    return any(op.fn is builtins.list for op in ops)
 
 
 def is_bool(kind: Any) -> bool:

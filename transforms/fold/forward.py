@@ -47,7 +47,7 @@ from ...tracer.fold.region import (
 )
 from ...tracer.kinds import is_one_of
 from ..kernels import is_steady
-from .arrays import LEAST, is_call, is_elementwise, is_sure, rule_of, view_of
+from .arrays import LEAST, is_elementwise, is_sure, rule_of, view_of
 from .held import Held, States, classes, is_taken
 from .lowered import Lowered
 from .pulls import described, example
@@ -181,7 +181,9 @@ class Forward:
         """The source text of a truth; it is computed where it is decided on, if the op is not a step."""
         if subject in self.writer.ways.home:
             return self.writer.name(subject)
-        if subject.fn is operator.truth and not is_call(subject):  # which is what Python asks there
+        if (
+            subject.fn is operator.truth and subject not in self.writer.called
+        ):  # which is what Python asks there
             return self.writer.name(subject.args[0])
         return self.writer.call(subject)
 
@@ -281,7 +283,7 @@ class Forward:
             ]
             add(f"{writer.name(op)} = {{{', '.join(tags + items)}}}", depth)
             return
-        if is_call(op):
+        if op in writer.called:
             self.call(op, depth)
             return
         if op.fn == CONTENT:

@@ -166,7 +166,7 @@ class Cotangents:
         if guard is None or not begun:
             guard = Guard(frame, x, len(frame.code.lines))
         inner = guard.inner
-        inner.code = Code()
+        inner.code, inner.touched = Code(), {}
         write(inner)
         if not inner.code.lines:
             return

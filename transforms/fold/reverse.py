@@ -27,7 +27,6 @@ from ...tracer.fold.region import (
     results_of,
 )
 from .arrays import (
-    is_call,
     is_certain,
     is_elementwise,
     is_of_floats,
@@ -97,7 +96,13 @@ class Reverse:
                 self.several(frame, op)
             elif self.cotangents.floats(op):
                 whole = any(isinstance(x, Reference) for x in op.args)
-                write = self.call if is_call(op) else self.memories.total if whole else self.pull
+                write = (
+                    self.call
+                    if op in self.writer.called
+                    else self.memories.total
+                    if whole
+                    else self.pull
+                )
                 self.cotangents.guarded(frame, op, partial(write, op))
 
     def pull(self, op: Op, frame: Frame) -> None:

@@ -38,14 +38,15 @@ class Emission:
     ) -> None:
         self.folded = folded
         self.wrt = [*wrt]
-        self.calls = any(map(is_call, folded.ops()))
+        called = {op for op in folded.ops() if is_call(op)}
+        self.calls = bool(called)
         aliases = Aliases(folded)
-        active = Activity(folded, wrt, aliases)
+        active = Activity(folded, wrt, aliases, called)
         origins = Origins(folded, aliases)
         held = Held(folded, aliases, origins.real, origins.made)
         if any(is_memory(x.type) and held.has_objects(x) for x in wrt):
             raise Unemittable("a gradient by a list in which objects or dicts lie")
-        self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real)
+        self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real, called)
         self.forward = Forward(self.writer, held)
         self.reverse = Reverse(self.writer, self.forward)
 

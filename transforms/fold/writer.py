@@ -22,7 +22,7 @@ from ...tracer.source import INFIX, PREFIX
 from ...tracer.tape import Op as TapeOp
 from ..programs import draw
 from .activity import Activity, Aliases
-from .arrays import is_call, text_of
+from .arrays import text_of
 from .snapshots import snapshot
 from .ways import Node, Ways
 
@@ -151,9 +151,11 @@ class Writer:
         active: Activity,
         ways: Ways,
         real: set[type],
+        called: set[Op],
     ) -> None:
         self.text = text
         self.real = real  # the types of memories that may be from outside
+        self.called = called  # calls of functions of arrays
         self.miss = miss
         self.aliases = aliases
         self.resolve = aliases.resolve
@@ -248,7 +250,7 @@ class Writer:
             fn = operator.eq  # which is the same beside what is no NaN
         if op.fn is has_own and self.resolve(op.args[0]).type not in self.real:
             fn = operator.contains
-        if not is_call(op):
+        if op not in self.called:
             return self.expression(fn or op.fn, names)
         if isinstance(op, Draw):
             return text_of(op, op.fn, names, self.drawing, self.constant)

@@ -64,7 +64,7 @@ class Bytecode:
                 op, arg, _, jump = own[j]
                 same = op == instr.op and (jump is not None or arg == instr.arg)
                 steps.append(Step(described(after[j], jump, known), not same))
-            line = instr.position[0] or 0
+            line = instr.position.lineno or 0
             self.rows.append(Row(i, line, described(text, instr.jump, known), steps))
         self.inner = [Bytecode(x) for x in code.co_consts if isinstance(x, CodeType) and can(x)]
 
