@@ -427,10 +427,10 @@ def commit(box: ArrayBox, op: Op) -> None:
     for alias in memory.boxes:
         if alias is root or alias.seen != memory.writes - 1:
             continue
-        if same_place(alias.value, root.value):
+        if root is box and same_place(alias.value, root.value):
             replay_write(alias, root.op, before)
         else:
-            copy_overlap(alias, root)
+            copy_overlap(alias, root, places_written(box.value, op))
 
 
 def must_be_constant(op: Op) -> None:
@@ -460,11 +460,23 @@ def addresses(array: Any) -> Any:
     return found.ravel()
 
 
-def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
-    """Let the elements that two outside arrays share, and that were written through one, come from it."""
-    _, here, there = np.intersect1d(
-        addresses(alias.value), addresses(written.value), return_indices=True
-    )
+def places_written(array: Any, write: Op) -> Any:
+    """Where in memory the elements of an array lie that a write has set."""
+    places = addresses(array)
+    if write.fn is setitem:
+        places = np.ravel(places.reshape(array.shape)[primal(write.args[1])])
+    return places
+
+
+def copy_overlap(alias: ArrayBox, written: ArrayBox, places: Any = None) -> None:
+    """Let the elements that two outside arrays share come from one, which was written to: those at ``places``, or all.
+
+    What was not written stays with the variable that it was.
+    """
+    mine, its = addresses(alias.value), addresses(written.value)
+    shared = np.isin(mine, its if places is None else np.intersect1d(its, places))
+    here, order = np.flatnonzero(shared), np.argsort(its)
+    there = order[np.searchsorted(its, mine[here], sorter=order)]
     if alias.value.dtype != written.value.dtype:
         if np.may_share_memory(alias.value, written.value):
             alias.seen = -1  # its next use raises
