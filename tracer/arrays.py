@@ -25,7 +25,15 @@ from typing import Any
 import numpy as np
 
 from ..rules.broadcasting import cast
-from ..rules.mutation import at_places, scatter, scatter_add, setitem, write_through
+from ..rules.mutation import (
+    at_places,
+    laid_out_as,
+    multiply_at,
+    scatter,
+    scatter_add,
+    setitem,
+    write_through,
+)
 from .active import active
 from .box import ArrayBox
 from .errors import TraceError
@@ -44,6 +52,9 @@ def is_value_free(fn: Any) -> bool:
     except TypeError:  # a foreign function cannot be hashed
         return False
 
+
+# The elements of their first operand, in the same order; of some, but for those that are written.
+CARRYING = (setitem, scatter_add, multiply_at, laid_out_as, cast, np.positive, np.reshape)
 
 # NumPy 1 has it at its top.
 byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
@@ -410,7 +421,7 @@ def commit(box: ArrayBox, op: Op) -> None:
     if isinstance(memory.owner, np.nditer):
         must_be_constant(op)
     memory.writes += 1
-    before = box.op
+    before = old = box.op
     box.op, box.seen = op, memory.writes
     root = box
     while root.derivation is not None:
@@ -427,10 +438,10 @@ def commit(box: ArrayBox, op: Op) -> None:
     for alias in memory.boxes:
         if alias is root or alias.seen != memory.writes - 1:
             continue
-        if root is box and same_place(alias.value, root.value):
+        if root is box and same_place(alias.value, root.value) and is_direct(op, before):
             replay_write(alias, root.op, before)
         else:
-            copy_overlap(alias, root, places_written(box.value, op))
+            copy_overlap(alias, root, addresses(box.value)[~left(op, old).ravel()])
 
 
 def must_be_constant(op: Op) -> None:
@@ -460,12 +471,28 @@ def addresses(array: Any) -> Any:
     return found.ravel()
 
 
-def places_written(array: Any, write: Op) -> Any:
-    """Where in memory the elements of an array lie that a write has set."""
-    places = addresses(array)
-    if write.fn is setitem:
-        places = np.ravel(places.reshape(array.shape)[primal(write.args[1])])
-    return places
+def left(write: Any, old: Op, steps: int = 8) -> Any:
+    """Which elements of what a write has made are those of the old version, as far as so many ops tell."""
+    none = np.zeros(np.shape(primal(write)), bool)
+    if write is old:
+        return np.ones(none.shape, bool)
+    if not isinstance(write, Op) or not write.args or not steps:
+        return none
+    fn, (first, *rest), fewer = write.fn, write.args, steps - 1
+    if fn is np.where and len(rest) == 2:
+        kept = [np.broadcast_to(left(x, old, fewer), none.shape) for x in rest]
+        return np.where(primal(first), *kept)
+    if fn not in CARRYING or np.size(primal(first)) != none.size:
+        return none
+    kept = left(first, old, fewer).reshape(none.shape)
+    if fn in (setitem, scatter_add, multiply_at):
+        kept[primal(rest[0])] = left(rest[1], old, fewer) if fn is setitem else False
+    return kept
+
+
+def is_direct(write: Op, old: Op) -> bool:
+    """Whether all that a write leaves of the old version comes from its operand, and not by way of another op."""
+    return np.array_equal(left(write, old, 1), left(write, old))
 
 
 def copy_overlap(alias: ArrayBox, written: ArrayBox, places: Any = None) -> None:

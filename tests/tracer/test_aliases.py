@@ -352,3 +352,44 @@ def test_attributes_in_one_array_keep_their_gradients_apart():
     assert found["q"].tolist() == [0.0, 2.0, 4.0]
     assert found["v"].tolist() == [0.0, 1.0]
     assert found["state"].tolist() == [0.0] * 5
+
+
+WRITERS = [
+    lambda a, y: np.add.at(a, [0, 5], y),
+    lambda a, y: np.multiply.at(a, [0], y),
+    lambda a, y: np.put(a, [0, 5], [y, y]),
+    lambda a, y: np.put_along_axis(a, np.array([5]), y, 0),
+    lambda a, y: np.copyto(a, y, where=np.arange(6) > 3),
+    lambda a, y: np.add(a, y, out=a, where=np.arange(6) > 3),
+    lambda a, y: np.putmask(a, a > 4.5, y),
+    lambda a, y: np.place(a, a > 4.5, [y]),
+    lambda a, y: np.fill_diagonal(a.reshape(2, 3)[:, 1:], y),
+    lambda a, y: np.multiply(a[4:], y, out=a[4:]),
+    lambda a, y: a[:2].fill(y),
+]
+
+
+@pytest.mark.parametrize("twice", [True, False])
+@pytest.mark.parametrize("write", WRITERS)
+def test_writes_to_some_elements_leave_the_others_to_the_argument(write, twice):
+    """Also those that go by a new whole: what such a write leaves as it was is no constant."""
+
+    def f(a, b, y):
+        write(a if twice else FIELD, y)
+        return (b * b).sum()
+
+    def arguments(y):
+        FIELD[:] = np.arange(1.0, 7.0)
+        a = FIELD.copy()
+        return (a, a, y) if twice else (a, FIELD[1:5], y)
+
+    known = arguments(7.0)[1].copy()
+    after = arguments(7.0)
+    f(*after)
+    kept = after[1] == known
+    found = grad(f, 1)(*arguments(7.0))
+    assert kept.any()
+    assert found[kept].tolist() == (2 * known)[kept].tolist()
+    h = 1e-6
+    slope = (f(*arguments(7.0 + h)) - f(*arguments(7.0 - h))) / (2 * h)
+    assert grad(f, 2)(*arguments(7.0)) == pytest.approx(slope)
