@@ -545,9 +545,36 @@ def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     if window is not None:
         write_window(box, *window, primal(key), value, site)
         return
+    must_not_run_into(box.value, primal(key), primal(value), site)
     with Writing(box) as op:
         box.value[primal(key)] = primal(value)
         commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
+
+
+def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
+    """Refuse a row that NumPy writes over itself: where the strides differ, it goes on without a copy."""
+    if type(given) is not np.ndarray or given.ndim != 1 or not np.may_share_memory(array, given):
+        return
+    part = array[key]
+    if np.shape(part) != given.shape or part.base is None or part.dtype != given.dtype:
+        return
+    if part.strides == given.strides:
+        return
+    places = [addresses(x) for x in (part, given)]
+    low, high = min(x.min() for x in places), max(x.max() for x in places)
+    row = np.zeros(high - low + array.itemsize, np.int8)  # laid out as they are, a byte for each
+    to, by = (
+        np.lib.stride_tricks.as_strided(row[x[0] - low :], y.shape, y.strides)
+        for x, y in zip(places, (part, given), strict=True)
+    )
+    by[...] = np.arange(len(by)) % 127
+    expected = by.copy()
+    to[...] = by
+    if not np.array_equal(to, expected):
+        raise TraceError(
+            f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
+            "write a copy of the part, as in u[::2] = u[:n].copy()"
+        )
 
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:
