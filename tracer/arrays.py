@@ -25,7 +25,15 @@ from typing import Any
 import numpy as np
 
 from ..rules.broadcasting import cast
-from ..rules.mutation import at_places, scatter, scatter_add, setitem, write_through
+from ..rules.mutation import (
+    at_places,
+    laid_out_as,
+    multiply_at,
+    scatter,
+    scatter_add,
+    setitem,
+    write_through,
+)
 from .active import active
 from .box import ArrayBox
 from .errors import TraceError
@@ -44,6 +52,9 @@ def is_value_free(fn: Any) -> bool:
     except TypeError:  # a foreign function cannot be hashed
         return False
 
+
+# The elements of their first operand, in the same order; of some, but for those that are written.
+CARRYING = (setitem, scatter_add, multiply_at, laid_out_as, cast, np.positive, np.reshape)
 
 # NumPy 1 has it at its top.
 byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
@@ -410,7 +421,7 @@ def commit(box: ArrayBox, op: Op) -> None:
     if isinstance(memory.owner, np.nditer):
         must_be_constant(op)
     memory.writes += 1
-    before = box.op
+    before = old = box.op
     box.op, box.seen = op, memory.writes
     root = box
     while root.derivation is not None:
@@ -427,10 +438,10 @@ def commit(box: ArrayBox, op: Op) -> None:
     for alias in memory.boxes:
         if alias is root or alias.seen != memory.writes - 1:
             continue
-        if same_place(alias.value, root.value):
+        if root is box and same_place(alias.value, root.value) and is_direct(op, before):
             replay_write(alias, root.op, before)
         else:
-            copy_overlap(alias, root)
+            copy_overlap(alias, root, addresses(box.value)[~left(op, old).ravel()])
 
 
 def must_be_constant(op: Op) -> None:
@@ -460,11 +471,39 @@ def addresses(array: Any) -> Any:
     return found.ravel()
 
 
-def copy_overlap(alias: ArrayBox, written: ArrayBox) -> None:
-    """Let the elements that two outside arrays share, and that were written through one, come from it."""
-    _, here, there = np.intersect1d(
-        addresses(alias.value), addresses(written.value), return_indices=True
-    )
+def left(write: Any, old: Op, steps: int = 8) -> Any:
+    """Which elements of what a write has made are those of the old version, as far as so many ops tell."""
+    none = np.zeros(np.shape(primal(write)), bool)
+    if write is old:
+        return np.ones(none.shape, bool)
+    if not isinstance(write, Op) or not write.args or not steps:
+        return none
+    fn, (first, *rest), fewer = write.fn, write.args, steps - 1
+    if fn is np.where and len(rest) == 2:
+        kept = [np.broadcast_to(left(x, old, fewer), none.shape) for x in rest]
+        return np.where(primal(first), *kept)
+    if fn not in CARRYING or np.size(primal(first)) != none.size:
+        return none
+    kept = left(first, old, fewer).reshape(none.shape)
+    if fn in (setitem, scatter_add, multiply_at):
+        kept[primal(rest[0])] = left(rest[1], old, fewer) if fn is setitem else False
+    return kept
+
+
+def is_direct(write: Op, old: Op) -> bool:
+    """Whether all that a write leaves of the old version comes from its operand, and not by way of another op."""
+    return np.array_equal(left(write, old, 1), left(write, old))
+
+
+def copy_overlap(alias: ArrayBox, written: ArrayBox, places: Any = None) -> None:
+    """Let the elements that two outside arrays share come from one, which was written to: those at ``places``, or all.
+
+    What was not written stays with the variable that it was.
+    """
+    mine, its = addresses(alias.value), addresses(written.value)
+    shared = np.isin(mine, its if places is None else np.intersect1d(its, places))
+    here, order = np.flatnonzero(shared), np.argsort(its)
+    there = order[np.searchsorted(its, mine[here], sorter=order)]
     if alias.value.dtype != written.value.dtype:
         if np.may_share_memory(alias.value, written.value):
             alias.seen = -1  # its next use raises
@@ -506,9 +545,36 @@ def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     if window is not None:
         write_window(box, *window, primal(key), value, site)
         return
+    must_not_run_into(box.value, primal(key), primal(value), site)
     with Writing(box) as op:
         box.value[primal(key)] = primal(value)
         commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
+
+
+def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
+    """Refuse a row that NumPy writes over itself: where the strides differ, it goes on without a copy."""
+    if type(given) is not np.ndarray or given.ndim != 1 or not np.may_share_memory(array, given):
+        return
+    part = array[key]
+    if np.shape(part) != given.shape or part.base is None or part.dtype != given.dtype:
+        return
+    if part.strides == given.strides:
+        return
+    places = [addresses(x) for x in (part, given)]
+    low, high = min(x.min() for x in places), max(x.max() for x in places)
+    row = np.zeros(high - low + array.itemsize, np.int8)  # laid out as they are, a byte for each
+    to, by = (
+        np.lib.stride_tricks.as_strided(row[x[0] - low :], y.shape, y.strides)
+        for x, y in zip(places, (part, given), strict=True)
+    )
+    by[...] = np.arange(len(by)) % 127
+    expected = by.copy()
+    to[...] = by
+    if not np.array_equal(to, expected):
+        raise TraceError(
+            f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
+            "write a copy of the part, as in u[::2] = u[:n].copy()"
+        )
 
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:

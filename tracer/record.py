@@ -418,9 +418,8 @@ def born(
         known = tracer.arrays.get(id(value))
         if known is not None and known.value is value:
             return known
-        return box(
-            tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
-        )
+        op = append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site)
+        return shared(tracer, box(tracer, op, []), pure)
     if not pure and (kind is float or kind is complex or isinstance(value, np.inexact)):
         return box(
             tracer, append(tracer.tape, fn, operand(args, []), operand(kwargs, []), value, site), []
@@ -431,6 +430,13 @@ def born(
         if id(value) not in tracer.inside and not is_of_run(fn, value):
             see(tracer.outside, value)  # it may be somebody's own
     return value
+
+
+def shared(tracer: Tracer, made: Any, pure: bool) -> Any:
+    """What a call without traced operands gave: an array that may lie in memory which somebody outside holds."""
+    if type(made) is ArrayBox and not (pure and made.value.base is None):
+        tracer.exposed.append(made)
+    return made
 
 
 def is_of_run(fn: Any, value: Any) -> bool:
@@ -469,7 +475,8 @@ def born_parts(
     for key, x in enumerate(value):
         number = not pure and isinstance(x, (float, complex, np.inexact))
         if is_traced_array(x) or number:
-            boxes[key] = box(tracer, append(tracer.tape, element, (whole, key), {}, x, site), [])
+            op = append(tracer.tape, element, (whole, key), {}, x, site)
+            boxes[key] = shared(tracer, box(tracer, op, []), pure)
         elif not pure and meaning.foreign.is_plain_value(x):
             op = append(tracer.tape, element, (whole, key), {}, x, site)
             tracer.tape.ops.append(Guard(operator.eq, (op,), x, site, tracer.tape))

@@ -120,8 +120,11 @@ class GuardWriter:
             overlap = self.constant(np.may_share_memory, "may_share_memory")
             for i, one in enumerate(found):
                 for other in found[:i]:
-                    shared = np.may_share_memory(one.value, other.value)
-                    text = f"{overlap}({self.names[one]}, {self.names[other]}) is not {shared}"
+                    both = f"({self.names[one]}, {self.names[other]})"
+                    lie = lying(one.value, other.value)
+                    text = f"{overlap}{both} is not False"
+                    if lie is not None:
+                        text = f"{self.constant(lying, 'lying')}{both} != {lie!r}"
                     yield text, f"{one} and {other} share memory in another way"
 
     def distinct(self) -> Iterator[tuple[str, str]]:
@@ -560,6 +563,14 @@ def is_exactly(a: Any, b: Any) -> bool:
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     return kind in (int, str, bytes) and bool(a == b)
+
+
+def lying(a: np.ndarray, b: np.ndarray) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
+    """How two arrays lie to one another that may share memory: how far apart they begin, and their strides."""
+    if not np.may_share_memory(a, b):
+        return None
+    first, second = (x.__array_interface__["data"][0] for x in (a, b))
+    return second - first, a.strides, b.strides
 
 
 def is_empty(cell: Any) -> bool:

@@ -5,9 +5,10 @@ import enum
 import functools
 import operator
 
+import numpy as np
 import pytest
 
-from wengert import jvp, linearize, pullback, value_and_grad
+from wengert import jit, jvp, linearize, pullback, value_and_grad
 
 
 class Color(enum.Enum):
@@ -166,3 +167,32 @@ def test_a_tuple_that_is_an_argument_and_a_global():
     for x in (1.0, 1.5, 2.0, 2.5):
         assert value_and_grad(with_an_argument)(x, PAIR) == (2 * x, 2.0)
         assert value_and_grad(with_an_argument)(x, (x, 2.0)) == (3 * x, 3.0)
+
+
+SAME, SHIFTED, BACKWARDS, BESIDE, WOVEN = (
+    lambda m: (m[:3], m[:3]),
+    lambda m: (m[:3], m[1:4]),
+    lambda m: (m[:3], m[2::-1]),
+    lambda m: (m[0:6:2], m[1:7:2]),
+    lambda m: (m[0:6:2], m[2:8:2]),
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [(SAME, SHIFTED), (SAME, BACKWARDS), (BESIDE, WOVEN), (SHIFTED, SAME)]
+)
+def test_arrays_that_overlap_otherwise_are_another_program(first, then):
+    """That two arrays share memory says nothing of the elements that they share."""
+
+    def f(a, b):
+        a *= 2.0
+        return (b**3).sum()
+
+    both = value_and_grad(f, (0, 1))
+    for cut in [first] * 5 + [then] * 3 + [first] * 2:
+        value, found = both(*cut(np.arange(1.0, 9.0)))
+        assert value == f(*cut(np.arange(1.0, 9.0)))
+        with jit(False):
+            _, expected = both(*cut(np.arange(1.0, 9.0)))
+        for d, right in zip(found, expected, strict=True):
+            assert d.tolist() == right.tolist()

@@ -9,7 +9,7 @@ import types
 import numpy as np
 import pytest
 
-from wengert import jit, jvp, linearize, pullback, stop_gradient, value_and_grad
+from wengert import grad, jit, jvp, linearize, pullback, stop_gradient, value_and_grad
 from wengert.transforms.budget import Budget
 
 SETUP = """
@@ -274,3 +274,122 @@ def test_tuples_in_containers_that_come_in_twice_stay_what_they_are(make, way):
             np.sum(2.0 * y) for y in leaves(x)
         ))  # fmt: skip
     assert repr(x) == repr(make())
+
+
+FIELD = np.arange(1.0, 7.0)
+
+
+def one_element(q, y):
+    FIELD[1] = y
+    return (q * q).sum()
+
+
+def beside(q, y):
+    FIELD[5] = y
+    return (q * q).sum()
+
+
+def by_a_mask(q, y):
+    FIELD[FIELD > 2.5] = y
+    return (q * q).sum()
+
+
+def of_itself(q, y):
+    FIELD[1] = y * q.sum()
+    return (q * q).sum()
+
+
+@pytest.mark.parametrize("way", ["jit", "traced"])
+@pytest.mark.parametrize("cut", [np.s_[1:4], np.s_[:3], np.s_[3::-1], np.s_[::2], None], ids=str)
+@pytest.mark.parametrize("f", [one_element, beside, by_a_mask, of_itself])
+def test_what_is_not_written_of_an_array_outside_stays_the_argument_s(f, cut, way):
+    """A write to one element of the array that an argument is a view of made the whole of it a constant."""
+
+    def argument():
+        FIELD[:] = np.arange(1.0, 7.0)
+        return np.broadcast_to(FIELD[:3], (2, 3)) if cut is None else FIELD[cut]
+
+    both = value_and_grad(f, (0, 1))
+    with jit(way == "jit"):
+        for y in (7.0, 8.0, 9.0, 1.5):
+            value, (dq, dy) = both(argument(), y)
+            assert value == f(argument(), y)
+            written = np.zeros(6, bool)
+            written[{one_element: 1, beside: 5, of_itself: 1}.get(f, np.s_[2:])] = True
+            q = argument()
+            part = np.broadcast_to(written[:3], (2, 3)) if cut is None else written[cut]
+            expected = np.where(part, 0.0, 2 * q)
+            slope = 2 * y * part.sum()
+            if f is of_itself:
+                expected += slope * y * q.sum()
+                slope *= q.sum() ** 2
+            assert dq == pytest.approx(expected), y
+            assert dy == pytest.approx(slope)
+
+
+def through_a_view(a, b):
+    part = a[:2]
+    part[0] = 5.0
+    return (b * b).sum()
+
+
+def test_an_argument_twice_keeps_what_is_not_written_by_a_view():
+    v = np.array([1.0, 2.0, 3.0])
+    assert grad(through_a_view, 1)(v, v).tolist() == [0.0, 4.0, 6.0]
+
+
+def test_attributes_in_one_array_keep_their_gradients_apart():
+    class Model:
+        def __init__(self):
+            self.state = np.arange(5.0)
+            self.q, self.v = self.state[:3], self.state[3:]
+
+    def f(m):
+        m.state[3] = 9.0
+        return (m.q * m.q).sum() + m.v.sum()
+
+    found = grad(f)(Model())
+    assert found["q"].tolist() == [0.0, 2.0, 4.0]
+    assert found["v"].tolist() == [0.0, 1.0]
+    assert found["state"].tolist() == [0.0] * 5
+
+
+WRITERS = [
+    lambda a, y: np.add.at(a, [0, 5], y),
+    lambda a, y: np.multiply.at(a, [0], y),
+    lambda a, y: np.put(a, [0, 5], [y, y]),
+    lambda a, y: np.put_along_axis(a, np.array([5]), y, 0),
+    lambda a, y: np.copyto(a, y, where=np.arange(6) > 3),
+    lambda a, y: np.add(a, y, out=a, where=np.arange(6) > 3),
+    lambda a, y: np.putmask(a, a > 4.5, y),
+    lambda a, y: np.place(a, a > 4.5, [y]),
+    lambda a, y: np.fill_diagonal(a.reshape(2, 3)[:, 1:], y),
+    lambda a, y: np.multiply(a[4:], y, out=a[4:]),
+    lambda a, y: a[:2].fill(y),
+]
+
+
+@pytest.mark.parametrize("twice", [True, False])
+@pytest.mark.parametrize("write", WRITERS)
+def test_writes_to_some_elements_leave_the_others_to_the_argument(write, twice):
+    """Also those that go by a new whole: what such a write leaves as it was is no constant."""
+
+    def f(a, b, y):
+        write(a if twice else FIELD, y)
+        return (b * b).sum()
+
+    def arguments(y):
+        FIELD[:] = np.arange(1.0, 7.0)
+        a = FIELD.copy()
+        return (a, a, y) if twice else (a, FIELD[1:5], y)
+
+    known = arguments(7.0)[1].copy()
+    after = arguments(7.0)
+    f(*after)
+    kept = after[1] == known
+    found = grad(f, 1)(*arguments(7.0))
+    assert kept.any()
+    assert found[kept].tolist() == (2 * known)[kept].tolist()
+    h = 1e-6
+    slope = (f(*arguments(7.0 + h)) - f(*arguments(7.0 - h))) / (2 * h)
+    assert grad(f, 2)(*arguments(7.0)) == pytest.approx(slope)

@@ -1559,3 +1559,45 @@ def test_objects_that_lend_numpy_their_array(way):
     else:
         judged(local, True)
         judged(local_view, True)
+
+
+class Marked(np.ndarray):
+    pass
+
+
+class Keeper:
+    def __init__(self):
+        self.values = np.arange(1.0, 4.0)
+
+
+KEEPER = Keeper()
+OTHERS = {
+    "subclass": (np.arange(1.0, 4.0).view(Marked), np.asarray),
+    "view": (np.arange(1.0, 4.0).view(Marked), lambda a: a.view(np.ndarray)[::-1]),
+    "matrix": (np.array([[1.0, 2.0, 3.0]]).view(np.matrix), lambda a: np.asarray(a)[0]),
+    "flat": (np.array([[1.0, 2.0, 3.0]]).view(np.matrix), lambda a: a.A1),
+    "masked": (np.ma.array([1.0, 2.0, 3.0]), lambda a: a.data),
+    "getdata": (np.ma.array([1.0, 2.0, 3.0]), np.ma.getdata),
+    "attribute": (KEEPER.values, lambda a: operator.attrgetter("values")(KEEPER)),
+}
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("way", ["pullback", "linearize"])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_derivative_that_is_asked_for_later_has_the_values_of_the_run(kind, way, on):
+    """An array in the memory of an object outside, of another class, was read again when that had been written to."""
+    outside, plain = OTHERS[kind]
+
+    def f(x):
+        return (plain(outside) * x).sum()
+
+    x = np.ones(3)
+    with wengert.jit(on):
+        for _ in range(4):
+            _, later = getattr(wengert, way)(f, x)
+            before = np.array(later(1.0 if way == "pullback" else x))
+            outside[...] = outside + 1.0
+            after = np.array(later(1.0 if way == "pullback" else x))
+            outside[...] = outside - 1.0
+            np.testing.assert_array_equal(after, before)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import Cases, assert_close, assert_same, check, numeric_grad
-from wengert import grad, jit, jvp, linearize, pullback, trace, value_and_grad
+from wengert import TraceError, grad, jit, jvp, linearize, pullback, trace, value_and_grad
 
 case = Cases()
 
@@ -1105,3 +1105,30 @@ def test_a_mask_with_out_lets_numpy_complain_of_the_chosen_elements_alone(f, on)
     for x in map(np.array, [[0.4, 2.5, 3.5, 0.5], [9.0, 2.5, 3.5, 4.0]] * 3):
         with jit(on), np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             np.testing.assert_allclose(grad(f)(x), numeric_grad(f, x), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_row_that_numpy_writes_over_itself_is_refused(on):
+    """NumPy reads what it has just written there: kept programs gave another value, and the gradient was of a copy."""
+
+    def spread(x):
+        u = x.copy()
+        u[::2] = u[:4]
+        return (u * np.arange(8.0)).sum()
+
+    def right(x):
+        u = x.copy()
+        u[:4] = u[::2]
+        u[1:] = u[:-1]
+        u[::2] = u[:4].copy()
+        u[:4] = u[3::-1]
+        return (u * np.arange(8.0)).sum()
+
+    x = np.arange(8.0) + 1.0
+    with jit(on):
+        for _ in range(4):
+            with pytest.raises(TraceError, match="still to read"):
+                value_and_grad(spread)(x)
+            value, slope = value_and_grad(right)(x)
+            assert value == right(x)
+            assert slope == pytest.approx([right(e) for e in np.eye(8)])
