@@ -526,6 +526,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if not looks_only(fn):
             renew(tracer)
         result = born(tracer, site, fn, tuple(plain_args), options, value, pure)
+        if len(tracer.tape.ops) == start and is_draw(fn) and is_numeral(value):
+            tracer.tape.untold = f"{fn_name(fn)} gives the whole number {value} ({site})"
+        elif value is None and tracer.reads is None and sets_generator(fn):
+            tracer.tape.untold = f"{fn_name(fn)} sets the state of a generator ({site})"
         if tracer.reads is not None and not pure:
             unknown(tracer, site, fn, plain_args, options, value, start)
         meanwhile = tracer.texts.drawn[texts:]
@@ -939,6 +943,16 @@ def is_plain_value(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(is_plain_value, value))
     return value is None or is_one_of(type(value), (int, bool, str, bytes, float, complex))
+
+
+def sets_generator(fn: Any) -> bool:
+    """Whether a function that gives nothing seeds a generator, or restores its state."""
+    return attribute(fn, "__name__") in ("seed", "setstate", "set_state") and is_draw(fn)
+
+
+def is_numeral(value: Any) -> bool:
+    """Whether a value is a whole number, which is a constant to the tape."""
+    return is_one_of(type(value), (int, bool)) or isinstance(value, np.integer)
 
 
 def record_opaque(

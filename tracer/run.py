@@ -30,7 +30,7 @@ from .places import OURS
 from .reads import Reads
 from .rehearsal import take_back
 from .session import Tracer
-from .structure import FIXED, Branch, Tree, rebuild
+from .structure import FIXED, Branch, Tree, on_tape
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .unboxing import lower, strip_exception
 from .watchers import uncover
@@ -171,9 +171,7 @@ def run(
             with room:
                 done.result = result_tree(tracer, result)
             done.whole = True
-        tape.result = rebuild(
-            done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
-        )
+        tape.result = on_tape(done.result)
         if full:
             with room:
                 tape.result = result_of(tracer, result, tape.result)

@@ -376,6 +376,7 @@ class Tape:
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
+        self.untold: str | None = None  # what the run drew, or did outside, that no line says
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
@@ -401,7 +402,7 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
-        tape.once = self.once
+        tape.once, tape.untold = self.once, self.untold
         return tape
 
     @property
@@ -466,7 +467,7 @@ class Tape:
 
         The function takes what the traced one took. Its decisions are checked: where one is another, it raises
         ValueError. Imports and helpers that it needs are written above it. `save` writes a file that checks the types
-        and shapes of the arguments as well.
+        and shapes of the arguments as well. Raises `TraceError` where the text could not do what the function did.
         """
         return meaning.tools.pages.source_of(self, name)
 

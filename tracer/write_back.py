@@ -92,6 +92,7 @@ def settle(tracer: Tracer) -> None:
         except ValueError:
             changed = True
         if changed:
+            tracer.tape.untold = "a variable of an enclosing function is set (nonlocal)"
             cell.cell_contents = plain
     for escaped in tracer.pending:
         lower(tracer, escaped, memo, True)

@@ -123,6 +123,8 @@ def write_container(
     others = siblings(tracer, container) if known is not None or tracer.joined else []
     if isinstance(container, dict) and (known is not None or id(container) in tracer.outside):
         memos.put(tracer, site, fn, container, container if known is None else known[1], args)
+    if known is None and id(container) in tracer.outside:
+        tracer.tape.untold = f"a {type(container).__name__} from outside is changed ({site})"
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
     shared = known is not None and is_one_of(type(container), MUTABLE)

@@ -344,6 +344,7 @@ def reverse(
             machine.outline.names[d] = f"d{x.name}"
     out.ops += decisions(machine.looked, out)
     out.once = tape.once or led_by_values(machine.decided)
+    out.untold = tape.untold
     found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]

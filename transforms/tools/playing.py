@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...tracer.errors import GuardError, TraceError
-from ...tracer.kinds import isinstance
+from ...tracer.kinds import attribute, isinstance
 from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
@@ -46,7 +46,7 @@ def values(
 ) -> dict[Op, Any]:
     """The value of each op, for inputs that are given; the others are as they were. Effects are done as well.
 
-    ``objects`` stand for those that the traced run did something to, by their ids.
+    ``objects`` stand for those that the traced run did something to or with, by their ids.
     """
     must_be_followed(tape)
     must_be_traced(tape, given)
@@ -93,8 +93,11 @@ def computed(
         x = x.value if type(x) is External else x
         return objects.get(id(x), x)
 
+    fn = op.fn
+    if objects and id(owner := attribute(fn, "__self__")) in objects:
+        fn = getattr(objects[id(owner)], fn.__name__)
     args = [real(substitute(x, value)) for x in op.args]
-    return op.fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
+    return fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
 
 
 def holds(guard: Op, value: Any) -> bool:

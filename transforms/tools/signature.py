@@ -18,10 +18,10 @@ import numpy as np
 
 from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
-from ...tracer.kinds import is_one_of, isinstance
+from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.run import Run, argument_names
 from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, leaves, mapped
-from ...tracer.tape import External, Input, Op, Tape, type_name
+from ...tracer.tape import External, FloatOp, Input, Op, Tape, type_name
 
 ATOMS = (bool, int, str, bytes, float, type(None))
 Path = tuple[tuple[type, Any], ...]
@@ -31,7 +31,8 @@ class Parameter(NamedTuple):
     """An argument of the traced call.
 
     ``fixed`` are the paths to texts, bools and the like, with what was there; ``others`` those to inputs of the tape
-    that have no derivative, such as arrays of integers; ``changed`` those to what the run did something to.
+    that have no derivative, such as arrays of integers; ``used`` those to the objects that ops are done to or with:
+    a list that is appended to, a generator of random numbers.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Parameter(NamedTuple):
     fixed: tuple[tuple[Path, Any], ...] = ()
     others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
-    changed: tuple[tuple[Path, Any], ...] = ()
+    used: tuple[tuple[Path, Any], ...] = ()
 
     def inputs(self) -> Iterator[tuple[Path, Input]]:
         """The inputs of the tape that the argument holds, and where."""
@@ -56,8 +57,7 @@ def parameters_of(
     names = argument_names(f, len(args))
     given = [*zip(names, done.args, args, strict=True)]
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
-    effects = [op for op in done.tape.ops if op.kind == "effect"]
-    outside = {id(y.value if type(y) is External else y) for op in effects for y in op.args}
+    objects = {id(x) for op in done.tape.ops if type(op) is not FloatOp for x in objects_of(op)}
     found = []
     for i, (name, tree, x) in enumerate(given):
         if type(x) is MethodType and isinstance(tree, Branch) and tree.kind is not MethodType:
@@ -65,9 +65,19 @@ def parameters_of(
         others = tuple(inputs_without(done.tape, name, tree))
         known = [path for path, _ in others]
         texts = tuple([(path, was) for path, was in fixed(tree, x) if path not in known])
-        changed = tuple(containers(tree, x, outside))
-        found.append(Parameter(name, tree, texts, others, i >= len(args), changed))
+        used = tuple(found_in(tree, x, objects))
+        found.append(Parameter(name, tree, texts, others, i >= len(args), used))
     return found
+
+
+def objects_of(op: Op) -> Iterator[Any]:
+    """What an op is done to or with, of that which is no number: containers that it changes, and objects."""
+    owner = attribute(op.fn, "__self__")
+    for x in op.args if owner is None else (owner, *op.args):
+        if type(x) is External:
+            yield x.value
+        elif not isinstance(x, Op) and frames.native(type(x)) is None:
+            yield x
 
 
 def parameters_of_run(done: Run, tape: Tape) -> list[Parameter] | None:
@@ -122,7 +132,7 @@ def fixed(tree: Tree, value: Any) -> Iterator[tuple[Path, Any]]:
                 yield path, found
 
 
-def containers(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
+def found_in(tree: Tree, value: Any, wanted: set[int]) -> Iterator[tuple[Path, Any]]:
     """The lists, dicts and objects of an argument that are among the wanted ones, by id."""
     for path, part in walk(tree) if wanted else ():
         if isinstance(part, Branch):
@@ -218,12 +228,12 @@ def bound(
 
 
 def given_for(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any]:
-    """What stands in a call for each object that the traced run did something to, by the id of that."""
+    """What stands in a call for each object that the traced run did something to or with, by the id of that."""
     parameters: list[Parameter] = tape.parameters or []
     positional = [p for p in parameters if not p.keyword]
     pairs = [*zip(positional, args, strict=False)]
     pairs += [(p, kwargs[p.name]) for p in parameters if p.name in kwargs]
-    return {id(was): at(x, path) for p, x in pairs for path, was in p.changed}
+    return {id(was): at(x, path) for p, x in pairs for path, was in p.used}
 
 
 def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[tuple[Op, Any]]:
