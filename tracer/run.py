@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import calls, memos, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
@@ -278,7 +279,7 @@ class _Surroundings:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             if shown.category is not RuntimeWarning:  # of numbers, which programs compute again
-                tracer.reads.problem(f"a {shown.category.__name__} is given")
+                tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         self.show(shown)
 
 
@@ -330,7 +331,7 @@ def must_be_callable(f: Any) -> None:
     """Raise where the user has given something else in the place of a function."""
     if not callable(f):
         raise TraceError(
-            f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
+            f"the first argument must be a function or another callable, not {with_article(type(f).__name__)}\n"
             "pass the function itself, and its arguments behind it or to what comes back: trace(f, x), grad(f)(x), "
             "not grad(f(x))"
         )

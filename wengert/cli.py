@@ -33,6 +33,7 @@ import wengert.rules
 import wengert.tracer
 import wengert.transforms
 from wengert import pictures
+from wengert.rules.words import with_article
 
 OWN_FOLDERS = [
     Path(package.__file__ or "").parent
@@ -603,8 +604,7 @@ def one_like(value: Any) -> Any:
 def describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
-    article = "an" if type(value).__name__[0] in "aeiou" else "a"
-    return "None" if value is None else f"{article} {type(value).__name__}"
+    return "None" if value is None else with_article(type(value).__name__)
 
 
 def in_words(error: BaseException) -> str:

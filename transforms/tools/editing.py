@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ...rules.words import with_article
 from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.places import OURS
@@ -82,7 +83,7 @@ class Edit:
         """A call on the new tape; its operands are ops of the old one."""
         if not callable(fn):
             raise TraceError(
-                f"an op calls a function, not a {type(fn).__name__}\n"
+                f"an op calls a function, not {with_article(type(fn).__name__)}\n"
                 "for a constant: tape.substitute(op, value)"
             )
         args, kwargs = substitute(args, self.now), substitute(kwargs, self.now)

@@ -23,6 +23,7 @@ import numpy as np
 
 from ...rules.numpy_random import Draw
 from ...rules.registry import rules
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.errors import TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance, mro_of, own_dict
@@ -31,7 +32,6 @@ from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
 from ...tracer.structure import Branch, Leaf, Sealed
 from ...tracer.tape import External, Input, Op, Tape, fn_name, ops_in, type_name
-from ...tracer.words import with_article
 from ...tracer.write_back import Lost
 from .. import asking
 from ..checkpoint import OtherShape, Segment, SegmentWriter
@@ -245,7 +245,7 @@ class Page(Looped):
             return held
         if type(tree) is Lost:
             raise Unwritable(
-                f"{self.tape.name} cannot be written down: there is a {tree.kind} in its result\n"
+                f"{self.tape.name} cannot be written down: there is {with_article(tree.kind)} in its result\n"
                 "return numbers, arrays and constants, and make of them outside what else there is"
             )
         return super().argument(tree)
@@ -378,7 +378,7 @@ class Page(Looped):
         else:
             found = f"not isinstance({name}, {type(was).__name__})"
         return self.check(
-            found, f"{text} must be a {type_name(was)}, as when this file was written"
+            found, f"{text} must be {with_article(type_name(was))}, as when this file was written"
         )
 
     def check(self, fails: str, message: str) -> list[str]:

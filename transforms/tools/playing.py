@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.seals import Unfollowed
@@ -33,7 +34,7 @@ def must_be_given(tape: Tape) -> None:
     lost = next((x for x in leaves if type(x) is Lost), None)
     if lost is not None:
         raise TraceError(
-            f"this tape of {tape.name} cannot give its result again: there is a {lost.kind} in it\n"
+            f"this tape of {tape.name} cannot give its result again: there is {with_article(lost.kind)} in it\n"
             "return numbers, arrays and constants, and make of them outside what else there is"
         )
 

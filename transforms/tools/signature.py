@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.kinds import attribute, is_one_of, isinstance
@@ -254,7 +255,7 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
             items = [key for key in part.parts if not is_attribute(part.kind, key)]
             if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
                 raise TraceError(
-                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
+                    f"{text} must be {with_article(part.kind.__name__)} with {len(items)} items, as in the traced run\n"
                     "trace the function for structures of another length"
                 )
             mapping = kind is not None and issubclass(kind, dict)
@@ -288,7 +289,8 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
             or not isinstance(value, (int, float, complex, np.generic, np.ndarray))
         ):
             raise TraceError(
-                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run\n"
+                f"{name} is {with_article(type_name(value))}, but was {with_article(type_name(was))} in the "
+                "traced run\n"
                 "a tape holds for the types and shapes that it was traced with; trace the function for these"
             )
     return value

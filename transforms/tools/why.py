@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.active import active
 from ...tracer.entrances import entrance
@@ -32,7 +33,6 @@ from ...tracer.places import in_words
 from ...tracer.run import Run, argument_names, describe, keyword_names, run
 from ...tracer.structure import Branch, Leaf, Tree, has_leaf, leaf_of, leaves
 from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, fn_name, primal
-from ...tracer.words import with_article
 from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
