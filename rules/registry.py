@@ -36,6 +36,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .words import with_article
+
 F = TypeVar("F", bound=Callable[..., Any])
 Operand = Any
 
@@ -120,7 +122,7 @@ lock = threading.RLock()
 def must_be_callable(primitive: Any) -> None:
     if not callable(primitive):
         raise TypeError(
-            f"a rule is that of a function or another callable, not of a {type(primitive).__name__}\n"
+            f"a rule is that of a function or another callable, not of {with_article(type(primitive).__name__)}\n"
             "name the callable, and decorate the rule: @rrule(math.cbrt)"
         )
 

@@ -497,3 +497,12 @@ def test_a_message_of_several_lines_is_one_of_parts(wengert, monkeypatch):
     status, _, err = wengert("draw", "program.py:f", "2.0", "3.0", "--output", "f.svg")
     assert status == 2 and err.count("\n") == 1
     assert "takes the program dot; apt install graphviz" in err
+
+
+def test_why_of_one_of_several_results(wengert):
+    code, out, _ = wengert("why", "program.py:pair", "2.0")
+    assert code == 0 and "of the sum of 2 results; result=0 asks for the first" in out
+    code, out, _ = wengert("why", "program.py:pair", "2.0", "--result", "1")
+    assert code == 0 and "of the sum" not in out and "all is well" in out
+    code, out, _ = wengert("why", "program.py:pair", "2.0", "--result", "1,kinetic")
+    assert "the result[1], 4, has no element at 'kinetic'" in out

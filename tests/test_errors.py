@@ -137,7 +137,7 @@ CASES = {
         "shapes of its primal",
     ),
     "no tangent": (lambda: jvp(total, (V,), ()), TangentError, "0 tangents", "for each argument"),
-    "no function to checkpoint": (lambda: checkpoint(3), TraceError, "not a int", "the function"),
+    "no function to checkpoint": (lambda: checkpoint(3), TraceError, "not an int", "the function"),
     "another way of a tape": (
         lambda: trace(sign, 1.0)(-1.0),
         GuardError,
@@ -146,8 +146,8 @@ CASES = {
     ),
     "too many for a tape": (lambda: trace(sign, 1.0)(1.0, 2.0), TypeError, "(x)", "as the traced"),
     "another type for a tape": (lambda: trace(sign, 1.0)("a"), TraceError, "is a str", "types and"),
-    "a rule of a number": (lambda: rrule(3)(sign), TypeError, "not of a int", "@rrule("),
-    "no switch": (lambda: jit(3), TraceError, "not a int", "jit(f)"),
+    "a rule of a number": (lambda: rrule(3)(sign), TypeError, "not of an int", "@rrule("),
+    "no switch": (lambda: jit(3), TraceError, "not an int", "jit(f)"),
 }
 
 

@@ -1,5 +1,6 @@
 """The tracer: bytecode in, tape out."""
 
+from ..rules import awaited
 from . import (
     attributes,
     boxing,
@@ -25,6 +26,8 @@ from . import draws as _draws  # noqa: F401
 from . import errstate as _errstate  # noqa: F401
 from . import stack as _stack  # noqa: F401
 
+awaited["mpmath.libmp"] = awaited["mpmath.ctx_mp_python"] = f"{__name__}.mpmath_numbers"
+awaited["sympy.core"] = f"{__name__}.sympy_numbers"
 meaning.set_up(
     *(attributes, boxing, calls, closing, escape, foreign, hooks, marks),
     *(operators, overrides, protocols, scopes, sights, source, tracebacks, unboxing, writers),

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.mutation import reused as as_many
+from ..rules.words import with_article
 from . import frames, meaning, places, protocols, rewrite, stand_ins
 from .arrays import is_traced_array, turn_into
 from .border import ATOMS, STAND_INS, is_constant
@@ -135,7 +136,7 @@ def owner_place(tracer: Tracer, obj: Any) -> Place | None:
         return None if rewrite.is_twin(obj.__code__) else reads.constant(obj)
     if id(obj) in tracer.outside:
         reads.problem(
-            f"nobody knows where a {type(obj).__name__} comes from, of which attributes are read"
+            f"nobody knows where {with_article(type(obj).__name__)} comes from, of which attributes are read"
         )
     return None
 
@@ -193,7 +194,8 @@ def namespace(tracer: Tracer, obj: Any) -> Any:
     own = own_dict(obj)
     if is_of_users(own) and own is not obj:
         raise TraceError(
-            f"{places.blame(places.user_site())}: the __dict__ of a {type(obj).__name__} is a {type(own).__name__}, "
+            f"{places.blame(places.user_site())}: the __dict__ of {with_article(type(obj).__name__)} is "
+            f"{with_article(type(own).__name__)}, "
             "whose methods cannot be followed there\nread its attributes by name, or give it a dict"
         )
     seen = tracer.namespaces.get(slot(obj), (obj, None))[1]
@@ -230,12 +232,13 @@ def given_dict(tracer: Tracer, obj: Any) -> Any:
     if known is None and (came := tracer.shadows_of.get(id(own_dict(obj)))) is not None:
         if id(obj) in tracer.trees:
             raise TraceError(
-                f"{places.blame(places.user_site())}: a {type(obj).__name__} and its __dict__ come in on their own\n"
+                f"{places.blame(places.user_site())}: {with_article(type(obj).__name__)} and its __dict__ come "
+                "in on their own\n"
                 "pass the object alone"
             )
         if tracer.reads is not None:
             tracer.reads.problem(
-                f"the __dict__ of a {type(obj).__name__} comes in on its own as well"
+                f"the __dict__ of {with_article(type(obj).__name__)} comes in on its own as well"
             )
         known = tracer.namespaces[slot(obj)] = obj, came[0]
     return known[1] if known is not None and type(known[1]) is dict else None
@@ -859,8 +862,9 @@ def write(tracer: Tracer, site: Site, obj: Any, name: str, value: Any, own: bool
         if name == "__dict__" and isinstance(value, dict):
             if type(value) is not dict:
                 raise TraceError(
-                    f"{places.blame(site)}: the __dict__ of a {type(obj).__name__} that lies outside the traced "
-                    f"function becomes a {type(value).__name__}\nclear and update the one that it has"
+                    f"{places.blame(site)}: the __dict__ of {with_article(type(obj).__name__)} that lies "
+                    "outside the traced "
+                    f"function becomes {with_article(type(value).__name__)}\nclear and update the one that it has"
                 )
             tracer.namespaces[slot(obj)] = obj, value
         plain = meaning.unboxing.lower(tracer, value)
@@ -895,7 +899,8 @@ def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
     if setter is None or type(setter) is types.FunctionType or getattr(obj, name) is value:
         return
     raise TraceError(
-        f"{places.blame(site)}: the attribute {name!r} of a {type(obj).__name__} cannot hold a traced value, so its "
+        f"{places.blame(site)}: the attribute {name!r} of {with_article(type(obj).__name__)} cannot hold a "
+        "traced value, so its "
         "gradient would be lost\nkeep it in a list, a dict or an object of your own"
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import attributes as of_objects
 from . import frames, meaning, places, scopes, seals, shown, sights, stand_ins
 from .arrays import is_followed, is_traced_array
@@ -366,7 +367,7 @@ def seal_factory(tracer: Tracer, value: Any, name: str) -> dict[Any, Tree]:
     factory = value.default_factory
     if factory is None or isinstance(factory, type):
         return {}
-    what = f"{name}.default_factory, a {type(factory).__name__}"
+    what = f"{name}.default_factory, {with_article(type(factory).__name__)}"
     seal = Sealed(what, "pass what it holds as arguments", [])
     seals.put_on(tracer, factory, seal)
     return {Own("default_factory"): seal}
@@ -509,7 +510,11 @@ def admit_set(
             if is_held(plain, list(now)):  # in the same order
                 tracer.admitted[id(copy)] = contents(copy)
                 return remember(tracer, value, copy, name, role, now), Branch(kind, parts)
-            seal = Sealed(f"{name}, a {kind.__name__}", "pass a list", sources(Branch(kind, parts)))
+            seal = Sealed(
+                f"{name}, {with_article(kind.__name__)}",
+                "pass a list",
+                sources(Branch(kind, parts)),
+            )
             shadow = remember(
                 tracer, value, frames.made(kind, dict(enumerate(now))), name, role, now
             )

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..rules import registry
+from ..rules.words import with_article
 from . import (
     attributes,
     calls,
@@ -82,7 +83,9 @@ def is_instance(tracer: Tracer, site: Site, value: Any, classes: Any) -> bool:
         if type(classes) is type:
             return issubclass(type(plain), classes) or claims(tracer, site, plain, classes)
         unrepeatable(
-            tracer, site, f"isinstance, which asks a {type(plain).__name__} for its class,"
+            tracer,
+            site,
+            f"isinstance, which asks {with_article(type(plain).__name__)} for its class,",
         )
     return builtins.isinstance(plain, classes)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import meaning, rewrite
 from .border import remember
 from .box import ArrayBox, Box
@@ -100,7 +101,7 @@ def call_cached(
         problem(tracer, site, f"the lru_cache of {name} is asked for a traced value")
         return keep(tracer, fn, key, again(tracer, site, body, visit, value))
     if not is_plain_value(value):
-        problem(tracer, site, f"the lru_cache of {name} holds a {type(value).__name__}")
+        problem(tracer, site, f"the lru_cache of {name} holds {with_article(type(value).__name__)}")
         return enter(tracer, value, name)
     result = born(tracer, site, fn, tuple(plain), options, value, pure=False)
     if tracer.reads is not None:
@@ -265,7 +266,7 @@ def pair(tracer: Tracer, found: Any, result: Any) -> None:
         for key in keys[:count]:
             pair(tracer, found[key], result[key])
         for key in keys[count:]:
-            x = enter(tracer, found[key], f"a {kind.__name__} in a cache")
+            x = enter(tracer, found[key], f"{with_article(kind.__name__)} in a cache")
             result.update({key: x}) if kind is dict else result.append(x)
     if is_one_of(kind, (list, dict, set)):
         remember(tracer, found, result)

@@ -147,6 +147,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         try:
             handler = handlers.get(fn)
             rule = registry.rules.get(fn) if handler is not None else registry.lookup(fn)
+            if rule is None and handler is None:
+                handler = handlers.get(fn)  # that may have come with the rules of its package
             if rule is not None or handler is not None:
                 args = meaning.sights.asked(tracer, site, fn, args)
         except (TypeError, ValueError):  # not hashable, so neither has it

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..rules import equivalents, registry
 from ..rules.mutation import setitem
+from ..rules.words import with_article
 from . import calls
 from .active import active, untraced
 from .arrays import kept_copy
@@ -335,7 +336,8 @@ class Engine:
         """Raise where an object holds traced values, for which there is no formula."""
         if leads_to_box(self.tracer, obj):
             raise TraceError(
-                f"{blame(self.site)}: {self.name} has no formula for its derivative by what a {type(obj).__name__} "
+                f"{blame(self.site)}: {self.name} has no formula for its derivative by what "
+                f"{with_article(type(obj).__name__)} "
                 "holds\nmake a matrix of another format of it"
             )
 

@@ -19,6 +19,7 @@ import operator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from ..rules.words import with_article
 from . import attributes, meaning, places, protocols, rewrite
 from .border import remember
 from .errors import TraceError
@@ -208,7 +209,8 @@ def must_be_plain(site: Site, own: dict[str, Any]) -> None:
     ):
         return
     raise TraceError(
-        f"{places.blame(site)}: the globals of this code are a {type(own).__name__}, whose methods cannot be followed "
+        f"{places.blame(site)}: the globals of this code are {with_article(type(own).__name__)}, whose methods "
+        "cannot be followed "
         "there\ngive a dict for them, and this one for the local variables"
     )
 
@@ -244,7 +246,7 @@ def _compile(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         return compile(*args, **kwargs)  # raises what plain Python raises
     source, options = given.arguments["source"], given.arguments
     if tracer.reads is not None and not isinstance(source, (str, bytes, bytearray, memoryview)):
-        tracer.reads.problem(f"a {type(source).__name__} is compiled", site)
+        tracer.reads.problem(f"{with_article(type(source).__name__)} is compiled", site)
     if not options.get("dont_inherit", False):
         options["flags"] = operator.index(options.get("flags", 0)) | inherited()
         options["dont_inherit"] = True

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..rules.words import with_article
 from . import border
 from .arrays import lay_out, save
 from .box import ArrayBox, Box
@@ -111,13 +112,15 @@ def keep_stored(tracer: Tracer, site: Site, value: Any) -> None:
     if not is_one_of(kind, (list, dict, tuple, set)):
         if isinstance(value, NESTED) and not is_namedtuple(kind) and has_box(value):
             # On the tape it is one of its native class.
-            reads.problem(f"a {kind.__name__} of traced values is handed to the outside", site)
+            reads.problem(
+                f"{with_article(kind.__name__)} of traced values is handed to the outside", site
+            )
         return
     if kind is dict and not are_quiet(value):
         reads.problem("a dict is handed to the outside whose keys have hashes of their own", site)
     if kind is not tuple:
         if id(value) in reads.stored:
-            reads.problem(f"a {kind.__name__} stands at two places outside", site)
+            reads.problem(f"{with_article(kind.__name__)} stands at two places outside", site)
             return
         reads.stored[id(value)] = value, list(value.items() if kind is dict else value)
     for x in value.values() if kind is dict else value:

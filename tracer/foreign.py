@@ -25,6 +25,7 @@ import numpy as np
 
 from ..rules import registry
 from ..rules.numpy_random import served
+from ..rules.words import with_article
 from . import attributes, frames, meaning, memos, operators, rewrite, stand_ins
 from .arrays import is_traced_array, window
 from .border import STAND_INS, is_constant, is_held, is_iterator, reflected
@@ -526,6 +527,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if not looks_only(fn):
             renew(tracer)
         result = born(tracer, site, fn, tuple(plain_args), options, value, pure)
+        if len(tracer.tape.ops) == start and is_draw(fn) and is_numeral(value):
+            tracer.tape.untold = f"{fn_name(fn)} gives the whole number {value} ({site})"
+        elif value is None and tracer.reads is None and sets_generator(fn):
+            tracer.tape.untold = f"{fn_name(fn)} sets the state of a generator ({site})"
         if tracer.reads is not None and not pure:
             unknown(tracer, site, fn, plain_args, options, value, start)
         meanwhile = tracer.texts.drawn[texts:]
@@ -631,11 +636,14 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
                 tracer.reads.impure[op] = None
             if is_object(value):  # whose class may have special methods later
                 tracer.reads.problem(
-                    f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site
+                    f"{fn_name(fn)} makes {with_article(type(value).__name__)} of traced values",
+                    site,
                 )
         return handed.tied(result)
     if tracer.reads is not None:
-        tracer.reads.problem(f"{fn_name(fn)} makes a {type(value).__name__} of traced values", site)
+        tracer.reads.problem(
+            f"{fn_name(fn)} makes {with_article(type(value).__name__)} of traced values", site
+        )
     if all(map(is_integer, boxes)) or is_constant(tracer, operands, options):
         draw_all(tracer, boxes)  # a seed, a size: drawn like any other integer
         return shows(tracer, value, arrays) if kept else value
@@ -644,7 +652,9 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
     if is_one_of(type(value), BOXES):
         what = "returns what a function has computed that it calls, by ways that cannot be followed"
     else:
-        what = f"returns a {type(value).__name__}, into which no gradient can be followed"
+        what = (
+            f"returns {with_article(type(value).__name__)}, into which no gradient can be followed"
+        )
     raise NoRuleError(no_rule(fn, site, args, kwargs, what))
 
 
@@ -919,7 +929,9 @@ def unknown(
             return
         made = next((x for x in (*args, *kwargs.values()) if is_own(reads, x)), None)
         if made is not None:  # which must not be kept alive either
-            reads.problem(f"{fn_name(fn)} is given a {type(made).__name__} made by the run", site)
+            reads.problem(
+                f"{fn_name(fn)} is given {with_article(type(made).__name__)} made by the run", site
+            )
             return
         try:
             given, options = operand(tuple(args), []), operand(kwargs, [])
@@ -930,7 +942,7 @@ def unknown(
         reads.impure[op] = None
         ops.append(Guard(operator.eq, (op,), value, site, tracer.tape))
         return
-    reads.problem(f"{fn_name(fn)} makes a {type(value).__name__}", site)
+    reads.problem(f"{fn_name(fn)} makes {with_article(type(value).__name__)}", site)
 
 
 def is_own(reads: Reads, value: Any) -> bool:
@@ -949,6 +961,16 @@ def is_plain_value(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(map(is_plain_value, value))
     return value is None or is_one_of(type(value), (int, bool, str, bytes, float, complex))
+
+
+def sets_generator(fn: Any) -> bool:
+    """Whether a function that gives nothing seeds a generator, or restores its state."""
+    return attribute(fn, "__name__") in ("seed", "setstate", "set_state") and is_draw(fn)
+
+
+def is_numeral(value: Any) -> bool:
+    """Whether a value is a whole number, which is a constant to the tape."""
+    return is_one_of(type(value), (int, bool)) or isinstance(value, np.integer)
 
 
 def record_opaque(
@@ -1056,7 +1078,7 @@ def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
     tracer.before[id(shadow)] = now
     tracer.mirrors.pop(id(tracer.originals[id(shadow)][1]), None)
     if tracer.reads is not None:
-        tracer.reads.problem(f"C code changes a {type(shadow).__name__}")
+        tracer.reads.problem(f"C code changes {with_article(type(shadow).__name__)}")
 
 
 def plain_element(tracer: Tracer, value: Any) -> Any:

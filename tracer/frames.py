@@ -293,5 +293,17 @@ def gradient(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) 
     return {key: part for (key, part), has_one in moving if has_one} or None
 
 
+def laid_out(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) -> Any:
+    """The same in lists, tuples and dicts, into which a tape looks: an object is the dict of its attributes."""
+    base = native(kind)
+    if base is None:
+        moving = zip(parts.items(), differentiable, strict=True)
+        return {key: part for (key, part), has_one in moving if has_one} or None
+    if base in SETS or kind in (list, tuple, dict) or is_namedtuple(kind):
+        return gradient(kind, parts, differentiable)
+    items = items_in(parts)
+    return items if issubclass(base, dict) else [*items.values()]
+
+
 # Weak proxies, which pass on what they are asked for.
 PROXIES = frozenset((weakref.ProxyType, weakref.CallableProxyType))

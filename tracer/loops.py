@@ -25,6 +25,7 @@ from types import BuiltinFunctionType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from ..rules.registry import MUTATOR, rrule
+from ..rules.words import with_article
 from .arrays import current
 from .box import BOXES, ArrayBox, Box
 from .cycles import Loop
@@ -629,7 +630,7 @@ class Carrying:
             self.state.append(x.value)
         else:
             self.state.append(kind)
-            self.rigid = f"it carries a {kind.__name__} from one iteration to the next"
+            self.rigid = f"it carries {with_article(kind.__name__)} from one iteration to the next"
         return x
 
     def once(self, x: Any) -> None:

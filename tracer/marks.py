@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import meaning
 from .arrays import current, dtype_of
 from .box import BOXES, ArrayBox, Box
@@ -310,7 +311,7 @@ def refuse(tracer: Any, site: Site, fn: Any, value: Any, origin: Origin) -> None
 def reason(site: Site, fn: Any, value: Any, origin: Origin) -> str:
     kind = type(value.value if is_one_of(type(value), BOXES) else value).__name__
     return (
-        f"{blame(site)}: {fn_name(fn)} makes a {kind} of text that was drawn from a traced value "
+        f"{blame(site)}: {fn_name(fn)} makes {with_article(kind)} of text that was drawn from a traced value "
         f"({origin.place}), so its gradient would be lost\n"
         "compute with the value itself in the place of its text; if it is meant to be a constant, draw the text from "
         "wengert.stop_gradient of it (docs/errors.md#text)"

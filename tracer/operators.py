@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.operators import power_in_place
+from ..rules.words import with_article
 from . import escape, marks, meaning, protocols, seals
 from .arrays import refusing, write_all
 from .border import COLLECTIONS
@@ -488,7 +489,7 @@ def native(
             right = count(args[1]) if op is operator.imul and type(args[1]) is Box else args[1]
             return meaning.writers.write_container(tracer, site, op, left, (right,), {})
         if tracer.reads is not None:
-            tracer.reads.problem(f"a {type(left).__name__} is changed in place", site)
+            tracer.reads.problem(f"{with_article(type(left).__name__)} is changed in place", site)
     if op not in NOT_OF_SCALARS and any(isinstance(plain_of(x), np.generic) for x in args):
         # NumPy's scalars make arrays of lists and tuples.
         args = tuple([as_array(tracer, site, x) for x in args])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import frames
 from .arrays import current, is_traced_array, lay_out
 from .border import ATOMS, STAND_INS, is_structure, seen_attribute
@@ -91,7 +92,7 @@ def outcome(tracer: Tracer, value: Any) -> Outcome:
         now = list(container.items() if type(container) is dict else container)
         if len(now) != len(before) or not all(map(same_item, now, before)):
             reader.problem(
-                f"a {type(container).__name__} is changed when the outside has it already"
+                f"{with_article(type(container).__name__)} is changed when the outside has it already"
             )
     if any(box.memory.writes != writes for box, writes in reader.reads.handed_out):
         reader.problem("an array is written to when the outside has it already")
@@ -143,7 +144,7 @@ class Reader:
             return value.value
         if is_one_of(kind, STAND_INS):
             self.problem(
-                f"the result holds a {type(STAND_INS[kind](value)).__name__} of the outside's"
+                f"the result holds {with_article(type(STAND_INS[kind](value)).__name__)} of the outside's"
             )
             return None
         if is_traced_array(value):
@@ -160,7 +161,7 @@ class Reader:
             or (is_one_of(kind, ATOMS) and kind is not types.GeneratorType)
         ):
             if is_one_of(kind, (types.MethodType, slice)):
-                self.problem(f"the result holds a {kind.__name__}")
+                self.problem(f"the result holds {with_article(kind.__name__)}")
             return value
         original = self.tracer.originals.get(id(value))
         if original is not None and self.reads.of(original[1]) is not None:
@@ -169,11 +170,11 @@ class Reader:
         if place is not None:
             return place
         if id(value) in self.seen or id(value) in self.reads.stored:
-            self.problem(f"a {kind.__name__} stands at two places in the result")
+            self.problem(f"{with_article(kind.__name__)} stands at two places in the result")
         self.seen.add(id(value))
         base = frames.native(kind)
         if base in frames.SETS or not (frames.can_be_made(kind) and is_structure(value)):
-            self.problem(f"the result holds a {kind.__name__}")
+            self.problem(f"the result holds {with_article(kind.__name__)}")
             return None
         if base is None or not is_one_of(kind, PLAIN):
             return self.made(value, kind, base)
@@ -190,7 +191,7 @@ class Reader:
         parts = {}
         for key, x in frames.parts_of(value).items():
             if is_one_of(type(key), BOXES) or key is frames.NAMESPACE:
-                self.problem(f"the result holds a {kind.__name__}")
+                self.problem(f"the result holds {with_article(kind.__name__)}")
             elif base is None or type(key) is frames.Own:
                 name = key.name if type(key) is frames.Own else key
                 parts[key] = self.template(seen_attribute(self.tracer, value, name, x))

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import meaning, operators, protocols, slots
 from .box import BOXES, ArrayBox
 from .errors import TraceError, WengertError
@@ -577,7 +578,8 @@ def by_element(tracer: Tracer, site: Site, ufunc: Any, args: tuple[Any, ...]) ->
         return objects.reshape(shape)
     kind = next((type(x).__name__ for x in args if is_object(x)), "object")
     raise TraceError(
-        f"{blame(site)}: {ufunc.__name__} makes an array of objects out of an array of numbers and a {kind}, through "
+        f"{blame(site)}: {ufunc.__name__} makes an array of objects out of an array of numbers and "
+        f"{with_article(kind)}, through "
         f"which no gradient can be followed\ngive {kind} an __array_ufunc__, or write the loop in Python"
     )
 

@@ -24,6 +24,7 @@ import numpy as np
 from ..rules import registry
 from ..rules.linear import variable
 from ..rules.registry import nondiff
+from ..rules.words import with_article
 from . import directions, meaning, rewrite
 from .arrays import current, same_place, save
 from .border import ATOMS
@@ -248,7 +249,8 @@ def tree_of(value: Any, parts: list[Any], fn: Any, site: Site) -> Tree:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         return Branch(kind, {key: tree_of(x, parts, fn, site) for key, x in items})
     raise TraceError(
-        f"{blame(site)}: the rule of {fn_name(fn)} makes a {describe(value)} of traced values, through which no "
+        f"{blame(site)}: the rule of {fn_name(fn)} makes {with_article(describe(value))} of traced values, "
+        "through which no "
         "gradient can be followed\nlet the rule return numbers, arrays, or lists, tuples and dicts of them"
     )
 
@@ -305,7 +307,8 @@ def refilled(
         return value._make(parts) if is_namedtuple(kind) else tuple(parts)  # type: ignore[attr-defined]
     if id(value) in tracer.originals or any(value is x for x in containers(given)):
         raise TraceError(
-            f"{blame(site)}: the rule of {fn_name(fn)} returns a {kind.__name__} that it did not make\nreturn a copy"
+            f"{blame(site)}: the rule of {fn_name(fn)} returns {with_article(kind.__name__)} that it did not "
+            "make\nreturn a copy"
         )
     for key, x in pairs:
         value[key] = x

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..rules.mutation import reused as as_many
 from ..rules.python_builtins import pick
+from ..rules.words import with_article
 from . import marks, meaning, memos, seals, stand_ins
 from .active import active
 from .arrays import is_traced_array, owner_of, phantom, save
@@ -883,7 +884,9 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
     if tracer.reads is not None:
         compared(tracer, key)
         if not is_container(container) or id(container) in tracer.outside:
-            tracer.reads.problem(f"an item of a {type(container).__name__} is set", site)
+            tracer.reads.problem(
+                f"an item of {with_article(type(container).__name__)} is set", site
+            )
     if type(key) is str and shows_fields(container, tracer.readable.get(id(container))):
         if is_traced_array(container[key]):
             set_item(tracer, site, get_item(tracer, site, container, key), Ellipsis, value)
@@ -894,7 +897,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         traced = traced or seals.holds_traced(tracer, value)
     if traced:
         raise TraceError(
-            f"{blame(site)}: a {type(container).__name__} cannot hold a traced value, so its gradient would be lost\n"
+            f"{blame(site)}: {with_article(type(container).__name__)} cannot hold a traced value, so its "
+            "gradient would be lost\n"
             "keep it in a list, a dict or an array of numbers"
         )
     if isinstance(container, dict):
@@ -908,12 +912,13 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         memory = memory_behind(tracer, container)
         if memory is not None:
             raise TraceError(
-                f"{blame(site)}: an item of a {type(container).__name__} is set, in whose memory arrays lie that are "
+                f"{blame(site)}: an item of {with_article(type(container).__name__)} is set, in whose memory "
+                "arrays lie that are "
                 "being traced\nwrite to these arrays"
             )
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):
-            tracer.reads.problem(f"a {type(container).__name__} keeps a number", site)
+            tracer.reads.problem(f"{with_article(type(container).__name__)} keeps a number", site)
         if origin is not None:
             marks.hold_all(tracer.texts, container, origin)
 

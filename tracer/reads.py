@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import lookup
+from ..rules.words import with_article
 from . import arrays
 from .detours import code_of
 from .frames import items_of, native, shown
@@ -239,7 +240,9 @@ class Reads:
             place.check = "missing"
         elif is_one_of(kind, BOUND) and is_unseen(value.__self__):
             place.check = "is"
-            self.problem(f"{place} is a method of a {type(value.__self__).__name__} from outside")
+            self.problem(
+                f"{place} is a method of {with_article(type(value.__self__).__name__)} from outside"
+            )
         elif is_one_of(kind, BY_IDENTITY) or isinstance(value, FIXED_OBJECTS):
             place.check = "is"
         elif is_one_of(kind, BY_VALUE) or step_of_names(place) or is_whole_scalar(value):
@@ -265,16 +268,22 @@ class Reads:
             self.note(place, "attribute", "__self__", value.__self__)
         elif is_moving(value):
             place.check = "type"
-            self.problem(f"{place} is a {kind.__name__} from outside, which each run consumes")
+            self.problem(
+                f"{place} is {with_article(kind.__name__)} from outside, which each run consumes"
+            )
         elif is_unseen(value):
             place.check = "type"
             self.places[id(value)] = place
-            self.problem(f"{place} is a {kind.__name__} from outside, into which no guard looks")
+            self.problem(
+                f"{place} is {with_article(kind.__name__)} from outside, into which no guard looks"
+            )
         elif isinstance(value, np.ndarray):
             place.check = "array"
             self.places[id(value)] = place
             if not arrays.is_followed(value):
-                self.problem(f"{place} is a {kind.__name__} of dtype {arrays.dtype_of(value)}")
+                self.problem(
+                    f"{place} is {with_article(kind.__name__)} of dtype {arrays.dtype_of(value)}"
+                )
         elif is_one_of(kind, (float, complex)) or isinstance(value, np.generic):
             place.check = "type"
         elif is_frozen(value):
@@ -316,7 +325,7 @@ class Reads:
         ):
             if is_frozen(value):
                 return
-            self.problem(f"C code looks into {place}, a {type(value).__name__}", site)
+            self.problem(f"C code looks into {place}, {with_article(type(value).__name__)}", site)
 
     def look_into(self, values: Iterable[Any], site: Site | None = None, depth: int = 3) -> None:
         """C code looks into objects from outside, or into tuples, lists and dicts of them."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.registry import factored, is_ours, is_typed_by_operands, is_users, lookup
+from ..rules.words import with_article
 from . import meaning
 from .active import active
 from .arrays import (
@@ -107,8 +108,9 @@ READING = ("__iter__", "__len__", "__getitem__")  # how C code may ask a contain
 def not_read(kind: type, base: type) -> TraceError:
     """The error for a container that may not give C code the items that it has."""
     return TraceError(
-        f"{blame(user_site())}: a {kind.__name__} has its own way to give its items, which cannot be followed here\n"
-        f"pass a {base.__name__} of them"
+        f"{blame(user_site())}: {with_article(kind.__name__)} has its own way to give its items, which cannot "
+        "be followed here\n"
+        f"pass {with_article(base.__name__)} of them"
     )
 
 
@@ -232,7 +234,7 @@ def namesake(kind: type) -> Any:
 def raised(tracer: Tracer | None, site: Site, error: BaseException) -> None:
     """An operation failed. Where the program goes on all the same, nothing on the tape says why it did."""
     if tracer is not None and tracer.reads is not None:
-        tracer.reads.problem(f"a {type(error).__name__} was caught", site)
+        tracer.reads.problem(f"{with_article(type(error).__name__)} was caught", site)
 
 
 # What is raised for the types, names, keys and lengths of what was read, which are guarded.
@@ -343,7 +345,7 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:
-            tracer.reads.problem(f"{fn_name(op.fn)} makes a {describe(value)}", op.site)
+            tracer.reads.problem(f"{fn_name(op.fn)} makes {with_article(describe(value))}", op.site)
         if isinstance(value, np.ndarray) and value.base is not None:
             return shows(tracer, value, arrays)
         return value
@@ -482,7 +484,7 @@ def born_parts(
             tracer.tape.ops.append(Guard(operator.eq, (op,), x, site, tracer.tape))
         elif not pure and tracer.reads is not None:
             kind = type(x).__name__
-            tracer.reads.problem(f"{fn_name(fn)} gives a {kind} beside an array", site)
+            tracer.reads.problem(f"{fn_name(fn)} gives {with_article(kind)} beside an array", site)
     return rebuilt(value, [boxes.get(i, x) for i, x in enumerate(value)])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from .detours import code_of
 from .frames import MAPPINGS, NATIVE, attributes, items_of
 from .kinds import MISSING, flags_of, is_one_of, isinstance, mro_of
@@ -100,7 +101,7 @@ class Read:
             for name, value in found.items():
                 if value is container:
                     return named(thing, name)
-        return f"a {type(container).__name__}"
+        return f"{with_article(type(container).__name__)}"
 
     def objects(self) -> Iterator[Any]:
         """The objects among the things."""
@@ -115,7 +116,7 @@ def named(thing: Any, name: str) -> str:
         return f"the global {name!r}"
     if isinstance(thing, (type, types.ModuleType, types.FunctionType)):
         return f"{name!r} of {thing.__name__}"
-    return f"{name!r} of a {type(thing).__name__}"
+    return f"{name!r} of {with_article(type(thing).__name__)}"
 
 
 def space_of(thing: Any) -> Any:

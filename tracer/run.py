@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import calls, memos, places, record
 from .active import active
 from .arrays import kept_copy, owner_of
@@ -30,7 +31,7 @@ from .places import OURS
 from .reads import Reads
 from .rehearsal import take_back
 from .session import Tracer
-from .structure import FIXED, Branch, Tree, rebuild
+from .structure import FIXED, Branch, Tree, on_tape
 from .tape import GONE, NOWHERE, Input, Site, Tape, ops_in
 from .traits import Path, Trait, holders, traits, whole
 from .unboxing import lower, strip_exception
@@ -184,9 +185,7 @@ def run(
             with room:
                 done.result = result_tree(tracer, result)
             done.whole = True
-        tape.result = rebuild(
-            done.result, lambda leaf: leaf.op if leaf.op is not None else leaf.value
-        )
+        tape.result = on_tape(done.result)
         if full:
             with room:
                 tape.result = result_of(tracer, result, tape.result)
@@ -293,7 +292,7 @@ class _Surroundings:
         tracer = active.tracer
         if tracer is not None and tracer.reads is not None:
             if shown.category is not RuntimeWarning:  # of numbers, which programs compute again
-                tracer.reads.problem(f"a {shown.category.__name__} is given")
+                tracer.reads.problem(f"{with_article(shown.category.__name__)} is given")
         self.show(shown)
 
 
@@ -345,7 +344,7 @@ def must_be_callable(f: Any) -> None:
     """Raise where the user has given something else in the place of a function."""
     if not callable(f):
         raise TraceError(
-            f"the first argument must be a function or another callable, not a {type(f).__name__}\n"
+            f"the first argument must be a function or another callable, not {with_article(type(f).__name__)}\n"
             "pass the function itself, and its arguments behind it or to what comes back: trace(f, x), grad(f)(x), "
             "not grad(f(x))"
         )

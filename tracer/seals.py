@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..rules.python_builtins import tied
+from ..rules.words import with_article
 from . import border, frames, meaning, places
 from .arrays import dtype_of, is_followed, is_traced_array
 from .border import VIEWS, is_iterator, is_method, stay_outside
@@ -72,7 +73,7 @@ def sealed(tracer: Tracer, value: Any, name: str) -> tuple[Any, Tree] | None:
     advice = advice_for(value, kind)
     if advice is None:
         return None
-    seal = Sealed(f"{name}, a {kind.__name__}", advice, [])
+    seal = Sealed(f"{name}, {with_article(kind.__name__)}", advice, [])
     put_on(tracer, value, seal)
     for x in kept_by(value):
         behind(tracer, x, seal.name, seal)
@@ -178,7 +179,7 @@ def advice_for(value: Any, kind: type) -> str | None:
         return "pass what it holds as arguments"
     base = frames.native(kind)
     if base is not None and not (frames.can_be_made(kind) and frames.is_read_by_key(kind)):
-        return f"pass a {base.__name__} of its items"
+        return f"pass {with_article(base.__name__)} of its items"
     return None
 
 
@@ -303,7 +304,7 @@ def shut(tracer: Tracer, thing: Any, boxes: list[Box]) -> None:
     """What C code reads, from now on, of a thing that is plain depends on these; its attributes are read as before."""
     if boxes and id(thing) not in tracer.readable:
         ops = [box.op for box in boxes]
-        hold(tracer, Held(f"a {type(thing).__name__}", lambda: ops, thing))
+        hold(tracer, Held(f"{with_article(type(thing).__name__)}", lambda: ops, thing))
         texts = [drawn_text(tracer, op, "", places.user_site()).origin for op in ops]
         keep_text(tracer.texts, thing, joined(texts))
 

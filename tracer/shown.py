@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from .arrays import Memory, byte_bounds, current, dtype_of, is_traced_array
 from .box import ArrayBox
 from .held import Held, hold
@@ -37,7 +38,10 @@ def shows(tracer: Tracer, value: Any, arrays: Iterable[ArrayBox]) -> Any:
     memories = list(known.values())
     for x in value if type(value) is tuple else (value,):
         if not is_traced_array(x) and id(x) not in tracer.readable:
-            hold(tracer, Held(f"a {type(x).__name__}", lambda: written(tracer, memories), x))
+            hold(
+                tracer,
+                Held(f"{with_article(type(x).__name__)}", lambda: written(tracer, memories), x),
+            )
     return value
 
 
@@ -64,7 +68,7 @@ def enters(tracer: Tracer, value: Any) -> None:
         later = (*tracer.memories.values(), *tracer.tape.memories.values(), *tracer.tape.lent)
         return written(tracer, [*own, *overlapping(later, low, high)])
 
-    hold(tracer, Held(f"a {type(value).__name__}", current_ops, value))
+    hold(tracer, Held(f"{with_article(type(value).__name__)}", current_ops, value))
 
 
 def bounds(value: Any) -> tuple[int, int]:

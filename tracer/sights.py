@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import attributes, border, meaning, seals, through
 from . import shown as memories
 from .arrays import byte_bounds
@@ -150,7 +151,7 @@ def watch(tracer: Tracer, value: Any, name: str) -> None:
     if not is_one_of(type(value), PROXIES) and not any(map(is_changeable, behind(value))):
         return
 
-    held = Held(f"{name}, a {type(value).__name__}", Shown(tracer, value), value)
+    held = Held(f"{name}, {with_article(type(value).__name__)}", Shown(tracer, value), value)
     hold(tracer, held)
 
 

@@ -155,8 +155,13 @@ def mapped(
     )
 
 
-def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
-    """The structure that ``tree`` describes, with ``leaf(x)`` for each leaf and None for what has no derivative."""
+def rebuild(
+    tree: Tree, leaf: Callable[[Leaf], Any], of_class: Callable[..., Any] = frames.gradient
+) -> Any:
+    """The structure that ``tree`` describes, with ``leaf(x)`` for each leaf and None for what has no derivative.
+
+    ``of_class(kind, parts, differentiable)`` makes what stands for a branch (see `frames.gradient`).
+    """
     moving: set[int] = set()  # the branches with a leaf
 
     def one(part: Tree) -> Any:
@@ -169,9 +174,14 @@ def rebuild(tree: Tree, leaf: Callable[[Leaf], Any]) -> Any:
         ]
         if any(differentiable):
             moving.add(id(branch))
-        return frames.gradient(branch.kind, frames.valued(branch.parts, found), differentiable)
+        return of_class(branch.kind, frames.valued(branch.parts, found), differentiable)
 
     return folded(tree, one, made)
+
+
+def on_tape(tree: Tree) -> Any:
+    """What stands on a tape for a result of such a structure: ops, and constants, in lists, tuples and dicts."""
+    return rebuild(tree, lambda x: x.value if x.op is None else x.op, frames.laid_out)
 
 
 def leaf_of(part: Tree) -> Leaf | None:

@@ -377,6 +377,7 @@ class Tape:
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
         self.no_more: str | None = None  # why it cannot be run again
+        self.untold: str | None = None  # what the run drew, or did outside, that no line says
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[
             Op, None
@@ -402,7 +403,7 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
-        tape.once, tape.no_more = self.once, self.no_more
+        tape.once, tape.no_more, tape.untold = self.once, self.no_more, self.untold
         return tape
 
     @property
@@ -467,7 +468,8 @@ class Tape:
 
         The function takes what the traced one took. Its decisions are checked, and the structures, texts and flags of
         its arguments: where one is another, it raises ValueError. Imports and helpers that it needs are written above
-        it. `save` writes a file that checks the types and shapes of the arguments as well.
+        it. `save` writes a file that checks the types and shapes of the arguments as well. Raises
+        `TraceError` where the text could not do what the function did.
         """
         return meaning.tools.pages.source_of(self, name)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import frames, places, rewrite, seals, sights, stand_ins, tracebacks
 from .border import (
     ATOMS,
@@ -165,7 +166,8 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     held += [x for cell in cells for x in gc.get_referents(cell)]
     if any(is_one_of(type(x), PRIVATE) for x in held) and not emptied_of_constants(tracer, held):
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) leaves a {type(value).__name__} with traced values behind, which "
+            f"{tracer.tape.name} ({tracer.tape.site}) leaves {with_article(type(value).__name__)} with traced "
+            "values behind, which "
             "cannot be turned into plain ones\nkeep a list of the values instead"
         )
 
@@ -407,11 +409,14 @@ def held_apart(tracer: Tracer, instance: Any, own: dict[str, Any]) -> None:
     """Something else holds the dict itself of an object that is handed to the outside: a variable."""
     if has_box(own):
         raise TraceError(
-            f"{places.blame(places.user_site())}: a {type(instance).__name__} is handed to the outside while a "
+            f"{places.blame(places.user_site())}: {with_article(type(instance).__name__)} is handed to the "
+            "outside while a "
             "variable holds its __dict__\nuse the object itself, or a copy of its __dict__"
         )
     if tracer.reads is not None:
-        tracer.reads.problem(f"a variable holds the __dict__ of a {type(instance).__name__}")
+        tracer.reads.problem(
+            f"a variable holds the __dict__ of {with_article(type(instance).__name__)}"
+        )
     tracer.loose.append(instance)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from . import frames, seals
 from .arrays import is_followed
 from .border import (
@@ -76,7 +77,7 @@ def settle(tracer: Tracer) -> None:
     for held in list(tracer.outside.values()):
         if isinstance(held, COLLECTIONS) and empty_of_boxes(tracer, held, memo):
             if tracer.reads is not None:
-                tracer.reads.problem(f"a {type(held).__name__} is changed")
+                tracer.reads.problem(f"{with_article(type(held).__name__)} is changed")
     for cell, shadow in list(tracer.cells.values()):
         try:
             held = shadow.cell_contents
@@ -92,6 +93,7 @@ def settle(tracer: Tracer) -> None:
         except ValueError:
             changed = True
         if changed:
+            tracer.tape.untold = "a variable of an enclosing function is set (nonlocal)"
             cell.cell_contents = plain
     for escaped in tracer.pending:
         lower(tracer, escaped, memo, True)
@@ -157,14 +159,15 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
             )
         number = is_differentiable(value.value) or isinstance(value.value, np.integer)
         if not number and isinstance(value.value, (float, complex)):
-            name = f"the result, a {type(value.value).__name__}"
+            name = f"the result, {with_article(type(value.value).__name__)}"
             return Sealed(name, "return it as a float", [current_op(value)])
         return Leaf(current_op(value), value.value) if number else FIXED
     if is_one_of(kind, TEXTS):
         return FIXED
     if kind is types.GeneratorType or is_iterator(value):
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__}, whose values do not exist yet\n"
+            f"{tracer.tape.name} ({tracer.tape.site}) returns {with_article(kind.__name__)}, whose values do "
+            "not exist yet\n"
             "return a list or an array of them"
         )
     if is_followed(value) or is_one_of(kind, seals.NUMBERS) or kind is int:
@@ -189,7 +192,7 @@ def result_tree(tracer: Tracer, value: Any, memo: set[int] | None = None) -> Tre
         return seal_of_result(tracer, value, memo)
     if base is not None and id(value) in memo:
         raise TraceError(
-            f"{tracer.tape.name} ({tracer.tape.site}) returns a {kind.__name__} that contains itself\n"
+            f"{tracer.tape.name} ({tracer.tape.site}) returns {with_article(kind.__name__)} that contains itself\n"
             "return what it is made of, or hold it in an object of a class of your own"
         )
     if id(value) in memo:
@@ -238,7 +241,9 @@ def seal_of_result(tracer: Tracer, value: Any, memo: set[int], *others: Any) -> 
     if not ops:
         return FIXED
     kind = type(value).__name__
-    return Sealed(f"the result, a {kind}", "return the values in a list, a dict or an object", ops)
+    return Sealed(
+        f"the result, {with_article(kind)}", "return the values in a list, a dict or an object", ops
+    )
 
 
 def draw_all(tracer: Tracer, boxes: list[Any]) -> None:

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from ..rules.words import with_article
 from . import escape, meaning, memos, protocols, stand_ins
 from .border import COLLECTIONS, empty_like, is_constant, siblings
 from .box import BOXES, ArrayBox
@@ -123,13 +124,17 @@ def write_container(
     others = siblings(tracer, container) if known is not None or tracer.joined else []
     if isinstance(container, dict) and (known is not None or id(container) in tracer.outside):
         memos.put(tracer, site, fn, container, container if known is None else known[1], args)
+    if known is None and id(container) in tracer.outside:
+        tracer.tape.untold = (
+            f"{with_article(type(container).__name__)} from outside is changed ({site})"
+        )
     if known is None and reads is None and not others:
         return escape.watched(fn, (container, *args), kwargs, site)
     shared = known is not None and is_one_of(type(container), MUTABLE)
     outside = shared and not is_private(site)
     if not shared and not others:
         if reads is not None and id(container) in tracer.outside:
-            reads.problem(f"a {type(container).__name__} from outside is changed", site)
+            reads.problem(f"{with_article(type(container).__name__)} from outside is changed", site)
         return escape.watched(fn, (container, *args), kwargs, site)
     given, taken = consumed(tracer, site, fn, args)
     if known is not None and type(container) is set:
@@ -166,10 +171,11 @@ def write_container(
     target = external(tracer, container)
     if reads is not None:
         if not again:
-            reads.problem(f"what changes a {type(container).__name__} calls back", site)
+            reads.problem(f"what changes {with_article(type(container).__name__)} calls back", site)
         if any(op.kind == "effect" or op in reads.impure for op in tracer.tape.ops[start:]):
             reads.problem(
-                f"something else is done while a {type(container).__name__} is changed", site
+                f"something else is done while {with_article(type(container).__name__)} is changed",
+                site,
             )
     if result is not NotImplemented:
         effect(tracer, site, fn, (target, *given), kwargs)

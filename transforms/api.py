@@ -12,6 +12,7 @@ import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..rules.linear import variable
+from ..rules.words import with_article
 from ..tracer import calls, meaning, places
 from ..tracer.active import active
 from ..tracer.arrays import apart, beside
@@ -344,6 +345,7 @@ def reverse(
             machine.outline.names[d] = f"d{x.name}"
     out.ops += decisions(machine.looked, out)
     out.once, out.no_more = tape.once or led_by_values(machine.decided), tape.no_more
+    out.untold = tape.untold
     found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]
@@ -595,10 +597,12 @@ def sealed_inside(tracer: Tracer, value: Any, name: str) -> Tree | None:
         return captured_inside(tracer, value, set()) if found is None else found[1]
     if isinstance(value, frozenset | set):
         ops = held_inside(tracer, value)
-        return Sealed(f"{name}, a {kind.__name__}", "pass a list", ops) if ops else FIXED
+        return (
+            Sealed(f"{name}, {with_article(kind.__name__)}", "pass a list", ops) if ops else FIXED
+        )
     if is_one_of(kind, VIEWS) or kind is types.GeneratorType or is_iterator(value):
         ops = held_inside(tracer, value)
-        return Sealed(f"{name}, a {kind.__name__}", "make a list of it", ops)
+        return Sealed(f"{name}, {with_article(kind.__name__)}", "make a list of it", ops)
     sealing = sealed(tracer, value, name)
     return None if sealing is None else sealing[1]
 

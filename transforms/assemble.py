@@ -27,6 +27,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.numpy_reductions import ties
+from ..rules.words import with_article
 from ..tracer.kinds import attribute, is_one_of, isinstance
 from ..tracer.source import AS_IMPORTED, BUILTINS, INFIX, Text
 from ..tracer.tape import FloatOp, Input, Op, Tape, element, ops_in, primal
@@ -134,7 +135,9 @@ class Assembly(Text):
             return self.names[tree]
         if not is_one_of(type(tree), PLAIN_TREES) and isinstance(tree, (tuple, list, dict)):
             if any(True for _ in ops_in(tree)) and not hasattr(tree, "_make"):
-                raise TypeError(f"a {type(tree).__name__} of variables cannot be written as source")
+                raise TypeError(
+                    f"{with_article(type(tree).__name__)} of variables cannot be written as source"
+                )
             if hasattr(tree, "_make"):
                 return f"{self.function(type(tree))}._make({super().argument(tuple(tree))})"
             return self.named(tree, "c")

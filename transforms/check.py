@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..rules.words import with_article
 from ..tracer import frames
 from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError, WengertError
@@ -79,7 +80,7 @@ def check_grads(
     """
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            f"args must be the tuple of the arguments, not a {type(args).__name__}\n"
+            f"args must be the tuple of the arguments, not {with_article(type(args).__name__)}\n"
             "write check_grads(f, (x,)), or check_grads(f, (x, y))"
         )
     if type(order) is not int or order < 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from ..tracer import calls, places
 from ..tracer.active import active
 from ..tracer.arrays import is_followed
@@ -67,7 +68,8 @@ def must_fit(tree: Branch, dy: Any, path: str) -> None:
         fits = any(hasattr(dy, name) for name in names) or type(dy) is tree.kind
     if not fits:
         raise CotangentError(
-            f"{path} must be a dict with keys among {names}, the attributes of a {tree.kind.__name__}, or an object "
+            f"{path} must be a dict with keys among {names}, the attributes of "
+            f"{with_article(tree.kind.__name__)}, or an object "
             f"that has them, or None, not {type_of(dy)}"
         )
 
@@ -94,7 +96,7 @@ def piece(tree: Branch, dy: Any, key: Any, path: str) -> Any:
         or (is_namedtuple(kind) and not is_one_of(type(dy), (kind, tuple)))
     ):
         raise CotangentError(
-            f"{path} must be a {kind.__name__} of length {len(items)}, not {type_of(dy)}"
+            f"{path} must be {with_article(kind.__name__)} of length {len(items)}, not {type_of(dy)}"
         )
     return dy[key]
 

@@ -15,6 +15,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from ..rules.registry import RRULE, Rule, rules
+from ..rules.words import with_article
 from ..tracer import places
 from ..tracer.active import active
 from ..tracer.entrances import entrance
@@ -67,7 +68,7 @@ def custom_rule(rule: Callable[..., tuple[Any, Any]] | None = None, *, pure: boo
         return functools.partial(custom_rule, pure=pure)
     if not isinstance(rule, types.FunctionType):
         raise TypeError(
-            f"custom_rule decorates a function, not a {type(rule).__name__}\n"
+            f"custom_rule decorates a function, not {with_article(type(rule).__name__)}\n"
             "one that returns its value and its pullback: @custom_rule above its def"
         )
     if active.tracer is not None:

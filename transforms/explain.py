@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from ..tracer.active import active
 from ..tracer.entrances import entrance
 from ..tracer.errors import TraceError
@@ -85,7 +86,7 @@ def explain(f: Any, /, *args: Any, **kwargs: Any) -> Explanation:
     """
     if not callable(f):
         raise TraceError(
-            f"explain takes a function or another callable, not a {type(f).__name__}\n"
+            f"explain takes a function or another callable, not {with_article(type(f).__name__)}\n"
             "write explain(f), or explain(grad(f), x) to hear about a call"
         )
     if isinstance(f, Pullback):

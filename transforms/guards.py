@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..rules import registry
+from ..rules.words import with_article
 from ..tracer.depth import recursion_limit
 from ..tracer.frames import NATIVE, native, shown
 from ..tracer.kinds import (
@@ -711,10 +712,10 @@ def seen(check: str | None, value: Any) -> str:
     if check == "keys" and isinstance(value, dict):
         return with_keys(value, list(value))
     if check == "type" and not isinstance(value, np.ndarray):
-        return an(type(value).__name__)
+        return with_article(type(value).__name__)
     if check == "kind":
         axes = "1 axis" if value.ndim == 1 else f"{value.ndim} axes"
-        return f"{an(str(value.dtype))} array of {axes}"
+        return f"{with_article(str(value.dtype))} array of {axes}"
     if check in ("type", "array", "length", "keys"):
         return kind_of(value)
     if check == "value" or value is None or isinstance(value, (bool, int, float, complex)):
@@ -740,7 +741,7 @@ def with_keys(value: Any, keys: list[Any]) -> str:
     """A dict by its keys."""
     text = ", ".join(map(shown, keys))
     text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-    kind = an(type(value).__name__)
+    kind = with_article(type(value).__name__)
     return f"{kind} with the keys {text}" if keys else f"{kind} without keys"
 
 
@@ -763,14 +764,10 @@ def reason(place: Place) -> str:
 def kind_of(value: Any, size: int | None = None) -> str:
     """A value by its type, dtype and shape, or the length that it had."""
     if isinstance(value, np.ndarray):
-        return f"{an(str(value.dtype))} array of shape {value.shape}"
+        return f"{with_article(str(value.dtype))} array of shape {value.shape}"
     if size is None and isinstance(value, (list, tuple, dict, set, frozenset)):
         size = len(value)
-    return an(type(value).__name__) + (f" of length {size}" if size is not None else "")
-
-
-def an(noun: str) -> str:
-    return f"an {noun}" if noun[:1].lower() in "aeio" else f"a {noun}"
+    return with_article(type(value).__name__) + (f" of length {size}" if size is not None else "")
 
 
 def short(value: Any) -> str:

@@ -11,6 +11,7 @@ import inspect
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
+from ..rules.words import with_article
 from ..tracer import calls, places
 from ..tracer.errors import TraceError
 from ..tracer.intrinsic import intrinsic
@@ -95,7 +96,7 @@ def jit(enabled: Any = True) -> Any:
         return switched(enabled)
     if not callable(enabled):
         raise TraceError(
-            f"jit takes a function, or True or False for a with block, not a {type(enabled).__name__}\n"
+            f"jit takes a function, or True or False for a with block, not {with_article(type(enabled).__name__)}\n"
             "write jit(f), @jit above a function, or: with jit(False): ..."
         )
     if any(is_kind(enabled) for is_kind in LATER):

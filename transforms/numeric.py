@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..rules.registry import RRULE, Rule, lookup, query, register
+from ..rules.words import with_article
 from ..tracer import places
 from ..tracer.entrances import entrance
 from ..tracer.intrinsic import intrinsic
@@ -55,7 +56,7 @@ def numeric_rule(fn: F) -> F:
     """
     if not callable(fn):
         raise TypeError(
-            f"numeric_rule takes a callable, not a {type(fn).__name__}\n"
+            f"numeric_rule takes a callable, not {with_article(type(fn).__name__)}\n"
             "the function itself: numeric_rule(fn), and then fn is called as ever"
         )
     if lookup(fn) is not None:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..rules.broadcasting import broadcast_like
 from ..rules.registry import Rule, lookup
+from ..rules.words import with_article
 from ..tracer import calls, protocols
 from ..tracer.active import active
 from ..tracer.arrays import append_saved, save
@@ -307,7 +308,10 @@ def matched(setting: Plain, tree: Any, d: Any, name: str, rule: Rule) -> Iterato
     plain = d.value if is_one_of(type(d), BOXES) else d
     kinds = dict if isinstance(tree, dict) else (list, tuple, np.ndarray)
     if not isinstance(plain, kinds):
-        raise misfit(rule, f"a {type_name(plain)} for {name}, which is a {type(tree).__name__}")
+        raise misfit(
+            rule,
+            f"{with_article(type_name(plain))} for {name}, which is {with_article(type(tree).__name__)}",
+        )
     for key, part in items:
         if key in plain if isinstance(tree, dict) else key < len(plain):
             yield from matched(setting, part, setting.item(d, key), f"{name}[{key!r}]", rule)
@@ -316,7 +320,9 @@ def matched(setting: Plain, tree: Any, d: Any, name: str, rule: Rule) -> Iterato
 def must_fit(d: Any, x: Any, name: str, rule: Rule) -> None:
     """Raise where a cotangent does not belong to its operand."""
     if not isinstance(d, (int, float, complex, np.ndarray, np.generic)):
-        raise misfit(rule, f"a {type_name(d)} for {name}, which is a {type_name(x)}")
+        raise misfit(
+            rule, f"{with_article(type_name(d))} for {name}, which is {with_article(type_name(x))}"
+        )
     if rule.custom and np.shape(d) != np.shape(x):
         shape = f"a cotangent of shape {np.shape(d)} for {name}"
         raise misfit(rule, f"{shape}, whose shape is {np.shape(x)}")

@@ -26,7 +26,7 @@ from ..tracer.frames import native
 from ..tracer.kinds import attribute, isinstance
 from ..tracer.places import blame
 from ..tracer.run import Run
-from ..tracer.structure import Leaf, Tree, leaves, mapped, rebuild, sources
+from ..tracer.structure import Leaf, Tree, leaves, mapped, on_tape, sources
 from ..tracer.tape import FloatOp, Input, Op, Signature, Site, Tape, append, fn_name, substitute
 from .reverse import dependents
 
@@ -36,6 +36,7 @@ class Table(NamedTuple):
 
     name: str
     site: Site
+    untold: str | None
     functions: list[Any]
     sites: list[Site]
     values: list[Any]
@@ -87,6 +88,7 @@ def flattened(done: Run) -> Table:
     return Table(
         done.tape.name,
         done.tape.site,
+        done.tape.untold,
         [fn for _, fn in functions.values()],
         list(sites),
         [op.value for op in kept],
@@ -214,6 +216,7 @@ def restored(table: Table) -> Run:
     """The run that a table describes, with all that the reverse sweep asks for."""
     done = Run(Tape(table.name, table.site))
     tape = done.tape
+    tape.untold = table.untold
     functions = [unpacked_function(fn) for fn in table.functions]
     for i, value in enumerate(table.values):
         line = table.lines.get(i)
@@ -240,7 +243,7 @@ def restored(table: Table) -> Run:
     done.kwargs = {key: tree_of(tree) for key, tree in table.kwargs.items()}
     done.self_tree = None if table.self_tree is None else tree_of(table.self_tree)
     done.result = tree_of(table.result)
-    tape.result = rebuild(done.result, lambda x: x.value if x.op is None else x.op)
+    tape.result = on_tape(done.result)
     return done
 
 

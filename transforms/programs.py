@@ -27,6 +27,7 @@ import numpy as np
 
 from ..rules.broadcasting import expand
 from ..rules.mutation import scatter, scatter_add, setitem
+from ..rules.words import with_article
 from ..tracer.arrays import kept_copy
 from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
@@ -274,7 +275,7 @@ class Builder:
         if self.reads.of(value) is not None:
             self.reads.pin(value)
         elif not callable(value) and not isinstance(value, (tuple, list, dict, slice)):
-            raise Unfit(f"a {type(value).__name__} made by the run is used ({site})")
+            raise Unfit(f"{with_article(type(value).__name__)} made by the run is used ({site})")
 
     def lasts(self, value: Any) -> bool:
         """Whether what the outside is handed is the very same at every call: a value, or an object that was there."""
@@ -329,7 +330,7 @@ class Builder:
         if place is not None:
             return self.names[place]
         if isinstance(tree, (tuple, list, dict)):
-            raise Unfit(f"a {type(tree).__name__} made by the run is kept outside")
+            raise Unfit(f"{with_article(type(tree).__name__)} made by the run is kept outside")
         return self.assembly.expression(tree)
 
     def named_tuple(self, kind: type, parts: Iterable[str]) -> str:
@@ -537,7 +538,7 @@ class Builder:
                 self.constant_of(x, op.site)
                 if not self.lasts(x):
                     kind = type(x).__name__
-                    raise Unfit(f"a {kind} made by the run is kept outside ({op.site})")
+                    raise Unfit(f"{with_article(kind)} made by the run is kept outside ({op.site})")
 
     def build(
         self, keys: Collection[int | str], seeds: list[tuple[Op, Any]], answer: str

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.words import with_article
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.protocols import plain_of
 from ..tracer.run import describe, in_full
@@ -32,10 +33,6 @@ CONVERSIONS = {
     "polars": "x.to_numpy()",
     "xarray": "x.values",
 }
-
-
-def an(noun: str) -> str:
-    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
 def where(f: Any) -> str:
@@ -62,12 +59,12 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
         what, cure = "a complex number", "return a real one, `y.real` or `abs(y) ** 2` say"
         page = "complex"
     elif isinstance(plain, (np.ndarray, np.generic)):
-        what, cure = an(f"{type_name(plain)} number"), "compute with floats"
+        what, cure = with_article(f"{type_name(plain)} number"), "compute with floats"
     elif is_one_of(kind, (tuple, list)):
-        what = an(f"{kind.__name__} of {len(plain)}")
+        what = with_article(f"{kind.__name__} of {len(plain)}")
         cure = "return the number first, `return value, rest`, and say grad(f, has_aux=True)"
     else:
-        what = an(kind.__name__)
+        what = with_article(kind.__name__)
         cure = "return one number of it, and the rest behind it: grad(f, has_aux=True)"
     return (
         f"{in_full(f)} must return a real number to have a gradient, but its value is {what}\n{where(f)}{cure}\n"
@@ -78,7 +75,7 @@ def not_a_number(f: Any, tree: Tree, value: Any) -> str:
 def no_jacobian(f: Any, value: Any) -> str:
     """Why the result of ``f``, in which there is no number at all, has no Jacobian, and what to return."""
     plain = plain_of(value)
-    what, cure = an(f"{type_name(plain)}"), "compute with floats"
+    what, cure = with_article(f"{type_name(plain)}"), "compute with floats"
     if type(plain) in NUMBERLESS:
         what, cure = numberless(plain)
     return (
@@ -106,9 +103,9 @@ def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:
     """Why there is no gradient by an argument of ``f``, and what to pass."""
     plain = plain_of(value)
     kind = type(plain)
-    what, page = an(kind.__name__), "no-derivative"
+    what, page = with_article(kind.__name__), "no-derivative"
     if kind is np.ndarray:
-        what = an(f"array of {plain.dtype}")
+        what = with_article(f"array of {plain.dtype}")
     cure = "pass a float or an array of floats"
     if isinstance(plain, np.ma.MaskedArray):
         cure = "pass data and mask on their own, and compute with np.where(mask, 0.0, data)"

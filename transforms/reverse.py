@@ -18,6 +18,7 @@ import numpy as np
 
 from ..rules.mutation import may_repeat, scatter, scatter_add, setitem
 from ..rules.registry import NONDIFF, lookup, rules
+from ..rules.words import with_article
 from ..rules.zeros import cotangent_dtype
 from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
@@ -104,7 +105,8 @@ def must_be_derivable(tape: Any, transform: str) -> None:
     """Raises TraceError for what is no tape, and for one of pairs, whose pullbacks are opaque."""
     if not isinstance(tape, Tape):
         raise TraceError(
-            f"{transform} takes a tape, not a {type(tape).__name__}\ntrace the function first: {transform}(trace(f, x))"
+            f"{transform} takes a tape, not {with_article(type(tape).__name__)}\n"
+            f"trace the function first: {transform}(trace(f, x))"
         )
     if any(getattr(op.fn, "unpacked", False) for op in tape.ops):
         raise TraceError(

@@ -10,13 +10,14 @@ import numpy as np
 from ..tracer.kinds import isinstance
 from ..tracer.reads import Reads
 from ..tracer.run import Run
-from ..tracer.structure import Leaf, Tree, mapped, rebuild
+from ..tracer.structure import Leaf, Tree, mapped, on_tape
 from ..tracer.tape import Input, Op, Tape, copy_of
 
 
 def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
     """A copy of a run in which an op has the value that ``value(old, new)`` gives, and the new ops by the old ones."""
     result = Run(Tape(done.tape.name, done.tape.site))
+    result.tape.untold = done.tape.untold
     copies: dict[Op, Op] = {}
 
     def leaf(x: Leaf) -> Leaf:
@@ -41,7 +42,7 @@ def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]
     result.args = [tree_of(tree) for tree in done.args]
     result.kwargs = {k: tree_of(tree) for k, tree in done.kwargs.items()}
     result.result = tree_of(done.result)
-    result.tape.result = rebuild(result.result, lambda x: x.value if x.op is None else x.op)
+    result.tape.result = on_tape(result.result)
     return result, copies
 
 

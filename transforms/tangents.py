@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, overload
 
 from ..rules.broadcasting import broadcast_like
+from ..rules.words import with_article
 from ..tracer import places
 from ..tracer.active import active
 from ..tracer.box import BOXES
@@ -232,7 +233,7 @@ def check_sequences(primals: Any, tangents: Any, transform: str) -> None:
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TangentError(
-                f"{name} must be a tuple with one entry for each argument, not a {type(given).__name__}\n"
+                f"{name} must be a tuple with one entry for each argument, not {with_article(type(given).__name__)}\n"
                 f"write {transform}(f, (x,), (v,)), or for two arguments {transform}(f, (x, y), (v, w))"
             )
     if len(primals) != len(tangents):

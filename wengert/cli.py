@@ -16,6 +16,7 @@ import functools
 import importlib.util
 import inspect
 import linecache
+import re
 import sys
 import traceback
 import warnings
@@ -32,6 +33,7 @@ import wengert.rules
 import wengert.tracer
 import wengert.transforms
 from wengert import pictures
+from wengert.rules.words import with_article
 
 OWN_FOLDERS = [
     Path(package.__file__ or "").parent
@@ -292,10 +294,19 @@ def explain(call: Call, calls: int, source: bool) -> None:
 @taking_a_call("""
     wengert why model.py:loss w.npy x.npy
     wengert why spline.py:spline 0.0
+    wengert why model.py:losses w.npy --result 1
+    wengert why model.py:losses w.npy --result kinetic,0
 """)
-def why(call: Call) -> None:
+@click.option(
+    "--result", help="One of several results: its index or key, or several of these with commas."
+)
+def why(call: Call, result: str | None) -> None:
     """Print why the gradient is zero, NaN, infinite or missing, with the line to blame."""
-    click.echo(tool("why")(call.function, *call.args, **call.kwargs))
+    told = tool("why")
+    if result is not None:
+        keys = [int(x) if re.fullmatch(r"-?\d+", x) else x for x in result.split(",")]
+        told = functools.partial(told, result=tuple(keys))
+    click.echo(told(call.function, *call.args, **call.kwargs))
 
 
 @taking_a_call("""
@@ -593,8 +604,7 @@ def one_like(value: Any) -> Any:
 def describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and type {value.dtype}"
-    article = "an" if type(value).__name__[0] in "aeiou" else "a"
-    return "None" if value is None else f"{article} {type(value).__name__}"
+    return "None" if value is None else with_article(type(value).__name__)
 
 
 def in_words(error: BaseException) -> str:

@@ -491,7 +491,7 @@ def test_the_text_and_the_source():
 
 
 def test_what_it_refuses():
-    with pytest.raises(TraceError, match="not a int"):
+    with pytest.raises(TraceError, match="not an int"):
         explain(3)
     with pytest.raises(TraceError, match=r"back\.source\(\)"):
         explain(pullback(branches, 2.0)[1])

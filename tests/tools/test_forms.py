@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from helpers import assert_close
-from wengert import NoRuleError, Op, TraceError, custom_rule, pullback, reverse, stages, trace
+from wengert import (
+    NoRuleError,
+    Op,
+    TraceError,
+    custom_rule,
+    pullback,
+    reverse,
+    rrule,
+    stages,
+    trace,
+)
+from wengert.rules.registry import rules
 
 FORMS = ("pairs", "naive", "final")
 
@@ -190,7 +201,7 @@ def test_unknown_forms_and_rules_are_refused():
     def noted(x):
         return x, lambda d: (d,)
 
-    with pytest.raises(TraceError, match='form="final"'):
+    with pytest.raises(TraceError, match="declare it with pure=True"):
         reverse(trace(lambda x: noted(x) * x, 2.0), form="pairs")
 
 
@@ -240,3 +251,27 @@ def test_the_cotangent_of_any_real_number_is_one(form):
     value, (dx,) = reverse(trace(lambda x: (x * x).sum(), single), form=form)(single)
     assert type(value) is np.float32 and dx.dtype == np.float32 and dx.tolist() == [2.0, 6.0]
     assert reverse(trace(lambda x: np.array(x * x), 3.0), form=form)(3.0) == (9.0, (6.0,))
+
+
+def test_pairs_of_a_rule_that_is_not_pure_say_what_to_declare():
+    def cube(x):
+        return x**3
+
+    @custom_rule
+    def square(x):
+        return x * x, lambda dy: (2 * x * dy,)
+
+    @rrule(cube)
+    def rule(x):
+        return cube(x), lambda dy: (3 * x * x * dy,)
+
+    try:
+        for fn, name in ((square, "square"), (cube, "cube")):
+            tape = trace(lambda x, fn=fn: fn(x) * x, 2.0)
+            for form in ("pairs", "naive", "final"):
+                with pytest.raises(TraceError, match="is not pure") as error:
+                    reverse(tape, form=form)
+                assert "declare it with pure=True" in str(error.value)
+                assert 'form="naive"' not in str(error.value)
+    finally:
+        del rules[cube]

@@ -208,7 +208,7 @@ def test_errors_of_the_function_and_the_pass_are_theirs():
 
 
 def test_refusals():
-    with pytest.raises(TraceError, match="not a int"):
+    with pytest.raises(TraceError, match="not an int"):
         interpret(network, W, X, call=3)
     with pytest.raises(TraceError, match="inside a function that is being traced"):
         grad(lambda x: interpret(lambda y: y * y, x, call=run_as_it_is))(1.0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from wengert import GradientError, GuardError, check_grads, custom_rule, reverse, trace
+from wengert import GradientError, GuardError, check_grads, custom_rule, grad, reverse, trace
 from wengert.tracer.errors import TraceError
 
 mpmath = pytest.importorskip("mpmath")
@@ -186,3 +186,29 @@ def test_a_shape_that_the_data_decide_is_a_decision():
     assert compiled(np.array([2.0, 1.0, -1.0])) == 4.0
     with pytest.raises(GuardError, match=r"what getitem gives had the shape \(2,\)"):
         compiled(np.array([3.0, 1.0, 2.0]))
+
+
+OF_SEVERAL = [
+    lambda x: math.hypot(x, 2.0), lambda x: math.hypot(x, 2.0 * x, 3.0), lambda x: math.dist([x, 1.0], [2.0, x]),
+    lambda x: math.fsum([x, x * x, 1.0]), lambda x: math.prod([x, x * x, 3.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", OF_SEVERAL)
+def test_functions_of_several_numbers(f):
+    """Their value and their derivative, in 40 digits, in symbols, and in bulk."""
+    tape = trace(f, 1.3)
+    back = reverse(tape)
+    with mpmath.workdps(40):
+        value, (slope,) = back.compile(math=mpmath)(1.3)
+        run = tape.compile(math=mpmath)
+        h = mpmath.mpf(10) ** -12
+        central = (run(mpmath.mpf(1.3) + h) - run(mpmath.mpf(1.3) - h)) / (2 * h)
+        assert abs(slope - central) < 1e-20 * max(1, abs(slope))
+    assert float(value) == pytest.approx(f(1.3), rel=1e-14)
+    assert float(slope) == pytest.approx(grad(f)(1.3), rel=1e-13)
+    xs = np.array([0.5, 1.3, 2.5])
+    many = tape.compile(math=np)(xs)
+    np.testing.assert_allclose(many, [f(x) for x in xs.tolist()], rtol=1e-14)
+    sympy = pytest.importorskip("sympy")
+    assert float(tape.compile(math=sympy)(sympy.Rational(13, 10))) == pytest.approx(f(1.3))

@@ -4,6 +4,8 @@ import colorsys
 import inspect
 import linecache
 import math
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -576,3 +578,78 @@ def test_a_long_line_is_shown_shortened():
     assert "return np.maximum(x, 0.0) if" in told
     assert " …\n" in told and max(map(len, told.splitlines())) < 300
     assert not any("# fmt" in line for line in told.splitlines())
+
+
+# ------------------------------------------------------------------------------------- one of several results
+
+
+def several(x):
+    return x * x, round(x) * 1.0, {"a": x * 0.0, "v": np.array([x, 2.0])}, round(x)
+
+
+@pytest.mark.parametrize(
+    ("result", "cause"),
+    [
+        (0, ""), (1, "rounding"), ((2, "a"), "times zero"), ((2, "v"), ""), ((2, "v", 0), ""),
+        ((2, "v", 1), "not picked"), ((2, "v", -2), ""), (-1, "rounding"), ((-2, "a"), "times zero"),
+    ],
+)  # fmt: skip
+def test_one_of_several_results(result, cause):
+    told = why(several, 1.5, result=result)
+    assert [x.cause for x in told.findings] == ([cause] if cause else [])
+    assert ("all is well" in told) == (not cause)
+    assert "of the sum" not in told or result == 2
+
+
+def test_that_it_is_of_the_sum_of_several_results_is_told_with_how_to_ask_for_one():
+    told = why(several, 1.5)
+    assert "of the sum of 5 results; result=0 asks for the first" in told
+    assert not told.findings
+    told = why(lambda x: {"s": [x, 2 * x]}, 1.5)
+    assert "result=('s', 0) asks for the first" in told
+    assert why(lambda x: {"s": [x, 2 * x]}, 1.5, result=("s", 0)).findings == ()
+    assert "of the sum" not in why(lambda x: x * x, 1.5)
+    cancelled = why(lambda x: (x, -x), 1.5)
+    assert "why(f, …, result=0)" in cancelled
+
+
+def test_an_element_of_an_array_and_an_attribute_of_an_object():
+    v = np.array([1.0, -2.0])
+    (finding,) = why(lambda v: np.maximum(v, 0.0), v, result=1).findings[-1:]
+    assert finding.kind == "zero"
+    (only,) = why(lambda v: np.outer(v, v) ** 3, v, result=(0, 0)).findings
+    assert (only.path, only.cause) == ("v[1]", "not picked")
+    told = why(lambda x: SimpleNamespace(loss=x * x, aux=0.0 * x), 2.0, result="aux")
+    assert [x.cause for x in told.findings] == ["times zero"]
+
+
+def test_the_results_of_a_gradient_with_more_beside_it():
+    def f(x):
+        return x * x, {"aux": 0.0 * x}
+
+    assert not why(grad(f, has_aux=True), 2.0).findings
+    assert why(f, 2.0, result=(1, "aux")).findings[0].cause == "times zero"
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("z", "the result has no part 'z'\n    result is one of its keys, 0, 1, 2, 3,"),
+        ((2, "z"), r"the result\[2\] has no part 'z'\n    result is one of its keys, 'a', 'v'"),
+        ((2, "v", 5), r"the result\[2\]\['v'\], .*, has no element at 5: index 5 is out of bounds"),
+        ((0, 0), r"the result\[0\], 2.25, has no element at 0"),
+        (4, "the result has no part 4"),
+    ],
+)  # fmt: skip
+def test_a_result_that_there_is_not(result, message):
+    told = why(several, 1.5, result=result)
+    assert re.search("there is no gradient: " + message, told)
+
+
+def test_a_result_without_a_derivative():
+    told = why(lambda x: (x, "text"), 1.5, result=1)
+    assert "there is no gradient: the result[1] is a str, which has no derivative" in told
+
+
+def test_a_parameter_of_the_name_result_is_that_of_the_function():
+    assert not why(lambda x, result: x * result, 2.0, result=3.0).findings

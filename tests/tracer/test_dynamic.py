@@ -215,7 +215,7 @@ def test_globals_with_methods_are_refused():
     def f(x):
         return eval("x", Asked(x=x))
 
-    with pytest.raises(TraceError, match="in f: the globals of this code are a Asked"):
+    with pytest.raises(TraceError, match="in f: the globals of this code are an Asked"):
         grad(f)(1.5)
     check(lambda x: eval("x * x", {}, Asked(x=x)), 1.5)
 

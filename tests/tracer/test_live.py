@@ -395,12 +395,12 @@ def add(owner, value):
 
 
 READ_AND_SET = [
-    (lambda owner: owner.by_a_wrapper, set_owners_level, "'level' of a Owner"),
+    (lambda owner: owner.by_a_wrapper, set_owners_level, "'level' of an Owner"),
     (lambda owner: lambda t, x: owner.by_a_property * t - x * x, set_owners_level, "'level'"),
-    (lambda owner: lambda t, x: owner * t - x * x, set_owners_level, "'level' of a Owner"),
+    (lambda owner: lambda t, x: owner * t - x * x, set_owners_level, "'level' of an Owner"),
     (lambda owner: lambda t, x: getattr(owner, "level") * t - x * x, set_owners_level, "'level'"),
     (lambda owner: lambda t, x: owner.table[0][0] * t - x * x, set_in_table, "a list"),
-    (lambda owner: lambda t, x: owner.rate * t - x * x, shadow, "'rate' of a Owner"),
+    (lambda owner: lambda t, x: owner.rate * t - x * x, shadow, "'rate' of an Owner"),
     (lambda owner: lambda t, x: getattr(owner, "limit", 2.0) * t - x * x, add, "'limit' of Base"),
     (lambda owner: owner.of_the_part, set_part, "'rate' of a Slotted"),
     (lambda owner: owner.by_another_method, set_part, "'rate' of a Slotted"),

@@ -861,7 +861,7 @@ def test_the_message_says_both_lines():
     with pytest.raises(TraceError) as caught:
         grad(f)(2.5)
     message = str(caught.value)
-    assert f"(called from {__file__}:{start + 3}, in f): int makes a int of text" in message
+    assert f"(called from {__file__}:{start + 3}, in f): int makes an int of text" in message
     assert f"drawn from a traced value ({__file__}:{start + 1}, in f)" in message
     assert "stop_gradient" in message
 

@@ -828,5 +828,12 @@ def test_the_tape_shows_the_body():
     tape = trace(lambda x: square(x) + 1.0, 3.0)
     text = str(tape)
     assert "square(x, %3)" in text
-    source = tape.source("f")
-    assert "t3 = severed(t2)\n    t4 = t3  # square\n" in source
+    with pytest.raises(TraceError, match="log is changed"):
+        tape.source()
+    source = trace(lambda x: quiet(x) + 1.0, 3.0).source("f")
+    assert "t3 = severed(t2)\n    t4 = t3  # quiet\n" in source
+
+
+@custom_rule
+def quiet(x):
+    return x * x, lambda d: (2 * x * d,)

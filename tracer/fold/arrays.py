@@ -22,6 +22,7 @@ import numpy as np
 
 from ...rules import registry
 from ...rules.permissions import permissions
+from ...rules.words import with_article
 from .basics import NUMBERS, apart_by_length, decided, plain, refuse
 from .nested import Whole, frame_of, is_of_types, plainly
 from .recorder import Box, Passing, Recorder
@@ -128,7 +129,7 @@ def called(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> Any
     try:
         value = fn(*map(plainly, args), **plainly(kwargs))
     except Exception as error:
-        raise Passing(f"{name} raises a {type(error).__name__}") from None
+        raise Passing(f"{name} raises {with_article(type(error).__name__)}") from None
     return given(recorder, key, fn, found, frame, value)
 
 
@@ -173,7 +174,7 @@ def given(recorder: Recorder, key: Any, fn: Any, found: list[Any], frame: Any, v
     elif kind not in RESULTS and not is_of_numpy(value):
         unknown = True
     if unknown:
-        return refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}")
+        return refuse(f"{getattr(fn, '__name__', fn)} gives {with_article(kind.__name__)}")
     own = key, frame
     op = recorder.add(
         own, fn, found, kind, lambda args: Call(own, fn, args, kind, recorder.region, frame)
@@ -199,7 +200,9 @@ def parts(
     kinds = [*map(kind_of, value)]
     for kind, x in zip(kinds, value, strict=True):
         if kind not in NUMBERS and not is_of_numpy(x):
-            return tuple(refuse(f"{getattr(fn, '__name__', fn)} gives a {kind.__name__}"))
+            return tuple(
+                refuse(f"{getattr(fn, '__name__', fn)} gives {with_article(kind.__name__)}")
+            )
     op = recorder.add(
         key, fn, found, tuple, lambda args: Several(key, fn, args, tuple, recorder.region, frame)
     )
@@ -225,7 +228,7 @@ def opened(recorder: Recorder, key: Any, x: Any, anew: bool) -> Any:
     if id(x) not in recorder.memories:
         return x
     if type(x) is not list:
-        return refuse(f"a {type(x).__name__} is given to a function of arrays")
+        return refuse(f"{with_article(type(x).__name__)} is given to a function of arrays")
     if x and all(type(y) is Array for y in x):
         return Whole(contents(recorder, key, x))
     if x and all(type(plain(y)) in NUMBERS or is_boxed(y) for y in x):
@@ -239,7 +242,7 @@ def binary(
 ) -> Any:
     """What ``left + right`` and the like have given; ``op`` may change ``left``, ``fn`` does not."""
     if not is_boxed(left) and not is_boxed(right):
-        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+        return refuse(f"{fn.__name__} gives {with_article(type(value).__name__)}")
     if op is not fn and type(left) is Box and type(left.value) is np.ndarray:
         return must_be_memory(recorder, left)
     if not is_followed(fn):
@@ -261,7 +264,7 @@ def binary_of_written(recorder: Recorder, key: Any, op: Any, fn: Any, left: Any,
     try:
         value = fn(*map(plain, (a, b)))
     except Exception as error:
-        raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
+        raise Passing(f"{fn.__name__} raises {with_article(type(error).__name__)}") from None
     if op is fn or type(left) is not Array:
         return binary(recorder, key, op, fn, a, b, value)
     if not is_followed(fn) or fn is operator.matmul:
@@ -280,7 +283,9 @@ def truth(recorder: Recorder, key: Any, x: Box) -> bool:
     try:
         value = bool(x.value)
     except Exception as error:
-        raise Passing(f"the truth of an array raises a {type(error).__name__}") from None
+        raise Passing(
+            f"the truth of an array raises {with_article(type(error).__name__)}"
+        ) from None
     return decided(recorder, key, operator.truth, (x,), value)
 
 
@@ -305,7 +310,7 @@ def attribute(recorder: Recorder, key: Any, x: Any, name: str) -> Any:
     method = getattr(type(value), name, None)
     if type(method) is types.MethodDescriptorType and is_of_arrays(method):
         return types.MethodType(method, x)
-    return refuse(f"the attribute {name} of a {type(value).__name__} is read")
+    return refuse(f"the attribute {name} of {with_article(type(value).__name__)} is read")
 
 
 def item(recorder: Recorder, key: Any, x: Any, index: Any) -> Any:

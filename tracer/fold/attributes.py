@@ -8,6 +8,7 @@ from enum import EnumMeta
 from functools import cached_property
 from typing import Any
 
+from ...rules.words import with_article
 from ..kinds import MISSING, flags_of, isinstance, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents, streams, substitutes
@@ -60,7 +61,7 @@ def get(key: Any, obj: Any, name: str) -> Any:
         return types.MethodType(getattr(of, name), obj)
     if kind is Box and is_stream(type(obj.value)):
         return streams.method(recorder, obj, name)
-    return refuse(f"the attribute {name} of a {kind.__name__} is read")
+    return refuse(f"the attribute {name} of {with_article(kind.__name__)} is read")
 
 
 def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
@@ -98,7 +99,7 @@ def attribute(recorder: Recorder, key: Any, obj: Any, name: str) -> Any:
         if type(method) is types.FunctionType:
             return call_function(recorder, (key, "call"), method, (obj, name), {})
     if found is MISSING:
-        return refuse(f"a {kind.__name__} has no attribute {name}")
+        return refuse(f"{with_article(kind.__name__)} has no attribute {name}")
     if type(found) is types.FunctionType:
         return types.MethodType(found, obj)
     return of_class(recorder, kind, found, name)
@@ -108,7 +109,7 @@ def of_users(obj: Any, name: str) -> Any:
     """An object of which code of the user's asks for an attribute: not for what only our stand-ins have."""
     kind = type(obj)
     if kind is Iterator or (kind in KINDS and name[0] == "_" != name[1:2]):
-        refuse(f"a {kind.__name__} has no attribute {name}")
+        refuse(f"{with_article(kind.__name__)} has no attribute {name}")
     return obj
 
 
@@ -139,7 +140,7 @@ def of_class(recorder: Recorder, cls: type, found: Any, name: str) -> Any:
         return inner if type(found) is staticmethod else types.MethodType(inner, cls)
     if type(found) in (types.FunctionType, Box) or is_constant(found):
         return found
-    return refuse(f"{cls.__name__}.{name}, a {type(found).__name__}, is read")
+    return refuse(f"{cls.__name__}.{name}, {with_article(type(found).__name__)}, is read")
 
 
 def check_access(recorder: Recorder, kind: type, name: str) -> None:
@@ -150,7 +151,7 @@ def check_access(recorder: Recorder, kind: type, name: str) -> None:
     # Noted, so that a program makes sure of it (see `Held.attribute`).
     recorder.outside.of_class(kind, "__getattr__")
     if recorder.outside.of_class(kind, name) is not static(base, name):
-        refuse(f"a {kind.__name__} has {name} of its own")
+        refuse(f"{with_article(kind.__name__)} has {name} of its own")
     recorder.usual.add((kind, name))
 
 
@@ -175,11 +176,11 @@ def attributes_of(obj: Any, found: Any, name: str) -> dict[str, Any]:
 def put(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     """An attribute of an object that the run has made gets another value."""
     if not is_object(recorder, obj):
-        refuse(f"an attribute of a {type(obj).__name__} is written")
+        refuse(f"an attribute of {with_article(type(obj).__name__)} is written")
     if issubclass(type(obj), dict):
         if recorder.outside.of_class(type(obj), "__setattr__") is dict.__setitem__:
             return store_item(key, obj, name, x)
-        refuse(f"an attribute of a {type(obj).__name__} is written")
+        refuse(f"an attribute of {with_article(type(obj).__name__)} is written")
     check_access(recorder, type(obj), "__setattr__")
     assigned(recorder, key, obj, name, x)
 
@@ -196,6 +197,6 @@ def assigned(recorder: Recorder, key: Any, obj: Any, name: str, x: Any) -> None:
     if found is not MISSING and type(found) is not Box and not is_constant(found):
         refuse(f"{kind.__name__}.{name} is a method or a descriptor")
     if static(kind, "__dict__") is MISSING:
-        refuse(f"a {kind.__name__} has no slot {name}")
+        refuse(f"{with_article(kind.__name__)} has no slot {name}")
     stored(recorder, key, obj, name, x)
     obj.__dict__[name] = x

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from ...rules.words import with_article
 from .recorder import Box, Recorder, Unfolded, active, same_float
 from .region import LENGTH, LOAD, Array
 
@@ -49,7 +50,7 @@ def is_constant(x: Any) -> bool:
 def decided(recorder: Recorder, key: Any, fn: Any, args: Any, value: Any) -> bool:
     """A question whose answer is True or False: the way that is gone depends on it."""
     if type(value) is not bool:
-        raise Unfolded(f"{fn.__name__} gives a {type(value).__name__}")
+        raise Unfolded(f"{fn.__name__} gives {with_article(type(value).__name__)}")
     result: bool = recorder.decide(recorder.add(key, fn, args, bool), value)
     return result
 

@@ -10,6 +10,7 @@ from abc import ABCMeta
 from typing import Any
 
 from ...rules import registry
+from ...rules.words import with_article
 from ..kinds import MISSING, is_one_of
 from . import arrays, equivalents, texts
 from .attributes import get, of_users, put
@@ -68,7 +69,7 @@ def call_builtin(
         reduce: Any = equivalents.reduced if len(args) == 2 else equivalents.reduced_from
         return call_function(recorder, key, reduce, args, {})
     if not issubclass(type(owner), types.ModuleType):
-        return refuse(f"{fn.__name__} of a {type(owner).__name__} is called")
+        return refuse(f"{fn.__name__} of {with_article(type(owner).__name__)} is called")
     if fn is len and len(args) == 1:
         (x,) = args
         if id(x) in recorder.memories and type(x) in CONTAINERS:
@@ -112,7 +113,7 @@ def call_builtin(
         if type(value) is tuple:
             return arrays.given(recorder, key, fn, [*args], ("call", ("x",) * len(args), ()), value)
         if type(value) not in NUMBERS:
-            return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+            return refuse(f"{fn.__name__} gives {with_article(type(value).__name__)}")
         return recorder.value(key, fn, args, value)
     return refuse(f"{fn.__name__} is called")
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...rules import registry
+from ...rules.words import with_article
 from ..kinds import hashes_natively
 from . import arrays, attributes, contexts, equivalents, named, nested, operators, streams
 from .basics import NUMBERS, apart_by_length, decided, is_object, now, plain, refuse
@@ -129,13 +130,13 @@ def call(key: Any, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         method = recorder.outside.of_class(kind, "__call__")
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (fn, *args), kwargs)
-    return refuse(f"a {kind.__name__} is called")
+    return refuse(f"{with_article(kind.__name__)} is called")
 
 
 def one_by_one(recorder: Recorder, items: Any) -> Any:
     """What a Counter counts."""
     if items is None or type(items) is dict or is_object(recorder, items):
-        refuse(f"a Counter is given a {type(items).__name__}")
+        refuse(f"a Counter is given {with_article(type(items).__name__)}")
     return items
 
 

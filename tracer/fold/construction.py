@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import MISSING, flags_of, static
 from ..reads import HEAP_TYPE
 from . import arrays, equivalents, texts
@@ -71,11 +72,13 @@ def substituted(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) 
     own = SUBSTITUTES[cls]
     places, names = TAKEN[own]
     if len(args) > len(places) or not {*kwargs} <= {*names}:
-        return refuse(f"a {cls.__name__} is given something else")
+        return refuse(f"{with_article(cls.__name__)} is given something else")
     by_place = zip(args, places, strict=False)
     for x, kinds in [*by_place, *((x, names[name]) for name, x in kwargs.items())]:
         if kinds is not None and type(plain(x)) not in kinds:
-            return refuse(f"a {cls.__name__} is given a {type(plain(x)).__name__}")
+            return refuse(
+                f"{with_article(cls.__name__)} is given {with_article(type(plain(x)).__name__)}"
+            )
     return instance(recorder, key, own, args, kwargs)
 
 
@@ -112,12 +115,12 @@ def exception(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) ->
         or (own and type(method) is not types.FunctionType)
         or (kwargs and not own)
     ):
-        return refuse(f"a {cls.__name__} is made")
+        return refuse(f"{with_article(cls.__name__)} is made")
     error = cls.__new__(cls, *args)
     if is_followed(recorder, args):
         recorder.born((key, "new"), OBJECT, (cls, "args", recorder.packed(key, args)), error)
     elif own:
-        return refuse(f"a {cls.__name__} is given something that is not followed")
+        return refuse(f"{with_article(cls.__name__)} is given something that is not followed")
     if own and call_function(recorder, key, method, (error, *args), kwargs) is not None:
         return refuse("__init__ gives something")
     return error
@@ -159,7 +162,7 @@ def converted(recorder: Recorder, key: Any, cls: Any, x: Any) -> Any:
     if type(x) in (bool, int, float):
         return cls(x)
     if type(value) not in NUMBERS and type(value) not in (bool, str):
-        return refuse(f"{cls.__name__} of a {type(value).__name__} is called")
+        return refuse(f"{cls.__name__} of {with_article(type(value).__name__)} is called")
     return recorder.value(key, cls, (x,), computed(recorder, key, cls, (x,)))
 
 
@@ -171,9 +174,9 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     if issubclass(cls, dict):
         return record(recorder, key, cls, args, kwargs)
     if outside.of_class(cls, "__new__") is not object.__new__:
-        return refuse(f"a {cls.__name__} is made in a way of its own")
+        return refuse(f"{with_article(cls.__name__)} is made in a way of its own")
     if outside.of_class(cls, "__del__") is not MISSING:
-        return refuse(f"a {cls.__name__} has __del__")
+        return refuse(f"{with_article(cls.__name__)} has __del__")
     method = outside.of_class(cls, "__init__")
     try:
         obj = object.__new__(cls, *args, **kwargs)
@@ -184,7 +187,7 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
         if call_function(recorder, key, method, (obj, *args), kwargs) is not None:
             return refuse("__init__ gives something")
     elif method is not object.__init__ or args or kwargs:
-        return refuse(f"a {cls.__name__} is made in C")
+        return refuse(f"{with_article(cls.__name__)} is made in C")
     return obj
 
 
@@ -193,7 +196,7 @@ def record(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> An
     of_class = recorder.outside.of_class
     usual = [of_class(cls, name) is static(dict, name) for name in ("__new__", "__init__")]
     if args or not all(usual) or of_class(cls, "__del__") is not MISSING:
-        return refuse(f"a {cls.__name__} is made in a way of its own")
+        return refuse(f"{with_article(cls.__name__)} is made in a way of its own")
     items = [y for name, x in kwargs.items() for y in (name, recorder.packed((key, name), x))]
     obj = cls.__new__(cls)
     dict.update(obj, kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import isinstance
 from .basics import is_object, now, plain, refuse
 from .recorder import Recorder
@@ -37,7 +38,7 @@ class OfUsers(Manager):
         self.key, self.obj, self.frame, self.call = key, obj, frame, call
         self.methods = [recorder.outside.of_class(type(obj), name) for name in names]
         if not all(type(x) is types.FunctionType for x in self.methods):
-            refuse(f"a {type(obj).__name__} is entered")
+            refuse(f"{with_article(type(obj).__name__)} is entered")
 
     def __enter__(self) -> Any:
         given = self.call((self.key, "enter"), self.methods[0], (self.obj,), {})
@@ -103,4 +104,4 @@ def entered(key: Any, x: Any, frame: types.FrameType, call: Any) -> Manager:
         return x
     if is_object(recorder, x):
         return OfUsers(recorder, key, x, frame, call)
-    return refuse(f"a {type(x).__name__} is entered")  # type: ignore[no-any-return]
+    return refuse(f"{with_article(type(x).__name__)} is entered")  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import CellType, CodeType
 from typing import Any
 
+from ...rules.words import with_article
 from .. import rewrite
 from . import equivalents
 from .basics import decided, now, refuse
@@ -57,7 +58,7 @@ def generated(recorder: Recorder, key: Any, fn: Any, args: Any, kwargs: Any) -> 
             recorder.unwind(recorder.floor, enough)
             cut = True
         except Exception as error:
-            refuse(f"{fn.__name__}, a generator, raises a {type(error).__name__}")
+            refuse(f"{fn.__name__}, a generator, raises {with_article(type(error).__name__)}")
         finally:
             recorder.sealed = sealed
             recorder.giving.pop()

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ...rules.words import with_article
 from ..cycles import Loop
 from ..operators import INPLACE
 from ..tape import Site
@@ -150,7 +151,9 @@ def global_attr(site: Site, name: str, attr: str) -> Hook:
 
 
 def global_append(site: Site, name: str) -> Hook:
-    return lambda value: refuse(f"{name}, a {type(value).__name__} from outside, is written to")
+    return lambda value: refuse(
+        f"{name}, {with_article(type(value).__name__)} from outside, is written to"
+    )
 
 
 def getattr(site: Site, name: str) -> Hook:
@@ -230,7 +233,7 @@ def united(site: Site) -> Hook:
 
     def hook(items: Any, held: set[Any]) -> None:
         if type(items) is not frozenset:
-            refuse(f"a set is made of a {type(items).__name__}")
+            refuse(f"a set is made of {with_article(type(items).__name__)}")
         for i, x in enumerate(sorted(items, key=repr)):
             methods.entered(now(), (key, i), held, x)
 
@@ -341,7 +344,9 @@ def unpack(site: Site, most: int | None = None) -> Hook:
 
 
 def spread(site: Site) -> Hook:
-    return lambda x: x if type(x) is tuple else refuse(f"a {type(x).__name__} is taken apart")
+    return lambda x: (
+        x if type(x) is tuple else refuse(f"{with_article(type(x).__name__)} is taken apart")
+    )
 
 
 def context(site: Site) -> Hook:
@@ -453,7 +458,7 @@ def caught_here(site: Site, index: int, around: Any, names: tuple[int, ...]) -> 
         if not isinstance(error, Exception):
             raise error
         if isinstance(error, (RecursionError, MemoryError)):
-            refuse(f"a {type(error).__name__} is caught")
+            refuse(f"{with_article(type(error).__name__)} is caught")
         recorder = now()
         return given(recorder.unwind(recorder.floor, error, values, sys._getframe(1), index))
 

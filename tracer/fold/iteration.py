@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from . import arrays, equivalents
 from .basics import decided, loaded, now, plain, refuse
 from .functions import call_function
@@ -107,7 +108,7 @@ def of_items(recorder: Recorder, key: Any, x: Any) -> Any:
     if type(x) is tuple:
         x = elements(recorder, (key, "items"), x)
     if type(x) is not list or id(x) not in recorder.memories:
-        return refuse(f"iter of a {type(x).__name__} is called")
+        return refuse(f"iter of {with_article(type(x).__name__)} is called")
     return iterator(recorder, key, Iterator(x, running(recorder)))
 
 
@@ -279,7 +280,7 @@ def source_of(recorder: Recorder, key: Any, x: Any) -> Source:
         steps = recorder.value((key, "range"), range, (count,), range(size))
         return Source(steps, lambda i: arrays.item(now(), (key, "item"), x, i))
     elif not (kind is list and id(x) in recorder.memories):
-        return refuse(f"it loops over a {kind.__name__}")  # type: ignore[no-any-return]
+        return refuse(f"it loops over {with_article(kind.__name__)}")  # type: ignore[no-any-return]
     items: list[Any] = x
     size = len(items)
     count = recorder.value((key, "count"), LENGTH, (items,), size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...rules.words import with_article
 from . import attributes, memories, operators
 from .basics import CONTAINERS, is_object, now, plain, refuse
 from .builtin import call_builtin, is_instance
@@ -24,7 +25,7 @@ def is_of_kind(name: str, x: Any) -> bool:
     found = bool(type(plain(x)).__flags__ & FLAGS[name])
     if found and type(x) is not tuple and not is_named(recorder, x):
         if type(x) not in CONTAINERS or id(x) not in recorder.memories:
-            refuse(f"a {type(plain(x)).__name__} is matched by what is in it")
+            refuse(f"{with_article(type(plain(x)).__name__)} is matched by what is in it")
     return found
 
 
@@ -56,8 +57,8 @@ def attributes_of(key: Any, cls: Any, names: tuple[str, ...], count: int, x: Any
     elif count:
         first = recorder.outside.of_class(cls, "__match_args__")
         if type(first) is not tuple or len(first) < count or {*first[:count]} & {*names}:
-            return refuse(f"a {cls.__name__} is matched with too many patterns")
+            return refuse(f"{with_article(cls.__name__)} is matched with too many patterns")
     wanted = (*first[:count], *names)
     if wanted and (type(x) is Box or not is_object(recorder, x)):
-        return refuse(f"attributes of a {type(plain(x)).__name__} are matched")
+        return refuse(f"attributes of {with_article(type(plain(x)).__name__)} are matched")
     return tuple([attributes.get((key, name), x, name) for name in wanted])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import MISSING, static
 from . import arrays, equivalents
 from .basics import (
@@ -37,7 +38,7 @@ from .region import APPEND, DICT, DROP, LENGTH, LIST, LOAD, REPEAT, STORE, Array
 def must_be_own(recorder: Recorder, memory: Any) -> None:
     """Refuse to write to what the run has not made."""
     if id(memory) not in recorder.memories or id(memory) in recorder.given:
-        refuse(f"a {type(memory).__name__} from outside is written to")
+        refuse(f"{with_article(type(memory).__name__)} from outside is written to")
 
 
 def indexed(recorder: Recorder, key: Any, index: Any) -> tuple[Any, Any]:
@@ -48,7 +49,7 @@ def indexed(recorder: Recorder, key: Any, index: Any) -> tuple[Any, Any]:
         where = tuple([indexed(recorder, key, x)[1] for x in index])
         return (recorder.packed((key, "key"), index) if index else index), where
     if type(index) not in ATOMS:
-        refuse(f"a {type(index).__name__} is an index")
+        refuse(f"{with_article(type(index).__name__)} is an index")
     return index, index
 
 
@@ -68,7 +69,7 @@ def born_dict(recorder: Recorder, key: Any, keys: list[Any], values: list[Any]) 
     made = {}
     for k, x in zip(keys, values, strict=True):
         if type(plain(k)) not in ATOMS:
-            refuse(f"a {type(k).__name__} is a key")
+            refuse(f"{with_article(type(k).__name__)} is a key")
         made[plain(k)] = x
     if len(made) < len(keys):
         refuse("a dict is given a key twice")
@@ -141,7 +142,7 @@ def item(key: Any, container: Any, index: Any) -> Any:
     recorder = now()
     if has_items(recorder, container, "__getitem__"):
         if id(container) not in recorder.memories:
-            return refuse(f"a {kind.__name__} from outside is read")
+            return refuse(f"{with_article(kind.__name__)} from outside is read")
         if type(index) is slice:
             return sliced(recorder, key, container, index)
         given, where = indexed(recorder, key, index)
@@ -168,7 +169,7 @@ def item(key: Any, container: Any, index: Any) -> Any:
         method = recorder.outside.of_class(kind, "__getitem__")
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (container, index), {})
-    return refuse(f"an item of a {kind.__name__} is read")
+    return refuse(f"an item of {with_article(kind.__name__)} is read")
 
 
 def part_of_text(recorder: Recorder, key: Any, container: Any, index: Any) -> Any:
@@ -182,7 +183,7 @@ def part_of_text(recorder: Recorder, key: Any, container: Any, index: Any) -> An
         value = computed(recorder, key, equivalents.part_of_text, operands)
         return recorder.value(key, equivalents.part_of_text, operands, value)
     if type(plain(index)) is not int:
-        return refuse(f"an item of a {type(container).__name__} is read")
+        return refuse(f"an item of {with_article(type(container).__name__)} is read")
     try:
         x = text[plain(index)]
     except IndexError as error:
@@ -213,7 +214,7 @@ def put(key: Any, container: Any, index: Any, x: Any) -> None:
         return
     method = recorder.outside.of_class(type(container), "__setitem__")
     if type(method) is not types.FunctionType:
-        refuse(f"an item of a {type(container).__name__} is written")
+        refuse(f"an item of {with_article(type(container).__name__)} is written")
     call_function(recorder, key, method, (container, index, x), {})
 
 
@@ -229,7 +230,7 @@ def delete(key: Any, container: Any, index: Any) -> None:
             call_function(recorder, key, method, (container, index), {})
             return
     if type(container) not in (dict, set):
-        refuse(f"an item of a {type(container).__name__} is deleted")
+        refuse(f"an item of {with_article(type(container).__name__)} is deleted")
     must_be_own(recorder, container)
     given, where = indexed(recorder, (key, "index"), index)
     try:
@@ -249,7 +250,7 @@ def named(key: Any, given: Any) -> dict[str, Any]:
     if not given:
         return {}
     if type(given) is not dict or id(given) not in recorder.memories:
-        return refuse(f"keywords are spread from a {type(given).__name__}")  # type: ignore[no-any-return]
+        return refuse(f"keywords are spread from {with_article(type(given).__name__)}")  # type: ignore[no-any-return]
     length_of(recorder, (key, "count"), given)
     found = {}
     for name in given:
@@ -276,4 +277,4 @@ def taken_apart(key: Any, x: Any) -> tuple[Any, ...]:
         n = len(x.value)
         decided(recorder, key, operator.eq, (arrays.length(recorder, key, x), n), True)
         return tuple([arrays.item(recorder, (key, i), x, i) for i in range(n)])
-    return tuple(refuse(f"a {type(x).__name__} is taken apart"))
+    return tuple(refuse(f"{with_article(type(x).__name__)} is taken apart"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from ...rules.words import with_article
 from . import equivalents
 from .basics import decided, plain, refuse
 from .functions import call_function
@@ -143,7 +144,7 @@ def method_of_dict(
 def updated(recorder: Recorder, key: Any, held: dict[Any, Any], other: Any) -> None:
     """``held.update(other)``, of another dict."""
     if type(other) is not dict or other is held:
-        refuse(f"a dict is updated by a {type(other).__name__}")
+        refuse(f"a dict is updated by {with_article(type(other).__name__)}")
     call_function(recorder, key, equivalents.update, (held, other), {})
 
 
@@ -163,7 +164,7 @@ def of_text(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...]) -> Any
     if type(value) is bool:
         return decided(recorder, key, fn, args, value)
     if type(value) is not str and type(value) is not int:
-        return refuse(f"{fn.__name__} gives a {type(value).__name__}")
+        return refuse(f"{fn.__name__} gives {with_article(type(value).__name__)}")
     return recorder.value(key, fn, args, value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from ...rules.words import with_article
 from ..kinds import static
 from .basics import loaded, refuse
 from .functions import twin_of
@@ -63,14 +64,16 @@ def made(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: dict[str, An
     outside.of_class(cls, "_fields")
     for name in OF_TUPLES:
         if outside.of_class(cls, name) is not static(tuple, name):
-            return refuse(f"a {cls.__name__} has a {name} of its own, and is a tuple")
+            return refuse(
+                f"{with_article(cls.__name__)} has {with_article(name)} of its own, and is a tuple"
+            )
     new = new.__func__ if type(new) is staticmethod else new
     fields, defaults = fields_of(cls), twin_of(recorder, new).__defaults__ or ()
     known = {**dict(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))}
     known |= {**dict(zip(fields, args, strict=False)), **kwargs}
     wrong = len(args) > len(fields) or {*kwargs} & {*fields[: len(args)]}
     if wrong or {*known} != {*fields}:
-        return refuse(f"a {cls.__name__} is given too much or too little")
+        return refuse(f"{with_article(cls.__name__)} is given too much or too little")
     values = [known[name] for name in fields]
     given = [recorder.packed((key, name), known[name]) for name in fields]
     pairs = [y for pair in zip(fields, given, strict=True) for y in pair]
@@ -92,7 +95,7 @@ def replaced(recorder: Recorder, key: Any, x: Any, kwargs: dict[str, Any]) -> An
     """``x._replace(**kwargs)``."""
     names = fields_of(type(x))
     if not {*kwargs} <= {*names}:
-        return refuse(f"a {type(x).__name__} has no such field")
+        return refuse(f"{with_article(type(x).__name__)} has no such field")
     values = [
         kwargs[name] if name in kwargs else part(recorder, (key, name), x, name) for name in names
     ]

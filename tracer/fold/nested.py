@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from .recorder import NUMBERS, PLAIN, Box, Unfolded
 
 OPERAND, ITEMS = "x", "items"
@@ -52,7 +53,7 @@ def frame(x: Any, found: list[Any]) -> Any:
         return "slice", *[frame(y, found) for y in (x.start, x.stop, x.step)]
     if kind is dict and all(type(key) is str for key in x):
         return "dict", *[(key, frame(y, found)) for key, y in x.items()]
-    raise Unfolded(f"a {kind.__name__} is given to a function of arrays")
+    raise Unfolded(f"{with_article(kind.__name__)} is given to a function of arrays")
 
 
 def is_of_types(x: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import MISSING, isinstance, static
 from . import arrays, equivalents
 from .basics import (
@@ -125,10 +126,12 @@ def first_refusal(recorder: Recorder, left: Any, right: Any, name: str) -> None:
     """
     kind, other = type(left), type(right)
     if isinstance(plain(left), (np.generic, np.ndarray)) and is_object(recorder, right):
-        refuse(f"NumPy asks a {other.__name__} for {name}")
+        refuse(f"NumPy asks {with_article(other.__name__)} for {name}")
     if kind is not other and issubclass(other, kind) and is_object(recorder, right):
         if recorder.outside.of_class(other, name) not in (MISSING, static(object, name)):
-            refuse(f"a {other.__name__} goes before a {kind.__name__} in {name}")
+            refuse(
+                f"{with_article(other.__name__)} goes before {with_article(kind.__name__)} in {name}"
+            )
 
 
 def answered(value: Any) -> Any:
@@ -155,7 +158,7 @@ def unary(key: Any, op: Any, x: Any) -> Any:
         method = recorder.outside.of_class(type(x), UNARY[op])
         if type(method) is types.FunctionType:
             return call_function(recorder, key, method, (x,), {})
-    return refuse(f"{op.__name__} of a {type(x).__name__} is not followed")
+    return refuse(f"{op.__name__} of {with_article(type(x).__name__)} is not followed")
 
 
 def compare(key: Any, op: Any, decides: bool, left: Any, right: Any) -> Any:
@@ -235,7 +238,7 @@ def is_unordered(recorder: Recorder, key: Any, x: Any) -> bool:
     if type(x) is tuple:
         return any(is_unordered(recorder, (key, i), y) for i, y in enumerate(x))
     if type(x) is not Box and type(x) not in ATOMS:
-        refuse(f"a {type(x).__name__} is sorted, which Python may ask in another order")
+        refuse(f"{with_article(type(x).__name__)} is sorted, which Python may ask in another order")
     return truth((key, "unordered"), compare((key, "nan"), operator.ne, True, x, x))
 
 
@@ -329,7 +332,7 @@ def truth(key: Any, x: Any) -> bool:
             recorder.outside.of_class(kind, name) is MISSING for name in ("__bool__", "__len__")
         ):
             return True
-    return bool(refuse(f"the truth of a {kind.__name__} is asked"))
+    return bool(refuse(f"the truth of {with_article(kind.__name__)} is asked"))
 
 
 def contains(key: Any, container: Any, item: Any) -> bool:
@@ -357,7 +360,7 @@ def contains(key: Any, container: Any, item: Any) -> bool:
             return item in container
         found = item.value in container
         return decided(recorder, key, operator.contains, (container, item), found)
-    return bool(refuse(f"it is asked what a {kind.__name__} holds"))
+    return bool(refuse(f"it is asked what {with_article(kind.__name__)} holds"))
 
 
 SMALL = frozenset(range(-5, 257))  # integers of which CPython has one object each

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from .. import rewrite
 from ..attributes import CONSTANT_MODULES
 from ..hooks import global_place, note_missing
@@ -64,7 +65,7 @@ def blank(kind: Any) -> Any:
     try:
         return kind.__new__(kind) if is_stream(kind) else object.__new__(kind)
     except TypeError:  # what C code has laid out
-        raise Unfolded(f"a {kind.__name__} comes from outside") from None
+        raise Unfolded(f"{with_article(kind.__name__)} comes from outside") from None
 
 
 class Outside:
@@ -118,7 +119,7 @@ class Outside:
         if kind is tuple:
             place.check, place.size = "length", len(value)
             return tuple([self.note(place, "item", i, x) for i, x in enumerate(value)])
-        raise Unfolded(f"{place}, a {kind.__name__} from outside, is read")
+        raise Unfolded(f"{place}, {with_article(kind.__name__)} from outside, is read")
 
     def constant(self, place: Place, value: Any) -> Any:
         """A number or text that is guarded by its value."""

@@ -31,6 +31,7 @@ import numpy as np
 
 from ...rules import registry
 from ...rules.numpy_random import served
+from ...rules.words import with_article
 from ..cycles import Loop as Cycle
 from ..joins import UNBOUND, names_of
 from ..kinds import is_one_of
@@ -380,7 +381,7 @@ class Recorder:
         if op.fn is not fn:
             what = f"{called(fn)} where it was {called(op.fn)}"
         elif op.type is not kind and UNKNOWN not in (op.type, kind):
-            what = f"{called(fn)} gives a {kind.__name__} where it gave a {op.type.__name__}"
+            what = f"{called(fn)} gives {with_article(kind.__name__)} where it gave {with_article(op.type.__name__)}"
         elif known is None:
             what = f"{called(fn)} is done by another instruction, or of another number of operands"
         else:
@@ -425,7 +426,7 @@ class Recorder:
         try:
             return fn(*args, **kwargs)
         except Exception as error:
-            raise Passing(f"{fn.__name__} raises a {type(error).__name__}") from None
+            raise Passing(f"{fn.__name__} raises {with_article(type(error).__name__)}") from None
 
     def as_memory(self, box: Box) -> None:
         """An array that this run has made, or a view of one, has to be a memory: it is recorded anew."""
@@ -454,7 +455,7 @@ class Recorder:
             if not is_made(x) and type(x) is not MethodType:
                 if issubclass(type(x), FIXED):  # which is one object in all passes
                     return x
-                raise Unfolded(f"a {type(x).__name__} is put into a container")
+                raise Unfolded(f"{with_article(type(x).__name__)} is put into a container")
         found: list[Any] = []
         state = self.flat(self.held(x), found)
         return Packed(self.add((key, "pack", state), PACK, found, tuple))
@@ -512,9 +513,9 @@ class Recorder:
     def failed(self, key: Any, fn: Any, args: Sequence[Any], error: Exception) -> None:
         """An op has raised: this pass goes on beside it. What NumPy raises is left to the trace."""
         if any(type(x) is Box and is_of_numpy(x.value) for x in args):
-            raise Passing(f"NumPy raises a {type(error).__name__}")
+            raise Passing(f"NumPy raises {with_article(type(error).__name__)}")
         if not isinstance(error, CAUGHT):
-            raise Unfolded(f"a {type(error).__name__} is raised")
+            raise Unfolded(f"{with_article(type(error).__name__)} is raised")
         op = self.add(key, fn, args, UNKNOWN)
         op.now = None
         self.go(op.exits, type(error))
@@ -604,7 +605,7 @@ class Recorder:
             return ("error", kind)
         if issubclass(type(x), FIXED) or x is UNBOUND:
             return ("object", id(self.constant(x).value))
-        raise Unfolded(f"a {kind.__name__} is kept in a variable")
+        raise Unfolded(f"{with_article(kind.__name__)} is kept in a variable")
 
     def rebuilt(self, x: Any, ops: Iterator[Op]) -> Any:
         """The same value, with these ops for what was found in it."""
@@ -838,7 +839,9 @@ class Recorder:
             if here.owner is frame is not None and handler in around(here.of):
                 break
             if here.owner is not None and here.owner.f_code in self.lazy:
-                raise Passing(f"a generator raises a {type(error).__name__}, perhaps unasked")
+                raise Passing(
+                    f"a generator raises {with_article(type(error).__name__)}, perhaps unasked"
+                )
             found: list[Any] = []
             own = tuple([k for k, x in enumerate(out) if not self.outlives(x)])
             state = (type(error), own, *[self.flat(out[k], found) for k in own])
@@ -890,7 +893,7 @@ class Recorder:
             result = run(*args)
         except Exception as error:
             if isinstance(error, (RecursionError, MemoryError)):
-                raise Unfolded(f"a {type(error).__name__} is raised") from None
+                raise Unfolded(f"{with_article(type(error).__name__)} is raised") from None
             self.unwind(depth, error)
             self.error, self.floor = error, floor
             return "raise", type(error), [error]
@@ -1067,7 +1070,7 @@ def called(fn: Any) -> str:
 def shown(x: Any) -> str:
     """An operand in words."""
     if type(x) is Op or isinstance(x, Op):
-        return f"a {x.type.__name__} from {called(x.fn)}"
+        return f"{with_article(x.type.__name__)} from {called(x.fn)}"
     if type(x) is Box:
         return shown(x.op)
     if type(x) is Reference:
@@ -1076,7 +1079,7 @@ def shown(x: Any) -> str:
     return (
         repr(value)
         if type(value) in NUMBERS or type(value) in PLAIN
-        else f"a {type(value).__name__}"
+        else f"{with_article(type(value).__name__)}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..active import active as traced
 from ..reads import Place
 from . import arrays, hooks
@@ -163,7 +164,7 @@ class Known:
         try:
             result = call_function(recorder, "function", *self.callee(f, boxed), {})
         except Exception as error:
-            raise Passing(f"it ends in a {type(error).__name__}") from None
+            raise Passing(f"it ends in {with_article(type(error).__name__)}") from None
         if recorder.refusal is not None:
             raise recorder.refusal
         settled(recorder)
@@ -172,7 +173,7 @@ class Known:
         if self.folded.size > LARGEST:
             raise Unfolded("its calls have gone too many ways")
         if type(plain(result)) not in (float, np.float64):
-            raise Unfolded(f"it gives a {type(plain(result)).__name__}, not a float")
+            raise Unfolded(f"it gives {with_article(type(plain(result)).__name__)}, not a float")
         found: list[Any] = []
         recorder.finish("return", (recorder.flat(result, found),), found)
         return plain(result)

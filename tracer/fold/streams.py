@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...rules.numpy_random import DRAWS, reparameterised
+from ...rules.words import with_article
 from ..draws import parameters_of
 from ..kinds import static
 from .arrays import given as made_of
@@ -75,7 +76,7 @@ def method(recorder: Recorder, box: Box, name: str) -> Any:
     if kind is Random and name in vars(box.value):
         return refuse(f"a generator of random numbers has its own {name}")
     if not callable(found) or isinstance(found, type):
-        return refuse(f"the attribute {name} of a {kind.__name__} is read")
+        return refuse(f"the attribute {name} of {with_article(kind.__name__)} is read")
     return types.MethodType(found, box)
 
 
@@ -104,7 +105,7 @@ def of_own(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
         return refuse(f"{name} is given numbers that have a derivative")
     value = computed(recorder, key, fn, args)
     if type(value) not in NUMBERS:
-        return refuse(f"{name} gives a {type(value).__name__}")
+        return refuse(f"{name} gives {with_article(type(value).__name__)}")
     return recorder.value(key, fn, args, value)
 
 
@@ -112,7 +113,7 @@ def of_any(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
     """A draw, or what a stream of the run's own gives."""
     name, kind = fn.__name__, type(args[0].value)
     if name not in METHODS[kind]:
-        return refuse(f"{name} of a {kind.__name__} is called")
+        return refuse(f"{name} of {with_article(kind.__name__)} is called")
     args = (args[0], *[opened(recorder, (key, i), x, True) for i, x in enumerate(args[1:])])
     kwargs = {k: opened(recorder, (key, k), x, True) for k, x in kwargs.items()}
     found: list[Any] = []
@@ -125,7 +126,7 @@ def of_any(recorder: Recorder, key: Any, fn: Any, args: tuple[Any, ...], kwargs:
         return refuse(f"{name} is given numbers that may have a derivative")
     value, make = value_of(recorder, fn, args, kwargs)
     if type(value) not in NUMBERS and not is_of_numpy(value):
-        return refuse(f"{name} gives a {type(value).__name__}")
+        return refuse(f"{name} gives {with_article(type(value).__name__)}")
     own, of = (key, make, frame), kind_of(value)
     op = recorder.add(
         own, fn, found, of, lambda given: make(own, fn, given, of, recorder.region, frame)
@@ -167,7 +168,7 @@ def by_noise(
     pair = value_of(recorder, draw, (stream, *parameters), options)[0]
     kinds = [*map(kind_of, pair)]
     if any(kind not in NUMBERS and not is_of_numpy(x) for kind, x in zip(kinds, pair, strict=True)):
-        return refuse(f"{name} gives a {type(pair[0]).__name__}")
+        return refuse(f"{name} gives {with_article(type(pair[0]).__name__)}")
     own = key, "noise", frame
     op = recorder.add(
         own, draw, found, tuple, lambda given: Pair(own, draw, given, tuple, recorder.region, frame)

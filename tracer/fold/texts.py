@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import static
 from ..protocols import DIGITS
 from . import equivalents
@@ -23,10 +24,10 @@ def shown(recorder: Recorder, key: Any, x: Any, how: str = "", spec: Any = "") -
         x, how = message(recorder, key, x), how or "s"
     value = plain(x)
     if type(x) is not Box and type(x) not in NUMBERS and type(x) not in PLAIN:
-        return refuse(f"a {type(x).__name__} becomes a text")
+        return refuse(f"{with_article(type(x).__name__)} becomes a text")
     if type(value) not in NUMBERS and type(value) not in PLAIN:
         if not is_of_numpy(value) or np.ndim(value):
-            return refuse(f"a {type(value).__name__} becomes a text")
+            return refuse(f"{with_article(type(value).__name__)} becomes a text")
     if type(x) is Box or type(spec) is Box:
         given = (x, how, spec)
         text = computed(recorder, key, equivalents.shown, given)
@@ -44,7 +45,7 @@ def message(recorder: Recorder, key: Any, error: BaseException) -> Any:
         static(Exception, "__str__"),
     )
     if not usual or static(kind, "__format__") is not static(object, "__format__"):
-        refuse(f"a {kind.__name__} becomes a text in a way of its own")
+        refuse(f"{with_article(kind.__name__)} becomes a text in a way of its own")
     recorder.outside.of_class(kind, "__str__")
     recorder.outside.of_class(kind, "__format__")
     args = loaded(recorder, (key, "args"), error, "args", error.args)

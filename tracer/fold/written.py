@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ..kinds import is_one_of
 from .basics import NUMBERS, plain, refuse
 from .nested import frame as framed
@@ -146,7 +147,7 @@ def put(recorder: Recorder, key: Any, x: Array, index: Any, value: Any) -> None:
         value = content(recorder, (key, "value"), value)
     kind = kind_of(plain(value))
     if not is_one_of(kind, NUMBERS | SCALARS) and kind is not bool and not is_array(value):
-        refuse(f"a {kind.__name__} is written into an array")
+        refuse(f"{with_article(kind.__name__)} is written into an array")
     floats = (
         kind is float or kind is np.float64 or (is_array(value) and value.value.dtype == np.float64)
     )
@@ -180,7 +181,7 @@ def done(fn: Any, *args: Any) -> Any:
     try:
         return fn(*args)
     except Exception as error:
-        raise Passing(f"an index of an array raises a {type(error).__name__}") from None
+        raise Passing(f"an index of an array raises {with_article(type(error).__name__)}") from None
 
 
 def is_array(x: Any) -> bool:

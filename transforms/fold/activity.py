@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer.fold.equivalents import shown
 from ...tracer.fold.region import (
     APPEND,
@@ -252,7 +253,7 @@ class Activity:
         if not carries and (op.fn is max or op.fn is min):
             raise Unemittable("an integer that shares its slope with a float")
         if not carries and not self.is_discrete(op) and op.fn != PACK and type(op) is not Take:
-            raise Unemittable(f"a derivative through a {op.type.__name__}")
+            raise Unemittable(f"a derivative through {with_article(op.type.__name__)}")
         return carries
 
     def is_discrete(self, op: Op) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 from ...rules.mutation import scatter
 from ...rules.numpy_ufuncs import methods
 from ...rules.registry import Rule
+from ...rules.words import with_article
 from ...rules.zeros import product
 from ...tracer.errors import WengertError
 from ...tracer.fold.region import Constant, Kind, Op, Reference, Several, kind_of
@@ -198,7 +199,7 @@ def example(kind: Any, square: bool) -> Any:
     """A value of a type. An array does not tell how it lies in memory."""
     if type(kind) is not Kind:
         if kind not in NUMBERS:
-            raise Unemittable(f"a {kind.__name__}")
+            raise Unemittable(f"{with_article(kind.__name__)}")
         return NUMBERS[kind]
     if not 0 < kind.ndim <= len(SIZES):
         raise Unemittable("an array of so many axes")

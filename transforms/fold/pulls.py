@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ...rules.operators import finite_power
+from ...rules.words import with_article
 from ...tracer.errors import NoRuleError
 from ...tracer.fold.region import Constant, Op
 from ...tracer.tape import NOWHERE, Input, Tape, ops_in
@@ -40,7 +41,7 @@ def example(
     for i, x in enumerate(op.args):
         if isinstance(x, Op):
             if x.type not in EXAMPLES:
-                raise Unemittable(f"{op.fn} of a {x.type.__name__}")
+                raise Unemittable(f"{op.fn} of {with_article(x.type.__name__)}")
             entry = Input("x", EXAMPLES[x.type][which], tape)
             inputs.append(entry)
             args.append(entry)

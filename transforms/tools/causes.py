@@ -15,6 +15,7 @@ import numpy as np
 
 from ...rules.mutation import setitem
 from ...rules.registry import NONDIFF, lookup
+from ...rules.words import with_article
 from ...tracer.tape import Op, fn_name, primal
 from ..stop import held
 
@@ -389,6 +390,6 @@ def of_what_has_none(value: Any) -> Cause:
         )
     return Cause(
         "no number",
-        f"a {type(value).__name__} has no derivative",
+        f"{with_article(type(value).__name__)} has no derivative",
         "pass its numbers, as floats or arrays",
     )

@@ -34,10 +34,10 @@ CURES: tuple[tuple[str, str], ...] = (
         f"take the numbers out of it before the call, and {IN_ARGUMENTS}",
     ),
     (
-        r"is a method of a .* from outside",
+        r"is a method of an? .* from outside",
         f"take the numbers out of it before the call, and {IN_ARGUMENTS}",
     ),
-    (r"is a \S+ of dtype", "convert it to an array of numbers before the call: x.astype(float)"),
+    (r"is an? \S+ of dtype", "convert it to an array of numbers before the call: x.astype(float)"),
     (
         r"C code looks into",
         f"use lists, dicts and arrays in the place of that object, or {IN_ARGUMENTS}",
@@ -143,7 +143,7 @@ CURES: tuple[tuple[str, str], ...] = (
     ),
     (r"OrderedDict", "use a dict, whose attributes nobody sets"),
     (r"__dict__ of a", "use the attributes by their names, or getattr and setattr"),
-    (r"an item of a .* is set", f"{PLAIN_LISTS}, or {AFTERWARDS}"),
+    (r"an item of an? .* is set", f"{PLAIN_LISTS}, or {AFTERWARDS}"),
     (r"is read where|of .* is set$", "set what the function reads before it is called"),
     (
         r"from outside is changed|is changed in place|keeps a number|"
@@ -151,7 +151,7 @@ CURES: tuple[tuple[str, str], ...] = (
         f"{PLAIN_LISTS}, or {AFTERWARDS}",
     ),
     (
-        r"what changes a .* calls back|something else is done while",
+        r"what changes an? .* calls back|something else is done while",
         f"{PLAIN_LISTS}, and change it in a statement of its own",
     ),
     (r"what cannot be opened is left behind", AFTERWARDS),
@@ -189,7 +189,7 @@ CURES: tuple[tuple[str, str], ...] = (
         "print numbers, lists and dicts, or do it with the result, outside",
     ),
     (r"code that records nothing", WRITE_A_RULE),
-    (r"makes a|is given a .* made by the run|made by the run", WRITE_A_RULE),
+    (r"makes a|is given an? .* made by the run|made by the run", WRITE_A_RULE),
     (
         r"may see what was done before it",
         "make this call before anything is printed, written or appended",

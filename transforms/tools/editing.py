@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ...rules.words import with_article
 from ...tracer.errors import TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.places import OURS
@@ -85,7 +86,7 @@ class Edit:
         """A call on the new tape; its operands are ops of the old one."""
         if not callable(fn):
             raise TraceError(
-                f"an op calls a function, not a {type(fn).__name__}\n"
+                f"an op calls a function, not {with_article(type(fn).__name__)}\n"
                 "for a constant: tape.substitute(op, value)"
             )
         args, kwargs = substitute(args, self.now), substitute(kwargs, self.now)
@@ -110,7 +111,7 @@ class Edit:
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
         new.options, new.ways = old.options, old.ways
-        new.once, new.no_more = old.once, old.no_more
+        new.once, new.no_more, new.untold = old.once, old.no_more, old.untold
         if old.outline is not None:
             new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:

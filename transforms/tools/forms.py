@@ -17,6 +17,7 @@ from ...rules.elementwise import unknown
 from ...tracer.errors import NoRuleError, TraceError
 from ...tracer.kinds import isinstance
 from ...tracer.missing import place_of_op
+from ...tracer.pairs import Pair
 from ...tracer.tape import (
     NOWHERE,
     KeywordOp,
@@ -42,21 +43,21 @@ class PairOf:
     unpacked = True  # its results have a name each
 
     def __init__(self, op: Op) -> None:
+        rule = registry.lookup(op.fn)
+        if type(op.fn) is Pair or (rule is not None and rule.function and not rule.pure):
+            raise TraceError(
+                f"{place_of_op(op)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call, and no "
+                "tape can call it again\nif it does nothing but compute from its arguments, declare it with pure=True"
+            )
         if type(op.fn) in OWN:
             raise TraceError(
                 f"{place_of_op(op)}: {fn_name(op.fn)} has no pullback of its own that could be called: "
                 'its rule is part of the run\nform="naive" and form="final" show what the sweep does with it'
             )
-        rule = registry.lookup(op.fn)
         if rule is None or rule.kind != registry.RRULE or rule.function is None:
             raise NoRuleError(
                 f"{place_of_op(op)}: {fn_name(op.fn)} has no rule that gives a pullback\n"
                 'give it one with wengert.rrule, or see form="naive" and form="final"'
-            )
-        if not rule.pure:
-            raise TraceError(
-                f"{place_of_op(op)}: the rule of {fn_name(op.fn)} is not pure, so that it runs once a call and "
-                'no more\nform="naive" and form="final" show what its pullback does'
             )
         self.fn = op.fn
         self.rule = rule

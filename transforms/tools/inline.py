@@ -24,7 +24,17 @@ from ...tracer.kinds import attribute, isinstance
 
 OURS = __name__.partition(".")[0]
 # Where NumPy and SciPy offer what says nothing of where it is from, such as ufuncs and bound methods.
-PLACES = ("numpy.random", "numpy.fft", "numpy.linalg", "numpy", "math", "cmath", "operator")
+PLACES = (
+    "numpy.random",
+    "numpy.fft",
+    "numpy.linalg",
+    "numpy",
+    "random",
+    "math",
+    "cmath",
+    "operator",
+)
+METHODS = (types.MethodType, types.BuiltinMethodType)
 FREE = ("numpy", "scipy")  # packages that a file may need
 
 
@@ -60,8 +70,9 @@ def public_name(value: Any) -> tuple[str, str] | None:
         found = [*PLACES, *sorted(others, key=lambda path: ("._" in path, path))]
     # What a module makes up when it is asked is not asked for: it may be deprecated.
     for path in found:
-        if (attribute(sys.modules.get(path), "__dict__") or {}).get(name) is value:
-            return path, name
+        known = (attribute(sys.modules.get(path), "__dict__") or {}).get(name)
+        if known is value or (type(known) is type(value) in METHODS and known == value):
+            return path, name  # two methods are equal that are one of one object
     return None
 
 
@@ -77,6 +88,7 @@ def definition(fn: types.FunctionType, name: str, refer: Callable[[Any, str], st
             "cannot do without the decorator\nimport it where the file is used, or trace what it does"
         )
     renamed: dict[str, str] = {}
+    refuse_changes(fn, tree)
     for known, value in references(fn):
         text = refer(value, known)
         if text != known:
@@ -104,6 +116,18 @@ def parsed(fn: types.FunctionType) -> ast.FunctionDef:
     if not isinstance(tree, ast.FunctionDef):
         raise Unwritable(f"{where}: {fn.__qualname__} has no name\ndefine it with def")
     return tree
+
+
+def refuse_changes(fn: types.FunctionType, tree: ast.FunctionDef) -> None:
+    """Raise where a function sets variables outside of it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            outer = node.names if isinstance(node, ast.Global) else fn.__code__.co_freevars
+            for name in {*node.names}.intersection(outer):
+                raise Unwritable(
+                    f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}: {fn.__qualname__} sets {name}, which "
+                    "lies outside of it\nreturn what is new, or take it as an argument"
+                )
 
 
 def references(fn: types.FunctionType) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...rules.words import with_article
 from ...tracer.active import active, untraced
 from ...tracer.entrances import entrance
 from ...tracer.errors import TraceError
@@ -58,7 +59,7 @@ def interpret(
     """
     if not callable(call):
         raise TraceError(
-            f"interpret takes call=, a function of (fn, args, kwargs, site), not a {type(call).__name__}\n"
+            f"interpret takes call=, a function of (fn, args, kwargs, site), not {with_article(type(call).__name__)}\n"
             "one that changes nothing is: lambda fn, args, kwargs, site: fn(*args, **kwargs)"
         )
     if active.tracer is not None:

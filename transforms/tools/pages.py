@@ -14,6 +14,7 @@ import enum
 import functools
 import itertools
 import keyword
+import random
 import re
 import sys
 import types
@@ -22,10 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.numpy_random import Draw
 from ...rules.registry import rules
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.errors import TraceError
-from ...tracer.kinds import attribute, is_one_of, isinstance
+from ...tracer.kinds import attribute, is_one_of, isinstance, mro_of, own_dict
 from ...tracer.loops import Carry
 from ...tracer.pairs import Pair
 from ...tracer.source import BUILTINS, Writer
@@ -56,7 +59,7 @@ WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a name that stands on its own
 
 
 class Page(Looped):
-    """Writes a tape as a page. A ``strict`` one checks types of arguments too, and refuses what it cannot write."""
+    """Writes a tape as a page. What it cannot write it refuses; a ``strict`` one checks types of arguments too."""
 
     def __init__(self, tape: Tape, strict: bool) -> None:
         super().__init__(tape)
@@ -118,14 +121,11 @@ class Page(Looped):
             name = self.fresh(hint)
             self.constants.append(wrapped(f"{name} = {text}"))
             return name
-        if self.strict:
-            raise Unwritable(
-                f"{described(value)} cannot be written down in a file\n"
-                "it takes numbers, arrays, texts, and lists, tuples and dicts of them"
-            )
-        name = self.fresh(hint)
-        self.constants.append(f"# {name} is {described(value)}")
-        return name
+        of = attribute(value, "__self__")
+        thing = value if of is None else of
+        raise Unwritable(
+            f"{described(thing)} cannot be written down in a file\n{advice_for(thing)}"
+        )
 
     def loop(self, fn: LoopFunction) -> str:
         """Write a loop as the function that the engine makes of it."""
@@ -170,20 +170,14 @@ class Page(Looped):
         name = self.known[id(fn)] = self.fresh(fn.__name__)  # it may refer to itself
         self.namespace[name] = fn
         rule = rules.get(fn)
-        try:
-            if rule is not None and rule.custom:  # it is the value of what it was made of
-                made = self.function(fn.__wrapped__)
-                self.helpers.append(
-                    f"def {name}(*args, **kwargs):\n    return {made}(*args, **kwargs)[0]"
-                )
-                return name
-            own = {*own_names(fn.__code__)}
-            refer = functools.partial(self.referred, own=own)
-            self.helpers.append(definition(fn, name, refer))
-        except Unwritable:
-            if self.strict:
-                raise
-            self.constants.append(f"# {name} is {fn.__module__}.{fn.__qualname__}")
+        if rule is not None and rule.custom:  # it is the value of what it was made of
+            made = self.function(fn.__wrapped__)
+            self.helpers.append(
+                f"def {name}(*args, **kwargs):\n    return {made}(*args, **kwargs)[0]"
+            )
+            return name
+        refer = functools.partial(self.referred, own={*own_names(fn.__code__)})
+        self.helpers.append(definition(fn, name, refer))
         return name
 
     def referred(self, value: Any, name: str, own: Collection[str] = ()) -> str:
@@ -215,32 +209,49 @@ class Page(Looped):
             return f"{kind}.{name}"
         if isinstance(owner, type) and issubclass(owner, (np.generic, np.ndarray, np.ufunc)):
             return f"np.{owner.__name__}.{name}"
-        return super().function(fn)
+        if isinstance(owner, type) and public_name(owner) is not None:
+            return f"{self.function(owner)}.{name}"
+        held = self.known.get(id(attribute(fn, "__self__")))
+        return super().function(fn) if held is None else f"{held}.{name}"
+
+    def expression(self, op: Op) -> str:
+        """As everywhere; a method of an object that has a name is called on that."""
+        method = self.method(op)
+        if method is None:
+            return super().expression(op)
+        given = [self.argument(x) for x in op.args[1:]]
+        given += [f"{k}={self.argument(x)}" for k, x in op.kwargs.items()]
+        return f"{method}({', '.join(given)})"
+
+    def method(self, op: Op) -> str | None:
+        """What is called, where that is a method of an argument or of a generator that a module offers."""
+        of, name = op.args[0] if op.args else None, attribute(op.fn, "__name__")
+        if isinstance(op.fn, Draw):
+            raise Unwritable(
+                f"a draw from {name} whose parameters depend on the arguments cannot be written down in a file\n"
+                "draw a standard number, and make of it what they say: loc + scale * rng.standard_normal()"
+            )
+        if not (id(of) in self.known or isinstance(of, STREAMS)):
+            return None
+        if not any(own_dict(cls).get(name) is op.fn for cls in mro_of(type(of))):
+            return None
+        if id(of) in self.known:
+            return f"{self.known[id(of)]}.{name}"
+        bound = op.fn.__get__(of)
+        return None if public_name(bound) is None else self.function(bound)
 
     def argument(self, tree: Any) -> str:
         if type(tree) is External:
-            if self.strict:
-                raise Unwritable(
-                    f"{tree.name} is changed, which a file cannot do\nreturn what is new"
-                )
-            return self.outsider(tree) if tree.name.isidentifier() else self.argument(tree.value)
+            held = self.known.get(id(tree.value))
+            if held is None:
+                raise Unwritable(f"{outsider(tree)} is changed, which a file cannot do\n{OUTSIDE}")
+            return held
         if type(tree) is Lost:
             raise Unwritable(
-                f"{self.tape.name} cannot be written down: there is a {tree.kind} in its result\n"
+                f"{self.tape.name} cannot be written down: there is {with_article(tree.kind)} in its result\n"
                 "return numbers, arrays and constants, and make of them outside what else there is"
             )
         return super().argument(tree)
-
-    def outsider(self, outside: External) -> str:
-        """The name of something outside that is changed; an empty one of its kind stands in for it."""
-        name = self.known.get(id(outside.value))
-        if name is None:
-            name = self.known[id(outside.value)] = self.fresh(outside.name)
-            self.namespace[name] = outside.value
-            kind = type(outside.value)
-            made = f"{kind.__name__}()" if kind in (list, dict, set) else "None"
-            self.constants.append(f"{name} = {made}  # for the {kind.__name__} that was changed")
-        return name
 
     # The function
 
@@ -318,6 +329,7 @@ class Page(Looped):
                     lines += self.check(
                         f"len({text}) != {len(items)}", f"{text} must have {len(items)} items"
                     )
+        self.known.update({id(was): text_of(name, path) for path, was in parameter.used})
         inputs = list(parameter.inputs())
         numbered = enumerate(inputs)
         for (_, stem, _), group in itertools.groupby(numbered, lambda x: row_of(name, x[0], *x[1])):
@@ -412,7 +424,7 @@ class Page(Looped):
         else:
             found = f"not isinstance({name}, {type(was).__name__})"
         return self.check(
-            found, f"{text} must be a {type_name(was)}, as when this file was written"
+            found, f"{text} must be {with_article(type_name(was))}, as when this file was written"
         )
 
     def check(self, fails: str, message: str) -> list[str]:
@@ -472,6 +484,10 @@ class Page(Looped):
     def lines(self, op: Op) -> list[str]:
         if op.kind == "guard":
             return self.guard(op)
+        if op.kind == "effect" and op.fn in (setattr, delattr) and id(op.args[0]) not in self.known:
+            owner = with_article(type(op.args[0]).__name__)
+            advice = advice_for(op.args[0]) if isinstance(op.args[0], STREAMS) else OUTSIDE
+            raise Unwritable(f"{op.args[1]} of {owner} is set, which a file cannot do\n{advice}")
         if op.kind == "effect":
             return [f"    {self.expression(op)}"]
         if isinstance(op.fn, (Pair, Carry)):  # identities: a rule's value, and a mark in a loop
@@ -527,6 +543,27 @@ def row_of(name: str, i: int, path: Any, op: Input) -> tuple[str, str | None, in
     return op.name, None, 0
 
 
+def outsider(outside: External) -> str:
+    """What is changed outside, in words."""
+    if outside.name == "globals":
+        return "a global variable"
+    return outside.name or with_article(type(outside.value).__name__)
+
+
+def advice_for(value: Any) -> str:
+    """What to do about an object that has no form in a file."""
+    if isinstance(value, STREAMS):
+        return (
+            "take the generator as an argument, or draw with the functions of np.random and random themselves "
+            "(normalvariate, for gauss keeps a number)"
+        )
+    return "it takes numbers, arrays, texts, and lists, tuples and dicts of them, and objects as arguments"
+
+
+OUTSIDE = "return what is new, or take what is changed as an argument"
+STREAMS = (random.Random, np.random.Generator, np.random.RandomState)
+
+
 def described(value: Any) -> str:
     """What something is, in words that are the same from run to run."""
     if callable(value) and attribute(value, "__name__"):
@@ -534,7 +571,7 @@ def described(value: Any) -> str:
     text = repr(value)
     # Addresses and ops are others in each run, and a comment has one line.
     bare = any(x in text for x in (" at 0x", "<%", "\n"))
-    return f"a {type(value).__name__}" if bare else text
+    return with_article(type(value).__name__) if bare else text
 
 
 def kind_of(parameter: Parameter) -> str:
@@ -560,6 +597,11 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
         raise Unwritable(
             f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"
             "trace the function again where it is needed, or write down what each way of it comes to"
+        )
+    if tape.untold is not None:
+        raise Unwritable(
+            f"{tape.name} cannot be written down: {tape.untold}, and no line of the tape says so\n"
+            "let the function take what it draws or changes as an argument, and return what is new"
         )
     wanted = name or re.sub(r"\W+", "_", tape.name).strip("_") or "f"
     if wanted[0].isdigit() or keyword.iskeyword(wanted):

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer.errors import GuardError, TraceError
 from ...tracer.frames import valued
-from ...tracer.kinds import is_one_of, isinstance
+from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.seals import Unfollowed
 from ...tracer.tape import External, Input, Op, Tape, show, substitute
 from ...tracer.write_back import Lost
@@ -34,7 +35,7 @@ def must_be_given(tape: Tape) -> None:
     lost = next((x for x in leaves if type(x) is Lost), None)
     if lost is not None:
         raise TraceError(
-            f"this tape of {tape.name} cannot give its result again: there is a {lost.kind} in it\n"
+            f"this tape of {tape.name} cannot give its result again: there is {with_article(lost.kind)} in it\n"
             "return numbers, arrays and constants, and make of them outside what else there is"
         )
 
@@ -47,7 +48,7 @@ def values(
 ) -> dict[Op, Any]:
     """The value of each op, for inputs that are given; the others are as they were. Effects are done as well.
 
-    ``objects`` stand for those that the traced run did something to, by their ids.
+    ``objects`` stand for those that the traced run did something to or with, by their ids.
     """
     must_be_followed(tape)
     must_be_traced(tape, given)
@@ -100,8 +101,11 @@ def computed(
         x = x.value if type(x) is External else x
         return objects.get(id(x), x)
 
+    fn = op.fn
+    if objects and id(owner := attribute(fn, "__self__")) in objects:
+        fn = getattr(objects[id(owner)], fn.__name__)
     args = [real(substitute(x, value)) for x in op.args]
-    return op.fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
+    return fn(*args, **{key: real(substitute(x, value)) for key, x in op.kwargs.items()})
 
 
 def holds(guard: Op, value: Any) -> bool:

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.errors import GuardError, TraceError
-from ...tracer.kinds import is_one_of, isinstance
+from ...tracer.kinds import attribute, is_one_of, isinstance
 from ...tracer.run import Run, argument_names
 from ...tracer.structure import Branch, Fixed, Leaf, Sealed, Tree, attributes, leaves, mapped
-from ...tracer.tape import External, Input, Op, Tape, type_name
+from ...tracer.tape import External, FloatOp, Input, Op, Tape, type_name
 from ...tracer.traits import (
     CAPTURING,
     Path,
@@ -42,7 +43,8 @@ class Parameter(NamedTuple):
     """An argument of the traced call.
 
     ``fixed`` are the paths to texts, bools, functions and the like, with their traits; ``others`` those to inputs of
-    the tape that have no derivative, such as arrays of integers; ``changed`` those to what the run did something to.
+    the tape that have no derivative, such as arrays of integers; ``used`` those to the objects that ops are done to or
+    with: a list that is appended to, a generator of random numbers.
     """
 
     name: str
@@ -50,7 +52,7 @@ class Parameter(NamedTuple):
     fixed: tuple[tuple[Path, Trait], ...] = ()
     others: tuple[tuple[Path, Input], ...] = ()
     keyword: bool = False
-    changed: tuple[tuple[Path, Any], ...] = ()
+    used: tuple[tuple[Path, Any], ...] = ()
 
     def inputs(self) -> Iterator[tuple[Path, Input]]:
         """The inputs of the tape that the argument holds, and where."""
@@ -67,18 +69,31 @@ def parameters_of(
     names = argument_names(f, len(args))
     given = [*zip(names, done.args, args, strict=True)]
     given += [(name, tree, kwargs[name]) for name, tree in done.kwargs.items()]
-    effects = [op for op in done.tape.ops if op.kind == "effect"]
-    outside = {id(y) for op in effects for y in handed_over((*op.args, *op.kwargs.values()))}
+    objects = {id(x) for op in done.tape.ops if type(op) is not FloatOp for x in objects_of(op)}
     found = []
     assert done.fixed is not None
     for i, (name, tree, x) in enumerate(given):
         tree = whole(tree, x)
         others = tuple(inputs_without(done.tape, name, tree))
         fixed = without([*done.fixed[i], *traits(tree, x, captured=True)], others)
-        inner = containers(tree, x, outside)
-        changed = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in outside])
-        found.append(Parameter(name, tree, fixed, others, i >= len(args), changed))
+        inner = containers(tree, x, objects)
+        used = tuple([(path, y) for path, y in (*done.holders[i], *inner) if id(y) in objects])
+        found.append(Parameter(name, tree, fixed, others, i >= len(args), used))
     return found
+
+
+def objects_of(op: Op) -> Iterator[Any]:
+    """What an op is done to or with, of that which is no number: containers that it changes, and objects."""
+    owner = attribute(op.fn, "__self__")
+    for x in op.args if owner is None else (owner, *op.args):
+        if op.kind == "effect":
+            yield from handed_over(x)
+        elif type(x) is External:
+            yield x.value
+        elif not isinstance(x, Op) and frames.native(type(x)) is None:
+            yield x
+    if op.kind == "effect":
+        yield from handed_over(op.kwargs)
 
 
 def handed_over(x: Any) -> Iterator[Any]:
@@ -214,12 +229,12 @@ def bound(
 
 
 def given_for(tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, Any]:
-    """What stands in a call for each object that the traced run did something to, by the id of that."""
+    """What stands in a call for each object that the traced run did something to or with, by the id of that."""
     parameters: list[Parameter] = tape.parameters or []
     positional = [p for p in parameters if not p.keyword]
     pairs = [*zip(positional, args, strict=False)]
     pairs += [(p, kwargs[p.name]) for p in parameters if p.name in kwargs]
-    return {id(was): at(x, path) for p, x in pairs for path, was in p.changed}
+    return {id(was): at(x, path) for p, x in pairs for path, was in p.used}
 
 
 def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[tuple[Op, Any]]:
@@ -241,7 +256,7 @@ def matched(tape: Tape, parameter: Parameter, x: Any, strict: bool) -> Iterator[
             items = [key for key in part.parts if not is_attribute(part.kind, key)]
             if kind is not None and (not isinstance(value, kind) or len(value) != len(items)):
                 raise TraceError(
-                    f"{text} must be a {part.kind.__name__} with {len(items)} items, as in the traced run\n"
+                    f"{text} must be {with_article(part.kind.__name__)} with {len(items)} items, as in the traced run\n"
                     "trace the function for structures of another length"
                 )
             mapping = kind is not None and issubclass(kind, dict)
@@ -286,7 +301,8 @@ def checked(op: Op, name: str, value: Any, strict: bool) -> Any:
             return float(value)
         if np.shape(value) != np.shape(was) or kind_of(value) != kind_of(was):
             raise TraceError(
-                f"{name} is a {type_name(value)}, but was a {type_name(was)} in the traced run\n"
+                f"{name} is {with_article(type_name(value))}, but was {with_article(type_name(was))} in the "
+                "traced run\n"
                 "a tape holds for the types and shapes that it was traced with; trace the function for these"
             )
     return value

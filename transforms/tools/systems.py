@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,8 @@ AS_IT_IS = frozenset(
         *(np.broadcast_to, np.repeat, np.tile, np.roll, np.flip, np.take, np.arange, np.asarray, np.asanyarray),
         *(np.copy, np.ndim, np.shape, np.size, np.max, np.min, np.argmax, np.argmin, np.count_nonzero),
         *(np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce, np.multiply.outer),
-        *(sum, max, min, len, int, bool, element),
+        *(sum, max, min, len, int, bool, element, math.prod),
+        *([math.sumprod] if sys.version_info >= (3, 12) else []),
     )
 )  # fmt: skip
 COMPARISONS = frozenset(
@@ -265,6 +267,17 @@ class System:
     def expand(self, d: Any, shape: Any, axis: Any = None) -> Any:
         return np.broadcast_to(np.reshape(d, broadcasting.kept_shape(shape, axis)), shape)
 
+    def norm(self, *xs: Any) -> Any:
+        if len(xs) == 2 and hasattr(self.module, "hypot"):
+            return self.module.hypot(*xs)
+        return self.module.sqrt(sum([x * x for x in xs]))
+
+    def distance(self, p: Any, q: Any) -> Any:
+        return self.norm(*[x - y for x, y in zip(p, q, strict=True)])
+
+    def total(self, xs: Any) -> Any:
+        return sum(xs)
+
     def variance(
         self, x: Any, axis: Any = None, *, ddof: int = 0, keepdims: bool = False, **rest: Any
     ) -> Any:
@@ -304,6 +317,7 @@ OWN: dict[Any, str] = {
     mutation.scatter_add: "scatter_add", np.linalg.inv: "inverse", np.linalg.det: "determinant",
     np.linalg.solve: "solution", np.var: "variance", np.std: "deviation", np.ndarray.var: "variance",
     np.ndarray.std: "deviation", numpy_linalg.cofactors: "cofactors",
+    math.hypot: "norm", math.dist: "distance", math.fsum: "total",
 }  # fmt: skip
 MATRICES = {  # what a module must have for these
     np.linalg.inv: "inverse", np.linalg.det: "det", np.linalg.solve: "lu_solve", numpy_linalg.cofactors: "inverse",

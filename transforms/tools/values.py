@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer.kinds import is_one_of, isinstance
 from ...tracer.tape import type_name
 from ..columns import Column
@@ -57,7 +58,7 @@ def summary(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{type_name(value)} {np.array2string(value, precision=4)}".replace("\n", "")
     if isinstance(value, (list, tuple)) and len(value) > 6:
-        return f"a {type(value).__name__} of {len(value)}"
+        return f"{with_article(type(value).__name__)} of {len(value)}"
     if isinstance(value, (list, tuple)):
         return f"({', '.join(map(summary, value))})"
     if isinstance(value, (float, np.floating)):

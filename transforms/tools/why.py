@@ -6,12 +6,14 @@ spot        a number or an array among the arguments, by its path: ``params['w']
 finding     what is to be said about some elements of the gradient by a spot.
 influence   what is left of a small change of one element, from operation to operation: its tangents. Where it ends,
             the derivative is zero.
+result      what the gradient is of: all that the function returns, added up, or the part that is asked for.
 source      of a cotangent: the op that handed the largest part of it on, or the first that was not finite.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...rules.words import with_article
 from ...tracer import frames
 from ...tracer.active import active
 from ...tracer.entrances import entrance
@@ -27,9 +30,9 @@ from ...tracer.frames import Own
 from ...tracer.kinds import attribute, isinstance
 from ...tracer.pairs import severed
 from ...tracer.places import in_words
-from ...tracer.run import Run, argument_names, describe, run
-from ...tracer.structure import Branch, Tree, leaf_of, leaves
-from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, element, fn_name, primal
+from ...tracer.run import Run, argument_names, describe, keyword_names, run
+from ...tracer.structure import Branch, Leaf, Tree, has_leaf, leaf_of, leaves
+from ...tracer.tape import NOWHERE, Input, Op, Site, Tape, append, element, fn_name, primal
 from ..explain import state_of
 from ..forward import Pusher
 from ..gradients import Gradient
@@ -134,6 +137,7 @@ def why(
     /,
     *args: Any,
     argnums: int | str | Collection[int | str] | None = None,
+    result: Any = None,
     **kwargs: Any,
 ) -> Reasons:
     """Why the gradient of ``f`` at these arguments is zero, NaN, infinite, None, huge or tiny, in plain words.
@@ -142,7 +146,9 @@ def why(
     reverse sweep is walked through. For each number and array among the arguments (those that ``argnums`` numbers or
     names, else all) it tells which elements of the gradient are not as one hopes for, and of the first of them the
     operation to blame: the line, the values there, the reason, and what to do. Where all is well it says so. The
-    gradient is that of the result, or of the sum of all numbers in it. Huge is 1e8 and more, tiny 1e-12 and less.
+    gradient is that of the result, or of the sum of all numbers in it; ``result`` asks for one of several: an index or
+    a key, or a tuple of those that lead there, into arrays as well. (If ``f`` has a parameter of that name itself, it
+    goes to ``f``.) Huge is 1e8 and more, tiny 1e-12 and less.
 
     The result is a string; ``why(f, x).findings`` has the parts: ``path``, ``kind``, ``line``, ``cause``, and
     ``places`` with the site, the operation and the cure. What cannot be traced or differentiated at all is told too.
@@ -153,6 +159,8 @@ def why(
     >>> found = why(lambda x, y: round(x) * y, 1.4, 2.0)
     >>> [(x.path, x.kind, x.cause) for x in found.findings]
     [('x', 'zero', 'rounding')]
+    >>> why(lambda x: (x * x, {"a": 0.0 * x}), 3.0, result=(1, "a")).findings[0].cause
+    'times zero'
     """
     if active.tracer is not None:
         raise TraceError(
@@ -164,6 +172,8 @@ def why(
     if isinstance(state, Gradient):
         f, has_aux = state.f, state.has_aux
         argnums = state.argnums if argnums is None else argnums
+    if result is not None and "result" in keyword_names(f):
+        kwargs["result"], result = result, None
     name, site = describe(f)
     title = f"{name}  # {site}" if site.filename else name
     try:
@@ -175,11 +185,16 @@ def why(
 
         done = run(f, args, kwargs, perform=perform, folds=False)
         asked = spots_of(f, done, args, kwargs, argnums)
-        findings = tuple(Diagnosis(done, has_aux, callers).findings(asked))
+        diagnosis = Diagnosis(done, has_aux, callers, () if result is None else result)
+        findings = tuple(diagnosis.findings(asked))
     except WengertError as error:
         told_by = str(error).replace("\n", "\n    ")
         return Reasons(f"{title}\n  there is no gradient: {told_by}")
     lines = [title, *["  " + line for line in told(findings)]]
+    if len(diagnosis.results) > 1:
+        lines[1:1] = [
+            f"  of the sum of {len(diagnosis.results)} results; result={diagnosis.first!r} asks for the first"
+        ]
     if any(x.op is not None for x in asked) and not any(x.kind != "None" for x in findings):
         rest = "all is well" if not findings else "all else is well"
         lines.append(f"  {rest}: every element of the gradient is finite, and none is zero")
@@ -271,21 +286,54 @@ def is_worth_telling(value: Any) -> bool:
 class Diagnosis:
     """A traced run, and the reverse sweep over it."""
 
-    def __init__(self, done: Run, has_aux: bool, callers: Callers) -> None:
+    def __init__(self, done: Run, has_aux: bool, callers: Callers, result: Any) -> None:
         self.tape = done.tape
         self.callers = callers
         callers.close(self.tape)
         self.counts: Counter[str] = Counter()  # of findings, by their kind
-        tree = done.result
+        tree, value, name = done.result, done.value, RESULT
         if has_aux and isinstance(tree, Branch):
-            tree = next(iter(tree.parts.values()))
+            key = next(iter(tree.parts))
+            (value, name), tree = piece(tree, value, key, name), tree.parts[key]
+        self.first = first_path(tree)
+        tree, value, name = self.part(tree, value, name, result)
         self.results = [x for x in leaves(tree) if x.op is not None]
         if not self.results and not any(True for _ in leaves(tree)):
             raise TraceError(
-                f"{describe_result(done.value)} has no derivative\nreturn a number or an array of floats"
+                f"{describe_result(name, value)} has no derivative\nreturn a number or an array of floats"
             )
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
+
+    def part(self, tree: Tree, value: Any, name: str, keys: Any) -> tuple[Tree, Any, str]:
+        """The part of a result that keys lead to, its value and its name; an element of an array is one more op."""
+        rest = list(keys) if isinstance(keys, tuple) else [keys]
+        while rest and isinstance(tree, Branch):
+            key = rest.pop(0)
+            known = key_in(tree, key)
+            if known is None:
+                shown = ", ".join([frames.shown(x) for x in tree.parts])
+                raise TraceError(
+                    f"{name} has no part {key!r}\nresult is one of its keys, {shown}, or a tuple of keys that lead on"
+                )
+            value, name = piece(tree, value, known[0], name)
+            tree = tree.parts[known[0]]
+        whole = leaf_of(tree)
+        if not rest or whole is None:
+            return tree, value, name
+        index = rest[0] if len(rest) == 1 else tuple(rest)
+        try:
+            found = whole.value[index]
+        except (TypeError, LookupError) as error:
+            raise TraceError(
+                f"{name}, {summary(whole.value)}, has no element at {index!r}: {error}\n"
+                "result is an index or a key, or a tuple of those that lead to one number or array"
+            ) from None
+        name = f"{name}[{index!r}]"
+        if whole.op is None:
+            return Leaf(None, found), found, name
+        op = append(self.tape, operator.getitem, (whole.op, index), {}, found, self.tape.site)
+        return Leaf(op, found), found, name
 
     def place(self, op: Op, operation: str, cause: Cause) -> Place:
         """The place of an op."""
@@ -507,10 +555,28 @@ def ancestors(ops: list[Op], results: list[Op]) -> set[Op]:
     return found
 
 
-def describe_result(value: Any) -> str:
-    kind = type(value).__name__
+def key_in(tree: Branch, key: Any) -> tuple[Any] | None:
+    """The key of a part that is asked for by it, or by its number; None where there is none."""
+    if key in tree.parts:
+        return (key,)
+    if type(key) is int and frames.native(tree.kind) in (list, tuple):
+        key += len(tree.parts)
+    return (key,) if key in tree.parts else None
+
+
+def first_path(tree: Tree) -> Any:
+    """The keys that lead to the first number or array of a result."""
+    path: list[Any] = []
+    while isinstance(tree, Branch):
+        key, tree = next((k, x) for k, x in tree.parts.items() if has_leaf(x))
+        path.append(key.name if type(key) is Own else key)
+    return path[0] if len(path) == 1 else tuple(path)
+
+
+def describe_result(name: str, value: Any) -> str:
     dtype = getattr(value, "dtype", None)
-    return f"the result is a {kind}{f' of {dtype}' if dtype is not None else ''}, which"
+    kind = with_article(type(value).__name__)
+    return f"{name} is {kind}{f' of {dtype}' if dtype is not None else ''}, which"
 
 
 def written(op: Op, index: tuple[int, ...] = (), shape: tuple[int, ...] = ()) -> str:
@@ -540,7 +606,7 @@ LEFT = Cause(
 TOGETHER = Cause(
     "cancelled",
     "its influences on the results add up to zero",
-    "ask for each result by itself: why(lambda *args: f(*args)[0], …)",
+    "ask for each result by itself: why(f, …, result=0), with the index or the key of one",
 )
 CANCELLED = Cause(
     "cancelled",
