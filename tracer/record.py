@@ -339,7 +339,8 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if isinstance(value, np.dtype) or not any(True for _ in op.operands()):
         return value
     if is_text(value):
-        decide(tracer, op, value)
+        if isinstance(value, (str, bytes)):
+            decide(tracer, op, value)
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:
