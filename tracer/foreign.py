@@ -527,12 +527,14 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         if not looks_only(fn):
             renew(tracer)
         result = born(tracer, site, fn, tuple(plain_args), options, value, pure)
-        if len(tracer.tape.ops) == start and is_draw(fn) and is_numeral(value):
-            tracer.tape.untold = f"{fn_name(fn)} gives the whole number {value} ({site})"
-        elif value is None and tracer.reads is None and sets_generator(fn):
-            tracer.tape.untold = f"{fn_name(fn)} sets the state of a generator ({site})"
+        said = len(tracer.tape.ops) > start or (value is None and tracer.reads is not None)
         if tracer.reads is not None and not pure:
             unknown(tracer, site, fn, plain_args, options, value, start)
+        if not said and is_random(fn):
+            tracer.tape.no_more = (
+                f"{untold_draw(fn, value)} ({site}), and no line of the tape says so\n"
+                "draw the numbers outside, and pass them as an argument"
+            )
         meanwhile = tracer.texts.drawn[texts:]
         if meanwhile or origin is not None:
             keep(
@@ -885,11 +887,6 @@ def again(
             refuse_gathered(fn, site, value)
         if tracer.shadows and any(map(is_array_of_objects, (attribute(fn, "__self__"), *args))):
             value = reflected(tracer, value)
-        if is_random(fn) and not isinstance(value, (float, complex, np.ndarray, np.floating)):
-            tracer.tape.no_more = (
-                f"{fn_name(fn)} ({site}) changes or makes a generator, or draws an integer\n"
-                "draw the numbers outside, and pass them as an argument"
-            )
         return value
     except Exception as error:
         raised(tracer, site, error)
@@ -963,14 +960,14 @@ def is_plain_value(value: Any) -> bool:
     return value is None or is_one_of(type(value), (int, bool, str, bytes, float, complex))
 
 
-def sets_generator(fn: Any) -> bool:
-    """Whether a function that gives nothing seeds a generator, or restores its state."""
-    return attribute(fn, "__name__") in ("seed", "setstate", "set_state") and is_draw(fn)
-
-
-def is_numeral(value: Any) -> bool:
-    """Whether a value is a whole number, which is a constant to the tape."""
-    return is_one_of(type(value), (int, bool)) or isinstance(value, np.integer)
+def untold_draw(fn: Any, value: Any) -> str:
+    """What a function has done to random numbers of which the tape has no op."""
+    name = fn_name(fn)
+    if is_one_of(type(value), (int, bool)) or isinstance(value, np.integer):
+        return f"{name} gives the whole number {value}"
+    if value is None:
+        return f"{name} sets the state of a generator"
+    return f"{name} gives {with_article(type(value).__name__)}"
 
 
 def record_opaque(

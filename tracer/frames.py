@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import random
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -124,6 +125,10 @@ def items_of(value: Any, base: Any) -> Iterator[tuple[Any, Any]]:
     if base in MAPPINGS:
         return iter(list(base.items(value)))
     return enumerate(list(value if type(value) is base else base.__iter__(value)))
+
+
+# Generators of random numbers.
+STREAMS = frozenset((random.Random, np.random.Generator, np.random.RandomState))
 
 
 def attributes(instance: Any) -> dict[str, Any]:

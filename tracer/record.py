@@ -253,7 +253,9 @@ def failed_by_value(tracer: Tracer | None, site: Site, fn: Any, error: Exception
     """An operation on traced values failed, which it may not do for others."""
     raised(tracer, site, error)
     if tracer is not None and (is_users(fn) or not isinstance(error, GUARDED)):
-        tracer.tape.once = tracer.tape.once or f"a {type(error).__name__} was caught ({site})"
+        tracer.tape.once = (
+            tracer.tape.once or f"{with_article(type(error).__name__)} was caught ({site})"
+        )
 
 
 def finish(
@@ -341,7 +343,8 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if isinstance(value, np.dtype) or not any(True for _ in op.operands()):
         return value
     if is_text(value):
-        decide(tracer, op, value)
+        if isinstance(value, (str, bytes)):
+            decide(tracer, op, value)
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:

@@ -2,6 +2,7 @@
 
 Words
 -----
+stream    a generator of random numbers: its draws are ops, done with the one that is given.
 path      the keys that lead to a part of an argument.
 trait     what a part without a derivative is known by: a text or a flag by its type and value, a function by its code,
           another object by being that one.
@@ -160,6 +161,8 @@ def key_of(x: Any) -> tuple[Any, ...]:
     kind = type(x)
     if is_one_of(kind, VALUES):
         return kind, x
+    if is_one_of(kind, frames.STREAMS):
+        return (kind,)
     if kind is slice:
         return kind, *map(key_of, (x.start, x.stop, x.step))
     if kind is np.ndarray:

@@ -323,7 +323,7 @@ def test_structures_and_texts_are_checked(tmp_path):
     s = loaded(tmp_path / "s.py")["structures"]
     good = {"w": V, "b": {"c": 2.0}}
     assert s(good, (1.5, [2.5]), True) == structures(good, (1.5, [2.5]))
-    with pytest.raises(ValueError, match="flag was True when this was written"):
+    with pytest.raises(ValueError, match="flag was True when this file was written"):
         s(good, (1.5, [2.5]), False)
     with pytest.raises(ValueError, match=r"pair\[1\] must have 1 items"):
         s(good, (1.5, [2.5, 3.0]), True)
@@ -358,7 +358,7 @@ def test_sources_check_the_structures_of_their_arguments():
             both(other, *good[1:])
     with pytest.raises(ValueError, match="items must have 2 items"):
         made(good[0], [1.5, 2.0, 3.0], True)
-    with pytest.raises(ValueError, match="up was True when this was written"):
+    with pytest.raises(ValueError, match="up was True in the traced run"):
         made(*good[:2], False)
 
 

@@ -165,6 +165,8 @@ def test_random_programs(made_by, seed):
         raise
     if log:
         pytest.skip("it reads what it writes to outside")
+    if any(tape.once for tape in tapes):
+        pytest.skip("it holds for the traced arguments alone")
     for tape in tapes:
         assert same(function(tape.source("made"), "made")(*args), primal(tape.result)), source
 

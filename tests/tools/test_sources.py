@@ -208,7 +208,11 @@ REFUSED = [
     (from_outside, "a Generator cannot be written", "take the generator as an argument"),
     (from_outside_in_python, "a Random cannot be written", "take the generator as an argument"),
     (gauss, "gauss_next of a Random is set", "normalvariate"),
-    (own_generator, "a Generator cannot be written", "take the generator as an argument"),
+    (
+        own_generator,
+        "a Generator cannot be written|default_rng gives a Generator",
+        "as an argument",
+    ),
     (chosen, "getrandbits gives the whole number", "as an argument"),
     (shuffled, "getrandbits gives the whole number", "as an argument"),
     (by_parameters, "a draw from normal whose parameters", r"loc \+ scale"),

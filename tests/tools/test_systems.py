@@ -212,3 +212,44 @@ def test_functions_of_several_numbers(f):
     np.testing.assert_allclose(many, [f(x) for x in xs.tolist()], rtol=1e-14)
     sympy = pytest.importorskip("sympy")
     assert float(tape.compile(math=sympy)(sympy.Rational(13, 10))) == pytest.approx(f(1.3))
+
+
+BULKS = [
+    (math.hypot, (1.0, 2.0, 3.0)),  # NumPy's would write to the third
+    (math.log, (4.0, 2.0)),
+    (math.remainder, (4.0, 3.0)),
+    (lambda x: np.sum(x) * 2.0, (1.0,)),
+    (lambda x: np.max(x) * 2.0, (1.0,)),
+    (lambda x: np.prod([x, x]), (1.0,)),
+    (lambda x, y: math.prod([x, y]), (1.0, 2.0)),
+    (lambda x: x if math.isclose(x, 1.0) else 2.0 * x, (1.0,)),
+]
+
+
+@pytest.mark.parametrize(("f", "args"), BULKS)
+def test_a_bulk_goes_through_no_function_that_takes_it_as_a_whole_or_means_another(f, args):
+    given = [np.array([x, x + 0.25, x + 1.5]) for x in args]
+    kept = [x.copy() for x in given]
+    try:
+        many = trace(f, *args).compile(math=np)(*given)
+    except (TraceError, GuardError):
+        pass
+    else:
+        np.testing.assert_allclose(many, [f(*row) for row in zip(*kept, strict=True)])
+    np.testing.assert_array_equal(given, kept)
+
+
+@pytest.mark.parametrize(("f", "x"), [
+    (math.cbrt, -2.7),
+    (lambda x: math.fmod(x, 1.5), -1.7),
+    (np.sinc, 0.3),
+    (math.lgamma, -1.7),
+])  # fmt: skip
+def test_functions_that_mathematics_defines_otherwise_than_c(f, x):
+    assert float(trace(f, x).compile(math=mpmath)(mpmath.mpf(x))) == pytest.approx(f(x), rel=1e-12)
+
+
+def test_a_number_of_many_digits_is_not_cut_off():
+    whole = trace(lambda a: (a.astype(int) * a).sum(), np.array([1.5, 2.5])).compile(math=mpmath)
+    with pytest.raises(TraceError, match="cannot be computed"):
+        whole(np.array([1.5, 2.5]))

@@ -25,12 +25,12 @@ to is the `Written` of that kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..frames import STREAMS
 from ..kinds import HEAP_TYPE, IMMUTABLE, is_one_of, static
 from ..tape import Site, Target
 
@@ -239,7 +239,6 @@ def is_of_numpy(value: Any) -> bool:
 
 
 # Generators of random numbers: what is drawn from those outside is noted (see `Recorder.draw`).
-STREAMS = frozenset((Random, np.random.Generator, np.random.RandomState))
 
 
 def is_stream(kind: Any) -> bool:

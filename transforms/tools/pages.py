@@ -14,7 +14,6 @@ import enum
 import functools
 import itertools
 import keyword
-import random
 import re
 import sys
 import types
@@ -383,6 +382,8 @@ class Page(Looped):
         was = trait.value
         if type(trait) is Unknown:
             return None
+        if is_one_of(type(was), STREAMS):
+            return f"type({text}).__name__ != {type(was).__name__!r}"
         if was is None or type(was) is bool:
             return f"{text} is not {was!r}"
         literal = repr(was) if type(was) is slice else constant(was)
@@ -561,7 +562,7 @@ def advice_for(value: Any) -> str:
 
 
 OUTSIDE = "return what is new, or take what is changed as an argument"
-STREAMS = (random.Random, np.random.Generator, np.random.RandomState)
+STREAMS = tuple(frames.STREAMS)
 
 
 def described(value: Any) -> str:

@@ -145,7 +145,7 @@ def derived(done: Run, leaf: Leaf, seed: Any, keys: list[int | str]) -> Tape:
     out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
     out.ops += decisions(machine.looked, out)
     out.once = tape.once or led_by_values(machine.decided)
-    out.untold = tape.untold
+    out.no_more, out.untold = tape.no_more, tape.untold
     return out
 
 

@@ -282,7 +282,8 @@ def must_be_alike(part: Branch, value: Any, text: str, captured: bool) -> None:
         return  # which has a trait
     if type(value) is not part.kind:
         raise TraceError(
-            f"{text} is a {type(value).__name__}, but was a {part.kind.__name__} in the traced run\n"
+            f"{text} is {with_article(type(value).__name__)}, but was {with_article(part.kind.__name__)} in the traced "
+            "run\n"
             "a tape holds for the classes that it was traced with; trace the function for these"
         )
     own = [str(key).lstrip(".") for key in part.parts if is_attribute(part.kind, key)]

@@ -13,7 +13,8 @@ import functools
 import math
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -120,8 +121,28 @@ def compiled(tape: Tape, module: Any = None) -> Callable[..., Any]:
     return run
 
 
+def log_of_gamma(m: Any, x: Any) -> Any:
+    return m.re(m.loggamma(x)) if hasattr(m, "re") else m.loggamma(x)
+
+
+# Functions that modules of mathematics define otherwise than C, NumPy and SciPy do, in terms of what is the same.
+AS_IN_C: dict[str, Callable[..., Any]] = {
+    "cbrt": lambda m, x: m.sign(x) * m.cbrt(abs(x)),
+    "fmod": lambda m, x, y: m.sign(x) * m.fmod(abs(x), abs(y)),
+    "sinc": lambda m, x: m.sinc(m.pi * x),
+    "gammainc": lambda m, a, x: m.gammainc(a, 0, x, regularized=True),
+    "betainc": lambda m, a, b, x: m.betainc(a, b, 0, x, regularized=True),
+    "lgamma": log_of_gamma,
+    "gammaln": log_of_gamma,
+}
+# Functions that others of the same name are not.
+NAMESAKES = {math.remainder, np.diff}
+
+
 class System:
     """A module as a number system."""
+
+    meant: Mapping[str, Callable[..., Any]] = AS_IN_C
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -215,6 +236,10 @@ class System:
         if attribute(fn, "__objclass__") in (np.ndarray, np.generic):
             return self.method(fn)
         name = attribute(fn, "__name__", "")
+        if fn in NAMESAKES or name == "yn":  # that of SymPy is spherical
+            return None
+        if name in self.meant and hasattr(self.module, SYNONYMS.get(name, name)):
+            return self.spread(functools.partial(self.meant[name], self.module))
         for known in (SYNONYMS.get(name, name), name):  # mpmath's psi is another function
             found = getattr(self.module, known, None)
             if callable(found):
@@ -222,9 +247,9 @@ class System:
         composed = COMPOSED.get(name)
         return None if composed is None else self.spread(functools.partial(composed, self.module))
 
-    def method(self, fn: Any) -> Callable[..., Any]:
+    def method(self, fn: Any) -> Callable[..., Any] | None:
         if fn.__name__ == "astype":
-            return self.same
+            return self.cast
         return getattr(np, fn.__name__, fn)  # type: ignore[no-any-return]
 
     def spread(self, fn: Any) -> Callable[..., Any]:
@@ -240,6 +265,11 @@ class System:
     # What needs more than a function of numbers
 
     def same(self, x: Any, *rest: Any) -> Any:
+        return x
+
+    def cast(self, x: Any, dtype: Any, *rest: Any, **options: Any) -> Any:
+        if np.dtype(dtype).kind not in "fO":
+            raise TypeError("a number of it is not cut off")
         return x
 
     def like(self, x: Any, z: Any) -> Any:
@@ -335,6 +365,8 @@ def objects(items: list[Any], shape: tuple[int, ...]) -> Any:
 class Bulk(System):
     """NumPy, in bulk: where the tape has a number there may be an array of them, in any shape."""
 
+    meant = MappingProxyType({})  # it is C
+
     def lifted(self, x: Any) -> Any:
         return x
 
@@ -354,7 +386,51 @@ class Bulk(System):
     def function(self, fn: Any) -> Callable[..., Any] | None:
         if fn is max or fn is min:
             return np.maximum if fn is max else np.minimum
+        if is_numpys(fn) and not isinstance(fn, (np.ufunc, type)) and fn not in ELEMENTWISE:
+            return None
         return np.where if fn is np.where else super().function(fn)
 
+    def method(self, fn: Any) -> Callable[..., Any] | None:
+        found = getattr(np, fn.__name__, None)
+        return found if found in ELEMENTWISE else None
+
     def spread(self, fn: Any) -> Callable[..., Any]:
-        return fn  # type: ignore[no-any-return]
+        """A function that gives an array of what it gives for each number: no other of its name does that."""
+        if fn in ELEMENTWISE or not isinstance(fn, np.ufunc):
+            return fn if fn in ELEMENTWISE or not is_numpys(fn) else refused
+
+        def spread(*args: Any, **kwargs: Any) -> Any:
+            if len(args) != fn.nin:  # the next would be written to
+                raise TypeError(f"NumPy's takes {fn.nin} arguments")
+            return fn(*args, **kwargs)
+
+        return spread
+
+
+# Functions of NumPy that are no ufuncs, and work number by number all the same.
+ELEMENTWISE = {
+    *(
+        np.clip,
+        np.round,
+        np.around,
+        np.real,
+        np.imag,
+        np.sinc,
+        np.nan_to_num,
+        np.i0,
+        np.where,
+        np.asarray,
+        np.copy,
+    )
+}
+
+
+def is_numpys(fn: Any) -> bool:
+    owner = attribute(fn, "__self__")  # of np.add.reduce
+    return (
+        isinstance(owner, np.ufunc) or str(attribute(fn, "__module__")).partition(".")[0] == "numpy"
+    )
+
+
+def refused(*args: Any, **kwargs: Any) -> Any:
+    raise TypeError("it takes the numbers of all inputs together")
