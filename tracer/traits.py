@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import frames
+from .intrinsic import Made, is_made
 from .kinds import HEAP_TYPE, QUIET, are_quiet, flags_of, is_one_of, isinstance
 from .structure import Branch, Fixed, Sealed, Tree, attributes
 
@@ -67,7 +68,9 @@ def is_captured(path: Path) -> bool:
 
 
 def whole(tree: Tree, value: Any) -> Tree:
-    """The tree of an argument; a method may have that of its object."""
+    """The tree of an argument; a method may have that of its object, what we have made of a function that of this."""
+    if type(value) is Made and isinstance(tree, Branch) and tree.kind is not Made:
+        return Branch(Made, {"__wrapped__": whole(tree, value.__wrapped__)})
     if type(value) is types.MethodType and isinstance(tree, Branch):
         if tree.kind is not types.MethodType:
             return Branch(types.MethodType, {"__self__": tree})
@@ -175,6 +178,9 @@ def key_of(x: Any) -> tuple[Any, ...]:
     if kind is types.FunctionType:
         options = [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
         return kind, x.__code__, *map(key_of, options)
+    if is_made(x):
+        state = x.__self__
+        return kind, type(state), state.options, *key_of(state.f)
     if kind is types.MethodType:
         return kind, key_of(x.__func__)
     if kind is functools.partial:

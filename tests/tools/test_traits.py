@@ -9,7 +9,19 @@ import pickle
 import numpy as np
 import pytest
 
-from wengert import GuardError, TraceError, pullback, reverse, save, trace, value_and_grad
+from wengert import (
+    GuardError,
+    TraceError,
+    WengertError,
+    grad,
+    hessian,
+    jit,
+    pullback,
+    reverse,
+    save,
+    trace,
+    value_and_grad,
+)
 
 
 class Mode(enum.Enum):
@@ -215,3 +227,27 @@ def test_functions_with_the_same_code_are_told_apart_by_what_they_hold():
     assert tape(scaled(3.0), 1.5) == 3.0 * 1.5 * 1.5
     with pytest.raises(GuardError, match="was 'a'"):
         tape(scaled(3.0, "b"), 1.5)
+
+
+def parabola(a):
+    return lambda x: a * x * x
+
+
+def test_a_tape_takes_other_gradients_of_the_same_function():
+    """What the function has captured is an input of the tape."""
+
+    def f(slope, x):
+        return slope(x) * x
+
+    for wrap in (grad, lambda f: grad(grad(f)), lambda f: jit(f)):
+        tape = trace(f, wrap(parabola(2.0)), 1.5)
+        other = wrap(parabola(3.0))
+        assert tape(other, 2.5) == f(other, 2.5)
+        captured, slope = pullback(f, other, 2.5)[1](1.0)
+        assert reverse(tape)(other, 2.5) == (f(other, 2.5), (slope, captured["a"]))
+        names = {}
+        exec(tape.source("again"), names)
+        assert names["again"](other, 2.5) == f(other, 2.5)
+        for one in (wrap(lambda x: x), hessian(parabola(2.0)), parabola(2.0), math.sin):
+            with pytest.raises(WengertError):
+                tape(one, 2.5)
