@@ -304,7 +304,7 @@ def laid_out(kind: type, parts: dict[Any, Any], differentiable: Iterable[bool]) 
     if base is None:
         moving = zip(parts.items(), differentiable, strict=True)
         return {key: part for (key, part), has_one in moving if has_one} or None
-    if base in SETS or kind in (list, tuple, dict) or is_namedtuple(kind):
+    if base in SETS or is_one_of(kind, (list, tuple, dict)) or is_namedtuple(kind):
         return gradient(kind, parts, differentiable)
     items = items_in(parts)
     return items if issubclass(base, dict) else [*items.values()]
