@@ -532,8 +532,8 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             unknown(tracer, site, fn, plain_args, options, value, start)
         if not said and is_random(fn):
             tracer.tape.no_more = (
-                f"{untold_draw(fn, value)} ({site}), and no line of the tape says so\n"
-                "draw the numbers outside, and pass them as an argument"
+                f"{untold_draw(fn, value)} ({site}), and no line of the tape says so",
+                "draw the numbers outside, and pass them as an argument",
             )
         meanwhile = tracer.texts.drawn[texts:]
         if meanwhile or origin is not None:

@@ -376,7 +376,8 @@ class Tape:
         self.once: str | None = (
             None  # why it holds for the traced arguments only (see ``transforms.roll``)
         )
-        self.no_more: str | None = None  # why it cannot be run again
+        # Why it cannot be run again, and what to do.
+        self.no_more: tuple[str, str] | None = None
         self.untold: str | None = None  # what the run drew, or did outside, that no line says
         self.passages: list[Any] = []  # runs through loops, where they are marked (see ``loops``)
         self.again: dict[

@@ -47,7 +47,7 @@ class Table(NamedTuple):
     kwargs: dict[str, Tree]
     self_tree: Tree | None
     result: Tree
-    no_more: str | None
+    no_more: tuple[str, str] | None
 
 
 class Hole(Op):
@@ -104,8 +104,8 @@ def flattened(done: Run) -> Table:
 
 
 FOR_ITS_OWN = (
-    "it was pickled, with no more than what its own sweep needs\n"
-    "ask the pullback from which it was made for its tape"
+    "it was pickled, with no more than what its own sweep needs",
+    "ask the pullback from which it was made for its tape",
 )
 
 

@@ -187,7 +187,7 @@ def of_objects(x: float, n: int) -> float:
 
 
 def test_numbers_in_an_array_of_objects_are_not_followed() -> None:
-    with pytest.raises(Unfolded, match="gives a object"):
+    with pytest.raises(Unfolded, match="gives an object"):
         Known().run(of_objects, ["x", "n"], (0.5, 2))
 
 

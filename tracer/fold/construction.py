@@ -181,7 +181,7 @@ def instance(recorder: Recorder, key: Any, cls: Any, args: Any, kwargs: Any) -> 
     try:
         obj = object.__new__(cls, *args, **kwargs)
     except TypeError:  # it takes none if there ever was another
-        return refuse(f"a {cls.__name__} is given arguments that it does not take")
+        return refuse(f"{with_article(cls.__name__)} is given arguments that it does not take")
     recorder.born((key, "new"), OBJECT, (cls,), obj)
     if type(method) is types.FunctionType:
         if call_function(recorder, key, method, (obj, *args), kwargs) is not None:

@@ -361,11 +361,13 @@ class Page(Looped):
             return []
         if kind.__module__ == "builtins":
             lines = self.check(
-                f"type({text}) is not {kind.__name__}", f"{text} must be a {kind.__name__}"
+                f"type({text}) is not {kind.__name__}",
+                f"{text} must be {with_article(kind.__name__)}",
             )
         else:
             lines = self.check(
-                f"type({text}).__name__ != {kind.__name__!r}", f"{text} must be a {kind.__name__}"
+                f"type({text}).__name__ != {kind.__name__!r}",
+                f"{text} must be {with_article(kind.__name__)}",
             )
         own = [str(key).lstrip(".") for key in part.parts if is_attribute(kind, key)]
         if not captured and frames.native(kind) is None and kind.__dictoffset__:
@@ -593,7 +595,8 @@ def source_of(tape: Tape, name: str | None = None, strict: bool = False) -> str:
             "it is written like a variable, with letters, digits and _"
         )
     if tape.no_more is not None:
-        raise Unwritable(f"{tape.name} cannot be written down: {tape.no_more}")
+        why, cure = tape.no_more
+        raise Unwritable(f"{tape.name} cannot be written down: {why}\n{cure}")
     if tape.once is not None:
         raise Unwritable(
             f"{tape.name} cannot be written down, for it holds for the arguments of the traced run alone: {tape.once}\n"

@@ -67,7 +67,8 @@ def values(
 def must_be_traced(tape: Tape, given: Mapping[Op, Any]) -> None:
     """Raise where a tape that holds for the traced arguments alone is run for others, or for none again."""
     if tape.no_more is not None:
-        raise TraceError(f"this tape of {tape.name} cannot be run again: {tape.no_more}")
+        why, cure = tape.no_more
+        raise TraceError(f"this tape of {tape.name} cannot be run again: {why}\n{cure}")
     if tape.once is None:
         return
     for x in tape.inputs:
