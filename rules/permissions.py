@@ -88,3 +88,16 @@ def _overwritten(fn, place, granted, places, *args, **kwargs):
     raise NotImplementedError(
         f"{wanted or 'an argument'} was read after {name}(…, {flags}), which may have destroyed it"
     )
+
+
+def left_by(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What somebody's primitive has written into an argument; nobody but the run itself knows."""
+    raise TypeError(f"what {getattr(fn, '__name__', fn)} leaves in an argument is known by the run")
+
+
+@rrule(left_by)
+def _left_by(fn, *args, **kwargs):
+    raise NotImplementedError(
+        f"an array was read after {getattr(fn, '__name__', fn)}, which has written to it, and whose rule tells of the "
+        "value alone"
+    )

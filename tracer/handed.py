@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rules.permissions import left_by
 from . import seals
 from .arrays import Writing, byte_bounds, commit, window_of
 from .border import ATOMS, boxes_behind
@@ -97,7 +98,8 @@ class Handed:
         self, tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any, arrays: list[ArrayBox]
     ) -> None:
         self.tracer, self.site, self.fn = tracer, site, fn
-        self.writes = may_write(fn, kwargs)
+        # In its own rule a function is a primitive: whether it has written is seen by what is there.
+        self.writes = may_write(fn, kwargs) and fn not in tracer.bodies
         self.behind: list[Box] = []
         if not is_known(fn):
             given = (attribute(fn, "__self__"), *args, *kwargs.values())
@@ -145,7 +147,10 @@ class Handed:
     def record(self, operands: Any, options: Any, value: Any) -> Op:
         """Put the call on the tape, as what made a value; nobody knows how, and an error will say so."""
         given = (*operands, tuple(self.sources)) if self.sources else operands
-        op = append(self.tracer.tape, self.fn, given, options, value, self.site)
+        fn = self.fn
+        if fn in self.tracer.bodies:  # its rule tells of what it gives, not of what it leaves
+            fn, given = left_by, (fn, *given)
+        op = append(self.tracer.tape, fn, given, options, value, self.site)
         self.tracer.tape.callers[op] = blame(self.site)
         return op
 

@@ -102,8 +102,8 @@ class Made(functools.partial):  # type: ignore[type-arg]
 
 Made.__name__ = "function"  # what errors call it
 for _member in vars(Made).values():
-    if type(_member) is FunctionType or type(_member) is property:
-        intrinsic(getattr(_member, "fget", _member))
+    if type(_member) is FunctionType:  # properties look at what the user may change
+        intrinsic(_member)
 
 
 def is_made(f: Any) -> bool:

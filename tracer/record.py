@@ -345,6 +345,9 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
     if is_text(value):
         if isinstance(value, (str, bytes)):
             decide(tracer, op, value)
+        elif isinstance(value, np.ndarray):
+            texts = append(tracer.tape, spelling, (op,), {}, spelling(value), op.site)
+            decide(tracer, texts, texts.value)
         return follow(tracer, op.site, op.fn, value, drawn(tracer, op, "", op.site).origin)
     if not any(map(tracer.dependence.has, op.operands())):
         if tracer.reads is not None:
@@ -362,6 +365,11 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
 def extent(value: Any) -> int | None:
     """The length of a list or a tuple, which somebody's function may give, or something else for other values."""
     return len(value) if isinstance(value, (list, tuple)) else None
+
+
+def spelling(value: Any) -> str:
+    """The texts in an array, as one text."""
+    return repr(value.tolist())
 
 
 def advice_on(value: Any) -> str:

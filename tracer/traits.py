@@ -23,7 +23,7 @@ import numpy as np
 
 from . import frames
 from .intrinsic import Made, is_made
-from .kinds import HEAP_TYPE, QUIET, are_quiet, flags_of, is_one_of, isinstance
+from .kinds import HEAP_TYPE, IMMUTABLE, QUIET, are_quiet, flags_of, is_one_of, isinstance
 from .structure import Branch, Fixed, Sealed, Tree, attributes
 
 Path = tuple[tuple[type, Any], ...]
@@ -147,7 +147,10 @@ class Unknown(Trait):
 
 
 class Itself:
-    """An object that nothing else is like; of a class written in C, what it calls equal."""
+    """An object that nothing else is like; of a class written in C, what it calls equal and shows alike.
+
+    Times are equal in other zones, and decimal numbers with more zeros, of which they tell.
+    """
 
     __slots__ = ("value",)
 
@@ -156,7 +159,8 @@ class Itself:
 
     def is_like(self, other: Any) -> bool:
         x, y = self.value, other.value
-        return x is y or (not flags_of(type(x)) & HEAP_TYPE and bool(x == y))
+        in_c = flags_of(type(x)) & IMMUTABLE
+        return x is y or (bool(in_c) and bool(x == y) and repr(x) == repr(y))
 
 
 def key_of(x: Any) -> tuple[Any, ...]:

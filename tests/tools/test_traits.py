@@ -2,7 +2,11 @@
 
 import collections
 import copy
+import dataclasses
+import datetime
+import decimal
 import enum
+import functools
 import math
 import pickle
 
@@ -251,3 +255,47 @@ def test_a_tape_takes_other_gradients_of_the_same_function():
         for one in (wrap(lambda x: x), hessian(parabola(2.0)), parabola(2.0), math.sin):
             with pytest.raises(WengertError):
                 tape(one, 2.5)
+
+
+def test_what_is_written_in_c_is_told_by_what_it_shows_as_well():
+    """Decimal numbers made anew are taken; times that are equal in other zones, and further zeros, are not."""
+    east = datetime.timezone(datetime.timedelta(hours=1))
+    for f, make, other in (
+        (lambda x, s: x * len(str(s)), lambda: decimal.Decimal("1.5"), decimal.Decimal("1.50")),
+        (
+            lambda x, s: x * s.hour,
+            lambda: datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC),
+            datetime.datetime(2020, 1, 1, 13, tzinfo=east),
+        ),
+    ):
+        tape = trace(f, 1.5, make())
+        assert tape(2.0, make()) == f(2.0, make())
+        with pytest.raises(GuardError, match=r"but was .* in the run"):
+            tape(2.0, other)
+
+
+@dataclasses.dataclass
+class Spring:
+    stiffness: float
+    name: str = "a"
+    parts: list = dataclasses.field(default_factory=list)
+
+
+def test_a_source_and_a_file_take_objects_whose_class_holds_defaults(tmp_path):
+    """What a class has under the name of an attribute says nothing of where objects have theirs."""
+
+    def energy(spring, x):
+        return spring.stiffness * x * x
+
+    given = Spring(1.5, "b", [1.0])
+    names = {}
+    exec(trace(energy, given, 2.0).source("f"), names)
+    assert names["f"](Spring(2.5, "b", [2.0]), 3.0) == 22.5
+    with pytest.raises(ValueError, match=r"spring\.name was 'b'"):
+        names["f"](Spring(2.5, "a", [2.0]), 3.0)
+    save(energy, tmp_path / "f.py", given, 2.0)
+    names = {}
+    exec((tmp_path / "f.py").read_text(), names)
+    assert names["energy"](Spring(2.5, "b", [2.0]), 3.0) == 22.5
+    exec(trace(applied, functools.lru_cache(square), 2.0).source("f"), names)
+    assert names["f"](functools.lru_cache(square), 3.0) == 27.0

@@ -29,6 +29,7 @@ from wengert import (
     nondiff,
     numeric_rule,
     pullback,
+    rrule,
     stop_gradient,
     trace,
     value_and_grad,
@@ -693,3 +694,57 @@ def test_an_frule_that_is_not_linear_has_no_reverse_mode(name, on, pure):
                     assert along(-t) == BENT[name](-t) * 3.0
     finally:
         del rules[bent]
+
+
+def squared(x):
+    return x * x
+
+
+def squared_and_cleared(x):
+    y = x * x
+    x[0] = 0.0
+    return y
+
+
+def along(f):
+    return frule(f), lambda primals, tangents: (f(primals[0]), 2 * primals[0] * tangents[0])
+
+
+def back(f):
+    return rrule(f), lambda x: (f(x), lambda dy: (2 * x * dy,))
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("given", [along, back])
+def test_a_rule_that_calls_its_own_function_of_an_array_first(given, on):
+    """The function was taken to have written to the array, and the rule asked for the derivative of what it left."""
+
+    def plain(x):
+        return x * x
+
+    xs = np.array([1.0, 2.0, 3.0])
+    register, rule = given(squared)
+    register(rule)
+    try:
+        with jit(on):
+            for f in (plain, squared):
+                for x in (xs, xs + 1.0, xs * 2.0, xs):
+                    assert_same(grad(lambda x: (f(x) * x).sum())(x), 3 * x * x)
+                    assert_same(jvp(lambda x: f(x) * x, (x,), (x,)), (x**3, 3 * x**3))
+                    assert_same(jacfwd(grad(lambda x: (f(x) * x).sum()))(x), np.diag(6 * x))
+    finally:
+        del rules[squared]
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("given", [along, back])
+def test_what_a_function_writes_has_nothing_of_its_rule(given, on):
+    register, rule = given(squared_and_cleared)
+    register(rule)
+    try:
+        with jit(on):
+            for _ in range(3):
+                with pytest.raises(NoRuleError, match="an array was read after squared_and_cl"):
+                    grad(lambda x: (squared_and_cleared(x) * x).sum())(np.array([1.0, 2.0]))
+    finally:
+        del rules[squared_and_cleared]

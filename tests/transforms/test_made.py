@@ -288,3 +288,20 @@ def test_objects_whose_attributes_are_made_functions(programs):
     for x in (2.0, 3.0, 4.0, 5.0, 6.0):
         assert both(x) == (3 * x**3, 9 * x**2)
     assert "misses, by" not in explain(both)
+
+
+def test_the_documentation_of_a_made_function_is_what_it_is_at_the_call(programs):
+    """It is made of what the user may change: kept programs went on with another text."""
+
+    def square(x):
+        """As is."""
+        return x * x
+
+    slope = grad(square)
+    both = value_and_grad(lambda x: x * len(slope.__doc__))
+    for text in ("a", "bb", "ccc") * 4:
+        square.__doc__ = text
+        assert both(2.0) == (2.0 * len(slope.__doc__), len(slope.__doc__))
+    for text in ("a", "bb", "ccc") * 4:
+        slope.__doc__ = text
+        assert both(2.0) == (2.0 * len(text), len(text))

@@ -1,5 +1,6 @@
 """Functions of the user's that are declared to have no derivative: what they give is a decision."""
 
+import numpy as np
 import pytest
 
 from wengert import GuardError, jit, nondiff, trace, value_and_grad
@@ -73,3 +74,35 @@ def test_so_does_its_text():
     assert names["made"](2.5) == 5.0
     with pytest.raises(ValueError, match="in the traced run"):
         names["made"](-1.5)
+
+
+@nondiff
+def kinds_of(x):
+    return np.array(["low" if v < 2.0 else "high" for v in x.tolist()])
+
+
+@pytest.mark.parametrize(
+    "chosen", [lambda x: kinds_of(x)[0] == "low", lambda x: x.astype(str)[0] == "1.5"]
+)
+def test_an_array_of_texts_is_a_decision(chosen):
+    """Programs, tapes and sources went on with the texts of the first run."""
+
+    def f(x):
+        return (x * x).sum() * (2.0 if chosen(x) else 1.0)
+
+    both = value_and_grad(f)
+    with jit(True):
+        for first in (1.5, 1.5, 1.5, 3.0, 1.5, 4.0, 3.0, 1.5):
+            x = np.array([first, 1.0])
+            value, slope = both(x)
+            assert value == f(x)
+            assert slope.tolist() == (2.0 * x * (2.0 if first == 1.5 else 1.0)).tolist()
+    tape = trace(f, np.array([1.5, 1.0]))
+    assert tape(np.array([1.5, 1.0])) == 6.5
+    with pytest.raises(GuardError, match="in the traced run, and is"):
+        tape(np.array([3.0, 1.0]))
+    names = {}
+    exec(tape.source("f"), names)
+    assert names["f"](np.array([1.5, 1.0])) == 6.5
+    with pytest.raises(ValueError, match="in the traced run"):
+        names["f"](np.array([3.0, 1.0]))

@@ -371,8 +371,9 @@ class Page(Looped):
             )
         own = [str(key).lstrip(".") for key in part.parts if is_attribute(kind, key)]
         if not captured and frames.native(kind) is None and kind.__dictoffset__:
-            slots = {name for base in kind.__mro__ for name in vars(base)}  # which vars() has not
-            names = [name for name in own if name not in slots]
+            members = {name: x for base in reversed(kind.__mro__) for name, x in vars(base).items()}
+            slots = {name for name, x in members.items() if type(x) is types.MemberDescriptorType}
+            names = [name for name in own if name not in slots]  # which vars() has not
             lines += self.check(
                 f"[*vars({text})] != {names!r}",
                 f"{text} must have the attributes {', '.join(names)}, in this order",
