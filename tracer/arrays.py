@@ -473,21 +473,27 @@ def addresses(array: Any) -> Any:
 
 def left(write: Any, old: Op, steps: int = 8) -> Any:
     """Which elements of what a write has made are those of the old version, as far as so many ops tell."""
-    none = np.zeros(np.shape(primal(write)), bool)
+    found = numbers_in(write, old, steps)
+    return found == np.arange(found.size).reshape(found.shape)
+
+
+def numbers_in(write: Any, old: Op, steps: int) -> Any:
+    """For each element of a value: as which of the old version it is known, or -1. It may have come to another place."""
+    none = np.full(np.shape(primal(write)), -1)
     if write is old:
-        return np.ones(none.shape, bool)
+        return np.arange(none.size).reshape(none.shape)
     if not isinstance(write, Op) or not write.args or not steps:
         return none
     fn, (first, *rest), fewer = write.fn, write.args, steps - 1
     if fn is np.where and len(rest) == 2:
-        kept = [np.broadcast_to(left(x, old, fewer), none.shape) for x in rest]
-        return np.where(primal(first), *kept)
+        chosen = [np.broadcast_to(numbers_in(x, old, fewer), none.shape) for x in rest]
+        return np.where(primal(first), *chosen)
     if fn not in CARRYING or np.size(primal(first)) != none.size:
         return none
-    kept = left(first, old, fewer).reshape(none.shape)
+    found = numbers_in(first, old, fewer).reshape(none.shape)
     if fn in (setitem, scatter_add, multiply_at):
-        kept[primal(rest[0])] = left(rest[1], old, fewer) if fn is setitem else False
-    return kept
+        found[primal(rest[0])] = numbers_in(rest[1], old, fewer) if fn is setitem else -1
+    return found
 
 
 def is_direct(write: Op, old: Op) -> bool:

@@ -1132,3 +1132,29 @@ def test_a_row_that_numpy_writes_over_itself_is_refused(on):
             value, slope = value_and_grad(right)(x)
             assert value == right(x)
             assert slope == pytest.approx([right(e) for e in np.eye(8)])
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_an_array_that_is_written_to_itself_in_another_order_is_seen_by_what_overlaps(on):
+    """What had come to another place of the array counted as left where it was: its neighbour's gradient was old."""
+
+    def turned(x, z):
+        z[[2, 0, 1]] = z
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    def flipped(x, z):
+        z[::-1] = z
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    def chosen(x, z):
+        z[[1, 0, 2]] = np.where([True, False, True], z, 2.0 * z)
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    with jit(on):
+        for f in (turned, flipped, chosen):
+            for k in range(4):
+                d = np.arange(6.0) + k
+                expected = numeric_grad(lambda d, f=f: f((d := d.copy())[1:], d[:3]), d)
+                value, (dx, dz) = value_and_grad(f, argnums=(0, 1))(d[1:], d[:3])
+                assert value == f((e := np.arange(6.0) + k)[1:], e[:3])
+                assert_close(np.append(dz, [0.0] * 3) + np.append(0.0, dx), expected, tol=1e-6)
