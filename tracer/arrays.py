@@ -478,7 +478,7 @@ def left(write: Any, old: Op, steps: int = 8) -> Any:
 
 
 def numbers_in(write: Any, old: Op, steps: int) -> Any:
-    """For each element of a value: as which of the old version it is known, or -1. It may have come to another place."""
+    """For each element of a value: as which of the old version it is known, which may be elsewhere there; or -1."""
     none = np.full(np.shape(primal(write)), -1)
     if write is old:
         return np.arange(none.size).reshape(none.shape)
