@@ -20,7 +20,7 @@ from __future__ import annotations
 import gc
 import operator
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -55,6 +55,9 @@ def is_value_free(fn: Any) -> bool:
 
 # The elements of their first operand, in the same order; of some, but for those that are written.
 CARRYING = (setitem, scatter_add, multiply_at, laid_out_as, cast, np.positive, np.reshape)
+
+# What writes to an array, by ``out=`` as well, while it reads what may lie there.
+ONE_BY_ONE = frozenset((np.place, np.fill_diagonal, np.concatenate, np.stack))
 
 # NumPy 1 has it at its top.
 byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
@@ -551,9 +554,10 @@ def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     if window is not None:
         write_window(box, *window, primal(key), value, site)
         return
-    must_not_run_into(box.value, primal(key), primal(value), site)
+    given = primal(value)
+    must_not_run_into(box.value, primal(key), given, site)
     with Writing(box) as op:
-        box.value[primal(key)] = primal(value)
+        box.value[primal(key)] = given
         commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
 
 
@@ -561,6 +565,8 @@ def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
     """Refuse a row that NumPy writes over itself: where the strides differ, it goes on without a copy."""
     if type(given) is not np.ndarray or given.ndim != 1 or not np.may_share_memory(array, given):
         return
+    if isinstance(key, np.ndarray) and key.dtype == bool and key.shape == array.shape:
+        must_be_apart(array, given, site)
     part = array[key]
     if np.shape(part) != given.shape or part.base is None or part.dtype != given.dtype:
         return
@@ -577,10 +583,24 @@ def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
     expected = by.copy()
     to[...] = by
     if not np.array_equal(to, expected):
-        raise TraceError(
-            f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
-            "write a copy of the part, as in u[::2] = u[:n].copy()"
-        )
+        runs_into(site)
+
+
+def must_be_apart(array: Any, given: Any, site: Site) -> None:
+    """Refuse what lies in an array that NumPy writes it to one by one, whatever it has still to read there."""
+    if isinstance(given, list | tuple):
+        for x in given:
+            must_be_apart(array, x, site)
+    elif isinstance(given, np.ndarray) and given.size > 1 and np.may_share_memory(array, given):
+        if len(np.intersect1d(addresses(array), addresses(given))):
+            runs_into(site)
+
+
+def runs_into(site: Site) -> NoReturn:
+    raise TraceError(
+        f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
+        "write a copy of the part, as in u[::2] = u[:n].copy()"
+    )
 
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:
