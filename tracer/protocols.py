@@ -727,7 +727,11 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     if type(container) is ArrayBox or (
         type(container) is Box and isinstance(container.value, np.generic)
     ):
-        return record(tracer, site, operator.getitem, (container, indices(tracer, site, key)), {})
+        item = record(tracer, site, operator.getitem, (container, indices(tracer, site, key)), {})
+        if not tracer.flats or id(container) not in tracer.flats:
+            return item
+        tracer.flats[id(container)][1] = None  # the iterator begins anew
+        return record(tracer, site, np.array, (item,), {}) if type(item) is ArrayBox else item
     if type(container) is Box:
         return container.value[plain_of(key)]  # raises what plain Python raises
     if is_traced_array(container):
@@ -856,6 +860,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         given = operand(value, [])
         if tracer.flats and id(container) in tracer.flats:
             judge_flat(container, index, given, site)
+            tracer.flats[id(container)][1] = None  # the iterator begins anew
             if np.ndim(primal(given)) and not is_single(primal(index), 1):
                 if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
                     return
