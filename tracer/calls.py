@@ -439,7 +439,8 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
         others = [overrides.as_operand(tracer, site, x) for x in (*others, value)]
         args = (target, *others)
     judge(fn, target, args, kwargs)
-    must_read_first(fn, target, args[1:], kwargs, site)
+    named = {k: x for k, x in kwargs.items() if k != first_name(rule.function)}
+    must_read_first(fn, target, args[1:], named, site)
     failed = None
     try:
         new = call(tracer, site, rule.function, args, kwargs)
