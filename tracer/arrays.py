@@ -489,14 +489,25 @@ def numbers_in(write: Any, old: Op, steps: int) -> Any:
         return none
     fn, (first, *rest), fewer = write.fn, write.args, steps - 1
     if fn is np.where and len(rest) == 2:
+        note_decided(first)
         chosen = [np.broadcast_to(numbers_in(x, old, fewer), none.shape) for x in rest]
         return np.where(primal(first), *chosen)
     if fn not in CARRYING or np.size(primal(first)) != none.size:
         return none
     found = numbers_in(first, old, fewer).reshape(none.shape)
     if fn in (setitem, scatter_add, multiply_at):
+        note_decided(rest[0])
         found[primal(rest[0])] = numbers_in(rest[1], old, fewer) if fn is setitem else -1
     return found
+
+
+def note_decided(index: Any) -> None:
+    """Note that which elements of memory that is shared are written goes by the data, where the index is traced."""
+    parts = index if isinstance(index, tuple) else (index,)
+    bounds = [y for x in parts if isinstance(x, slice) for y in (x.start, x.stop, x.step)]
+    traced = any(isinstance(x, Op) for x in (*parts, *bounds))
+    if traced and active.tracer is not None and active.tracer.reads is not None:
+        active.tracer.reads.problem("an array lies in memory that was written to in another way")
 
 
 def is_direct(write: Op, old: Op) -> bool:

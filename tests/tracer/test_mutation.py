@@ -1218,3 +1218,30 @@ def test_what_numpy_writes_one_by_one_to_what_it_reads_is_refused(on):
             value, slope = value_and_grad(summed(right))(x + k)
             assert value == summed(right)(x + k)
             assert_close(slope, numeric_grad(summed(right), x + k), tol=1e-6)
+
+
+def test_programs_do_not_take_over_where_an_array_was_written_to_that_overlaps_another():
+    """The neighbour saw the elements of the traced run's mask, whatever the mask was: another value and gradient."""
+
+    def copied(x, w):
+        np.copyto(x, np.sin(x), where=x > 0.4)
+        return (x * x).sum() + 1.5 * w.sum()
+
+    def masked(x, w):
+        x[x > 0.4] *= 2.0
+        return (x * x).sum() + 1.5 * w.sum()
+
+    def chosen(x, w):
+        x[...] = np.where(x > 0.4, 3.0 * x, x)
+        return (x * x).sum() + 1.5 * w.sum()
+
+    rng = np.random.default_rng(0)
+    for f in (copied, masked, chosen):
+        both = value_and_grad(f, argnums=(0, 1))
+        for _ in range(12):
+            d = rng.normal(size=6)
+            expected = numeric_grad(lambda d, f=f: f((d := d.copy()), d[1:2]), d)
+            value, (dx, dw) = both((e := d.copy()), e[1:2])
+            assert value == f((e := d.copy()), e[1:2])
+            dx[1:2] += dw
+            assert_close(dx, expected, tol=1e-6)
