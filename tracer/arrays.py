@@ -20,7 +20,7 @@ from __future__ import annotations
 import gc
 import operator
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -55,6 +55,9 @@ def is_value_free(fn: Any) -> bool:
 
 # The elements of their first operand, in the same order; of some, but for those that are written.
 CARRYING = (setitem, scatter_add, multiply_at, laid_out_as, cast, np.positive, np.reshape)
+
+# What writes to an array, by ``out=`` as well, while it reads what may lie there.
+ONE_BY_ONE = frozenset((np.place, np.fill_diagonal, np.concatenate, np.stack))
 
 # NumPy 1 has it at its top.
 byte_bounds: Any = getattr(np, "byte_bounds", None) or np.lib.array_utils.byte_bounds
@@ -473,21 +476,38 @@ def addresses(array: Any) -> Any:
 
 def left(write: Any, old: Op, steps: int = 8) -> Any:
     """Which elements of what a write has made are those of the old version, as far as so many ops tell."""
-    none = np.zeros(np.shape(primal(write)), bool)
+    found = numbers_in(write, old, steps)
+    return found == np.arange(found.size).reshape(found.shape)
+
+
+def numbers_in(write: Any, old: Op, steps: int) -> Any:
+    """For each element of a value: as which of the old version it is known, which may be elsewhere there; or -1."""
+    none = np.full(np.shape(primal(write)), -1)
     if write is old:
-        return np.ones(none.shape, bool)
+        return np.arange(none.size).reshape(none.shape)
     if not isinstance(write, Op) or not write.args or not steps:
         return none
     fn, (first, *rest), fewer = write.fn, write.args, steps - 1
     if fn is np.where and len(rest) == 2:
-        kept = [np.broadcast_to(left(x, old, fewer), none.shape) for x in rest]
-        return np.where(primal(first), *kept)
+        note_decided(first)
+        chosen = [np.broadcast_to(numbers_in(x, old, fewer), none.shape) for x in rest]
+        return np.where(primal(first), *chosen)
     if fn not in CARRYING or np.size(primal(first)) != none.size:
         return none
-    kept = left(first, old, fewer).reshape(none.shape)
+    found = numbers_in(first, old, fewer).reshape(none.shape)
     if fn in (setitem, scatter_add, multiply_at):
-        kept[primal(rest[0])] = left(rest[1], old, fewer) if fn is setitem else False
-    return kept
+        note_decided(rest[0])
+        found[primal(rest[0])] = numbers_in(rest[1], old, fewer) if fn is setitem else -1
+    return found
+
+
+def note_decided(index: Any) -> None:
+    """Note that which elements of memory that is shared are written goes by the data, where the index is traced."""
+    parts = index if isinstance(index, tuple) else (index,)
+    bounds = [y for x in parts if isinstance(x, slice) for y in (x.start, x.stop, x.step)]
+    traced = any(isinstance(x, Op) for x in (*parts, *bounds))
+    if traced and active.tracer is not None and active.tracer.reads is not None:
+        active.tracer.reads.problem("an array lies in memory that was written to in another way")
 
 
 def is_direct(write: Op, old: Op) -> bool:
@@ -545,9 +565,10 @@ def write_item(box: ArrayBox, key: Any, value: Any, site: Site) -> None:
     if window is not None:
         write_window(box, *window, primal(key), value, site)
         return
-    must_not_run_into(box.value, primal(key), primal(value), site)
+    given = primal(value)
+    must_not_run_into(box.value, primal(key), given, site)
     with Writing(box) as op:
-        box.value[primal(key)] = primal(value)
+        box.value[primal(key)] = given
         commit(box, append(op.tape, setitem, (op, key, value), {}, box.value, site))
 
 
@@ -555,6 +576,8 @@ def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
     """Refuse a row that NumPy writes over itself: where the strides differ, it goes on without a copy."""
     if type(given) is not np.ndarray or given.ndim != 1 or not np.may_share_memory(array, given):
         return
+    if isinstance(key, np.ndarray) and key.dtype == bool and key.shape == array.shape:
+        must_be_apart(array, given, site)
     part = array[key]
     if np.shape(part) != given.shape or part.base is None or part.dtype != given.dtype:
         return
@@ -571,10 +594,24 @@ def must_not_run_into(array: Any, key: Any, given: Any, site: Site) -> None:
     expected = by.copy()
     to[...] = by
     if not np.array_equal(to, expected):
-        raise TraceError(
-            f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
-            "write a copy of the part, as in u[::2] = u[:n].copy()"
-        )
+        runs_into(site)
+
+
+def must_be_apart(array: Any, given: Any, site: Site) -> None:
+    """Refuse what lies in an array that NumPy writes it to one by one, whatever it has still to read there."""
+    if isinstance(given, list | tuple):
+        for x in given:
+            must_be_apart(array, x, site)
+    elif isinstance(given, np.ndarray) and given.size > 1 and np.may_share_memory(array, given):
+        if len(np.intersect1d(addresses(array), addresses(given))):
+            runs_into(site)
+
+
+def runs_into(site: Site) -> NoReturn:
+    raise TraceError(
+        f"{site}: NumPy writes a part of an array over elements that it has still to read\n"
+        "write a copy of the part, as in u[::2] = u[:n].copy()"
+    )
 
 
 def write_all(box: ArrayBox, new: Op, site: Site) -> None:

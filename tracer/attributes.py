@@ -773,7 +773,7 @@ def store(tracer: Tracer, site: Site, obj: Any, name: str, value: Any) -> None:
         return
     if kind is ArrayBox and name == "flat":
         flat = load_box(tracer, site, obj, name)
-        protocols.judge_flat(flat, Ellipsis, operand(value, []))
+        protocols.judge_flat(flat, Ellipsis, operand(value, []), site)
         protocols.set_item(
             tracer,
             site,

@@ -46,7 +46,7 @@ from . import (
     through,
 )
 from .active import untraced
-from .arrays import phantom, write_all
+from .arrays import ONE_BY_ONE, must_be_apart, must_not_run_into, phantom, write_all
 from .arrays import write_item as write_array_item
 from .attributes import slot
 from .border import is_iterator, leads_to_box, remember
@@ -439,6 +439,8 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
         others = [overrides.as_operand(tracer, site, x) for x in (*others, value)]
         args = (target, *others)
     judge(fn, target, args, kwargs)
+    named = {k: x for k, x in kwargs.items() if k != first_name(rule.function)}
+    must_read_first(fn, target, args[1:], named, site)
     failed = None
     try:
         new = call(tracer, site, rule.function, args, kwargs)
@@ -456,6 +458,15 @@ def mutate(tracer: Tracer, site: Site, fn: Any, rule: registry.Rule, args: Any, 
     else:
         write_array_item(target, Ellipsis, operand(new, []), site)
     return None
+
+
+def must_read_first(fn: Any, target: ArrayBox, args: Any, kwargs: Any, site: Site) -> None:
+    """Refuse a write that comes before reads of what it changes: the equivalent reads all that it needs first."""
+    if fn in ONE_BY_ONE:
+        must_be_apart(target.value, primal(operand([*args, *kwargs.values()], [])), site)
+    elif fn is np.copyto:
+        given = args[0] if args else kwargs.get("src")
+        must_not_run_into(target.value, ..., primal(operand(given, [])), site)
 
 
 @functools.cache

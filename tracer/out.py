@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import meaning
-from .arrays import dtype_of, refusing, write_all
+from .arrays import ONE_BY_ONE, dtype_of, must_be_apart, refusing, write_all
 from .arrays import write_item as write_array_item
 from .box import ArrayBox
 from .errors import TraceError
@@ -46,6 +46,8 @@ def call_with_out(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     objects = any(is_object(x) for x in (*args, *targets))
     if not objects and any(map(is_read_only, targets)):
         plainly(fn, *refusable(args, kwargs, targets, mask))  # raises before anything is computed
+    if fn in ONE_BY_ONE:
+        must_be_apart(plain_of(targets[0]), primal(operand(args, [])), site)
     failed = None
     try:
         if mask is not True:  # elsewhere nothing is computed, and the array keeps what it held

@@ -30,7 +30,7 @@ from ..rules.python_builtins import pick
 from ..rules.words import with_article
 from . import marks, meaning, memos, seals, stand_ins
 from .active import active
-from .arrays import is_traced_array, owner_of, phantom, save
+from .arrays import is_traced_array, must_be_apart, owner_of, phantom, save
 from .arrays import write_item as write_array_item
 from .border import COLLECTIONS, is_constant, is_iterator, reflected
 from .box import BOXES, ArrayBox, Box, lost
@@ -727,7 +727,11 @@ def get_item(tracer: Tracer, site: Site, container: Any, key: Any) -> Any:
     if type(container) is ArrayBox or (
         type(container) is Box and isinstance(container.value, np.generic)
     ):
-        return record(tracer, site, operator.getitem, (container, indices(tracer, site, key)), {})
+        item = record(tracer, site, operator.getitem, (container, indices(tracer, site, key)), {})
+        if not tracer.flats or id(container) not in tracer.flats:
+            return item
+        tracer.flats[id(container)][1] = None  # the iterator begins anew
+        return record(tracer, site, np.array, (item,), {}) if type(item) is ArrayBox else item
     if type(container) is Box:
         return container.value[plain_of(key)]  # raises what plain Python raises
     if is_traced_array(container):
@@ -831,11 +835,12 @@ def uniform(items: Any) -> bool:
     return len(kinds) == 1
 
 
-def judge_flat(box: ArrayBox, index: Any, value: Any) -> None:
+def judge_flat(box: ArrayBox, index: Any, value: Any, site: Site) -> None:
     """Raise what NumPy raises about ``array.flat[index] = value``: it is other than what it raises for an array."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the write itself will warn
         phantom(box.value).flat[primal(index)] = primal(value)
+    must_be_apart(box.value, primal(value), site)
 
 
 def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -> None:
@@ -854,7 +859,8 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         save(arrays)
         given = operand(value, [])
         if tracer.flats and id(container) in tracer.flats:
-            judge_flat(container, index, given)
+            judge_flat(container, index, given, site)
+            tracer.flats[id(container)][1] = None  # the iterator begins anew
             if np.ndim(primal(given)) and not is_single(primal(index), 1):
                 if np.size(primal(given)) == 0:  # of which NumPy takes as many as there are
                     return

@@ -32,7 +32,7 @@ from ..tracer.errors import GuardError
 from ..tracer.foreign import is_pure
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
-from ..tracer.loops import Carry
+from ..tracer.loops import Carry, drawn
 from ..tracer.pairs import Pair
 from ..tracer.run import must_be_callable
 from ..tracer.session import Tracer
@@ -133,7 +133,9 @@ class Stretch:
                 return False
             if op.kind == "guard":
                 self.last.append(op)
-            elif op.kind == "input":
+            elif (
+                op.kind == "input" or op.fn is drawn
+            ):  # a mark for the loop around, which computes nothing
                 self.first[op] = None
             elif not inner and not self.is_repeatable(op):
                 if (

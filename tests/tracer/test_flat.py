@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers import assert_close, numeric_grad
 from wengert import jit, value_and_grad
 from wengert.tracer.arrays import phantom
 
@@ -167,3 +168,33 @@ def test_what_judges_a_write_raises_what_the_array_does(target, write):
             array = target.copy()
             array.flags.writeable = target.flags.writeable
             assert raised(write, judge, place, value) == raised(write, array, place, value)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_part_of_flat_is_a_copy_and_taking_it_begins_the_iterator_anew(on):
+    """It was a view, which saw what was written to the array afterwards; and the iterator went on where it was."""
+
+    def kept(x):
+        u = x.copy()
+        part = u.flat[::2]
+        u[0] = 5.0 * u[1]
+        u.flat[::2] += 1.0
+        u.flat[[1, 3]] *= part[1:]
+        return (part * u[::2]).sum() + u[3]
+
+    def again(x):
+        u = x.copy()
+        f = u.flat
+        t = next(f) * next(f)
+        f[3] = t
+        t += next(f)
+        f[2]
+        return t * sum(f) * u[3]
+
+    with jit(on):
+        for f in (kept, again):
+            for k in range(4):
+                x = np.arange(6.0) + k
+                value, slope = value_and_grad(f)(x)
+                assert value == f(x)
+                assert_close(slope, numeric_grad(f, x), tol=1e-5)

@@ -1132,3 +1132,116 @@ def test_a_row_that_numpy_writes_over_itself_is_refused(on):
             value, slope = value_and_grad(right)(x)
             assert value == right(x)
             assert slope == pytest.approx([right(e) for e in np.eye(8)])
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_an_array_that_is_written_to_itself_in_another_order_is_seen_by_what_overlaps(on):
+    """What had come to another place of the array counted as left where it was: its neighbour's gradient was old."""
+
+    def turned(x, z):
+        z[[2, 0, 1]] = z
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    def flipped(x, z):
+        z[::-1] = z
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    def chosen(x, z):
+        z[[1, 0, 2]] = np.where([True, False, True], z, 2.0 * z)
+        return (x * np.arange(1.0, 6.0)).sum()
+
+    with jit(on):
+        for f in (turned, flipped, chosen):
+            for k in range(4):
+                d = np.arange(6.0) + k
+                expected = numeric_grad(lambda d, f=f: f((d := d.copy())[1:], d[:3]), d)
+                value, (dx, dz) = value_and_grad(f, argnums=(0, 1))(d[1:], d[:3])
+                assert value == f((e := np.arange(6.0) + k)[1:], e[:3])
+                assert_close(np.append(dz, [0.0] * 3) + np.append(0.0, dx), expected, tol=1e-6)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_numpy_writes_one_by_one_to_what_it_reads_is_refused(on):
+    """The value and the gradient were those of a copy, where NumPy had read what it had just written."""
+
+    def masked(u):
+        u[np.arange(6) % 2 == 1] = u[:3]
+
+    def placed(u):
+        np.place(u, np.arange(6) > 0, u[:4])
+
+    def by_flat(u):
+        u.flat[1:4] = u[:3]
+
+    def to_flat(u):
+        u[1:].flat = u[:-1]
+
+    def copied(u):
+        np.copyto(u[::2], u[:3])
+
+    def joined(u):
+        np.concatenate([u[3:], u[:3]], out=u)
+
+    def stacked(u):
+        m = u.reshape(2, 3)
+        np.stack([m[1], m[0]], out=m)
+
+    def diagonal(u):
+        np.fill_diagonal(u[:4].reshape(2, 2), u[:2])
+
+    def right(u):
+        u[np.arange(6) % 2 == 1] = u[:3].copy()
+        u[u > 1.0] = u[0]
+        np.place(u, np.arange(6) > 0, u[:4] * 1.0)
+        u.flat[1:4] = 2.0 * u[:3]
+        np.copyto(u[1:], u[:-1])
+        np.copyto(u, u[::-1])
+        np.concatenate([u[3:] + 1.0, u[:3] * 2.0], out=u)
+        m = u.reshape(2, 3)
+        m[np.array([False, True])] = m[0]
+
+    def summed(write):
+        def f(x):
+            u = x.copy()
+            write(u)
+            return (u * np.arange(6.0)).sum()
+
+        return f
+
+    x = np.arange(6.0) + 0.5
+    with jit(on):
+        for write in (masked, placed, by_flat, to_flat, copied, joined, stacked, diagonal):
+            for _ in range(3):
+                with pytest.raises(TraceError, match="still to read"):
+                    value_and_grad(summed(write))(x)
+        for k in range(4):
+            value, slope = value_and_grad(summed(right))(x + k)
+            assert value == summed(right)(x + k)
+            assert_close(slope, numeric_grad(summed(right), x + k), tol=1e-6)
+
+
+def test_programs_do_not_take_over_where_an_array_was_written_to_that_overlaps_another():
+    """The neighbour saw the elements of the traced run's mask, whatever the mask was: another value and gradient."""
+
+    def copied(x, w):
+        np.copyto(x, np.sin(x), where=x > 0.4)
+        return (x * x).sum() + 1.5 * w.sum()
+
+    def masked(x, w):
+        x[x > 0.4] *= 2.0
+        return (x * x).sum() + 1.5 * w.sum()
+
+    def chosen(x, w):
+        x[...] = np.where(x > 0.4, 3.0 * x, x)
+        return (x * x).sum() + 1.5 * w.sum()
+
+    rng = np.random.default_rng(0)
+    for f in (copied, masked, chosen):
+        both = value_and_grad(f, argnums=(0, 1))
+        for _ in range(12):
+            d = rng.normal(size=6)
+            expected = numeric_grad(lambda d, f=f: f((d := d.copy()), d[1:2]), d)
+            value, (dx, dw) = both((e := d.copy()), e[1:2])
+            assert value == f((e := d.copy()), e[1:2])
+            dx[1:2] += dw
+            assert_close(dx, expected, tol=1e-6)

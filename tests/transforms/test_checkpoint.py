@@ -677,3 +677,25 @@ def test_what_fails_decides_though_nobody_needs_what_it_gives(on):
     for x in (9.0, 8.0, 7.0, 6.0, -1.0, 4.0, -4.0):
         with jit(on):
             assert both(x) == ((x * 2, 2.0) if x > 0 else (x * 3, 3.0))
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_checkpointed_loop_that_looks_at_its_items_is_repeated(on):
+    """The mark that the loop left on the tape was called in the reverse sweep, which raised a TypeError."""
+
+    @checkpoint
+    def product(x):
+        a, b = copy.deepcopy([x, x])
+        return (a * b).sum()
+
+    def several(x):
+        return sum(product(x * k) for k in range(3))
+
+    with jit(on):
+        for f, times in ((product, 1.0), (several, 5.0)):
+            both = value_and_grad(f)
+            for k in range(5):
+                x = np.arange(3.0) + k
+                value, slope = both(x)
+                assert value == f(x)
+                assert_close(slope, times * 2.0 * x)
