@@ -15,6 +15,7 @@ import operator
 import random
 import signal
 import sys
+import time
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -520,6 +521,7 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         start = len(tracer.tape.ops)
         if tracer.cells_known:
             write_cells(tracer)
+        began = time.time_ns()
         with Handed(tracer, site, fn, args, kwargs, []) as handed:
             value = again(tracer, site, fn, plain_args, options, pure, asked)
             handed.written((), {})
@@ -549,10 +551,10 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
             enters(tracer, value)
         result = handed.tied(result)
         if texts and is_naming(fn):
-            read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given))
+            read = on_the_system(tracer.texts, fn, given, behind(tracer, site, *given), began)
             return result if read is None else follow(tracer, site, Reading(fn), result, read)
         if texts and type(fn) is types.FunctionType and module_of(fn) == "subprocess":
-            started(tracer.texts, behind(tracer, site, *given))
+            started(tracer.texts, behind(tracer, site, *given), began)
         if origin is not None:
             result = follow(tracer, site, fn, result, origin)
         return made(tracer, site, fn, given, kwargs, result, texts)

@@ -18,7 +18,6 @@ import os
 import re
 import stat
 import struct
-import time
 import types
 import weakref
 from typing import Any
@@ -127,12 +126,12 @@ def has_files(texts: Texts) -> bool:
     return bool(texts.files) or texts.programs is not None
 
 
-def started(texts: Texts, origin: Origin | None) -> None:
-    """Another program was started: what it writes from now on may be made of what it was given, or can read."""
+def started(texts: Texts, origin: Origin | None, began: int) -> None:
+    """Another program was started, and may have ended: what was written since it ``began`` may be made of its texts."""
     origins = [x for x in (origin, texts.names, *texts.files.values()) if x is not None]
     if not origins:
         return
-    since = time.time_ns() - CLOCK
+    since = began - CLOCK
     if texts.programs is not None:
         since, before = texts.programs
         origins.append(before)
@@ -143,11 +142,13 @@ CLOCK = 20_000_000  # nanoseconds by which the times of files may be late
 STARTING = frozenset("system posix_spawn posix_spawnp startfile popen fork_exec".split())
 
 
-def on_the_system(texts: Texts, fn: Any, args: Any, origin: Origin | None) -> Origin | None:
-    """Note what a function of the operating system does with text; the origin of what it gives."""
+def on_the_system(
+    texts: Texts, fn: Any, args: Any, origin: Origin | None, began: int
+) -> Origin | None:
+    """Note what a function of the system that was called at ``began`` does with text; the origin of what it gives."""
     name, first = fn.__name__, args[0] if args else None
     if name in STARTING:
-        started(texts, origin)
+        started(texts, origin, began)
         return None
     if name in READING_FILES:
         known = in_file(texts, first)

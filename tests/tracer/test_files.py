@@ -175,7 +175,14 @@ def copied_by_a_program(x, folder):
     return float(read(folder / "b")) * x
 
 
+def copied_by_a_slow_program(x, folder):
+    put(folder / "a", str(x))
+    os.system(f"cp {folder / 'a'} {folder / 'b'}; sleep 0.1")
+    return float(read(folder / "b")) * x
+
+
 LOST = [
+    copied_by_a_slow_program,
     sent, sent_one_way, by_the_shell, by_a_program, copied_by_a_program,
     descriptor, buffers, pipe, sockets, moved, replaced, linked, symbolic, copied, moved_by_shutil,
     read_by_line, listed, globbed, entries, pointed, database, shelved, echoed, passed_through,
