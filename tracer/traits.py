@@ -175,7 +175,9 @@ def key_of(x: Any) -> tuple[Any, ...]:
     if kind is np.ndarray:
         content = [Itself(y) for y in x.flat] if x.dtype.hasobject else x.tobytes()
         return kind, x.dtype, x.shape, content
-    if issubclass(kind, (np.generic, array.array, bytearray)) and not flags_of(kind) & HEAP_TYPE:
+    if issubclass(kind, (np.generic, array.array)) and not flags_of(kind) & HEAP_TYPE:
+        return kind, x.tobytes()
+    if kind is bytearray:
         return kind, bytes(x)
     if is_one_of(kind, frames.SETS) and are_quiet(x):
         return kind, {(type(y), y) for y in x}

@@ -299,3 +299,23 @@ def test_a_source_and_a_file_take_objects_whose_class_holds_defaults(tmp_path):
     assert names["energy"](Spring(2.5, "b", [2.0]), 3.0) == 22.5
     exec(trace(applied, functools.lru_cache(square), 2.0).source("f"), names)
     assert names["f"](functools.lru_cache(square), 3.0) == 27.0
+
+
+@pytest.mark.parametrize(
+    ("held", "other"),
+    [
+        (np.str_("ab"), np.str_("cd")),
+        (np.bytes_(b"ab"), np.bytes_(b"cd")),
+        (np.datetime64("2001-02-03"), np.datetime64("2001-02-04")),
+        (bytearray(b"ab"), bytearray(b"cd")),
+    ],
+)
+def test_scalars_of_numpy_that_are_no_numbers(held, other):
+    def f(x, mode):
+        return x * 2.0
+
+    tape = trace(f, 1.5, held)
+    assert tape(2.5, type(held)(held)) == 5.0
+    assert pullback(f, 1.5, held)[1](1.0)[0] == 2.0
+    with pytest.raises(GuardError, match="but was"):
+        tape(2.5, other)
