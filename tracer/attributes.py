@@ -900,8 +900,7 @@ def must_keep(site: Site, obj: Any, name: str, value: Any) -> None:
         return
     raise TraceError(
         f"{places.blame(site)}: the attribute {name!r} of {with_article(type(obj).__name__)} cannot hold a "
-        "traced value, so its "
-        "gradient would be lost\nkeep it in a list, a dict or an object of your own"
+        "traced value, so its gradient would be lost\nkeep it in a list, a dict or an object of your own"
     )
 
 

@@ -337,8 +337,7 @@ class Engine:
         if leads_to_box(self.tracer, obj):
             raise TraceError(
                 f"{blame(self.site)}: {self.name} has no formula for its derivative by what "
-                f"{with_article(type(obj).__name__)} "
-                "holds\nmake a matrix of another format of it"
+                f"{with_article(type(obj).__name__)} holds\nmake a matrix of another format of it"
             )
 
     def record(self, primitive: Any, *operands: Any) -> Any:

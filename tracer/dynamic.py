@@ -210,8 +210,7 @@ def must_be_plain(site: Site, own: dict[str, Any]) -> None:
         return
     raise TraceError(
         f"{places.blame(site)}: the globals of this code are {with_article(type(own).__name__)}, whose methods "
-        "cannot be followed "
-        "there\ngive a dict for them, and this one for the local variables"
+        "cannot be followed there\ngive a dict for them, and this one for the local variables"
     )
 
 

@@ -968,7 +968,7 @@ def untold_draw(fn: Any, value: Any) -> str:
     if is_one_of(type(value), (int, bool)) or isinstance(value, np.integer):
         return f"{name} gives the whole number {value}"
     if value is None:
-        return f"{name} sets the state of a generator"
+        return f"{name} sets the state of a generator, or changes something by chance"
     return f"{name} gives {with_article(type(value).__name__)}"
 
 

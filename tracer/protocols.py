@@ -919,8 +919,7 @@ def set_item(tracer: Tracer, site: Site, container: Any, key: Any, value: Any) -
         if memory is not None:
             raise TraceError(
                 f"{blame(site)}: an item of {with_article(type(container).__name__)} is set, in whose memory "
-                "arrays lie that are "
-                "being traced\nwrite to these arrays"
+                "arrays lie that are being traced\nwrite to these arrays"
             )
         container[meaning.unboxing.lower(tracer, key)] = meaning.unboxing.lower(tracer, value)
         if tracer.reads is not None and has_box(value):

@@ -404,8 +404,12 @@ class Tape:
         """An empty tape for what becomes of this one, which is printed in the same way."""
         tape = Tape(self.name, self.site)
         tape.outline, tape.options, tape.ways = self.outline, self.options, self.ways
-        tape.once, tape.no_more, tape.untold = self.once, self.no_more, self.untold
+        tape.hold_as(self)
         return tape
+
+    def hold_as(self, other: Tape, once: str | None = None) -> None:
+        """Hold for no more than a tape of which this one was made, and once if that is so."""
+        self.once, self.no_more, self.untold = other.once or once, other.no_more, other.untold
 
     @property
     def inputs(self) -> list[Input]:

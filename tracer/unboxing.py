@@ -167,8 +167,7 @@ def refuse_carrier(tracer: Tracer, value: Any) -> None:
     if any(is_one_of(type(x), PRIVATE) for x in held) and not emptied_of_constants(tracer, held):
         raise TraceError(
             f"{tracer.tape.name} ({tracer.tape.site}) leaves {with_article(type(value).__name__)} with traced "
-            "values behind, which "
-            "cannot be turned into plain ones\nkeep a list of the values instead"
+            "values behind, which cannot be turned into plain ones\nkeep a list of the values instead"
         )
 
 
@@ -410,8 +409,7 @@ def held_apart(tracer: Tracer, instance: Any, own: dict[str, Any]) -> None:
     if has_box(own):
         raise TraceError(
             f"{places.blame(places.user_site())}: {with_article(type(instance).__name__)} is handed to the "
-            "outside while a "
-            "variable holds its __dict__\nuse the object itself, or a copy of its __dict__"
+            "outside while a variable holds its __dict__\nuse the object itself, or a copy of its __dict__"
         )
     if tracer.reads is not None:
         tracer.reads.problem(

@@ -344,8 +344,7 @@ def reverse(
         if isinstance(d, Op) and isinstance(x, Input) and d not in machine.forward:
             machine.outline.names[d] = f"d{x.name}"
     out.ops += decisions(machine.looked, out)
-    out.once, out.no_more = tape.once or led_by_values(machine.decided), tape.no_more
-    out.untold = tape.untold
+    out.hold_as(tape, led_by_values(machine.decided))
     found = [by_input[x] for x in asked]
     gradients: Any = tuple(
         [_zero(x) if d is None else d for x, d in zip(asked, found, strict=True)]

@@ -301,8 +301,7 @@ def forward(tape: Tape, wrt: str | None = None, value: bool = True) -> Tape:
     pusher = Shown(out, tape.site, Mirrored(out, tape.outline))
     found = dict(zip(results, pusher.sweep(tape.ops, seeds, results), strict=True))
     out.ops += decisions(pusher.looked, out)
-    out.once, out.no_more = tape.once or led_by_values(pusher.decided), tape.no_more
-    out.untold = tape.untold
+    out.hold_as(tape, led_by_values(pusher.decided))
 
     def tangent(x: Any) -> Any:
         """The tangent of a result; None where it has none."""

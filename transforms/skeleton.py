@@ -17,7 +17,7 @@ from ..tracer.tape import Input, Op, Tape, copy_of
 def copied(done: Run, value: Callable[[Op, Op], Any]) -> tuple[Run, dict[Op, Op]]:
     """A copy of a run in which an op has the value that ``value(old, new)`` gives, and the new ops by the old ones."""
     result = Run(Tape(done.tape.name, done.tape.site))
-    result.tape.untold = done.tape.untold
+    result.tape.hold_as(done.tape)
     copies: dict[Op, Op] = {}
 
     def leaf(x: Leaf) -> Leaf:
@@ -55,7 +55,7 @@ def own_copy(done: Run, reads: Reads | None) -> Run:
         reads.problem("the pullback of another run is called with traced values")
         return done
     own = copied(done, lambda old, new: old.value)[0]
-    own.fixed, own.tape.no_more, own.tape.once = done.fixed, done.tape.no_more, done.tape.once
+    own.fixed = done.fixed
     return own
 
 

@@ -111,7 +111,7 @@ class Edit:
         new.result = substitute(old.result, self.now)
         new.parameters = moved(old.parameters, self.copies)
         new.options, new.ways = old.options, old.ways
-        new.once, new.no_more, new.untold = old.once, old.no_more, old.untold
+        new.hold_as(old)
         if old.outline is not None:
             new.outline = old.outline.copied(new, self.copies)
         if old.forward is not None:

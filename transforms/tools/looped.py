@@ -43,7 +43,6 @@ from .references import (
 DEEPEST = 15  # loops in loops: Python takes 20 blocks
 WIDTH = 100
 LONG = 4  # items of a list that are written as a part of another
-UNCHANGED = object()
 ITEM = re.compile(r"(.+)\[(\d+)\]")
 ATOM = re.compile(r"[\w.]+(\[[^\[\]]*\])?")  # what needs no parentheses in an expression
 

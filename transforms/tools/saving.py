@@ -144,8 +144,7 @@ def derived(done: Run, leaf: Leaf, seed: Any, keys: list[int | str]) -> Tape:
     refuse_sealed(tape, trees, lambda op: found.get(op) is not None)
     out.result = arranged(done, lambda leaf: given(out, leaf, found.get(leaf.op)))
     out.ops += decisions(machine.looked, out)
-    out.once = tape.once or led_by_values(machine.decided)
-    out.no_more, out.untold = tape.no_more, tape.untold
+    out.hold_as(tape, led_by_values(machine.decided))
     return out
 
 
