@@ -11,9 +11,11 @@ from . import (
     hooks,
     marks,
     meaning,
+    opaque,
     operators,
     overrides,
     protocols,
+    renewal,
     scopes,
     sights,
     source,
@@ -29,6 +31,6 @@ from . import stack as _stack  # noqa: F401
 awaited["mpmath.libmp"] = awaited["mpmath.ctx_mp_python"] = f"{__name__}.mpmath_numbers"
 awaited["sympy.core"] = f"{__name__}.sympy_numbers"
 meaning.set_up(
-    *(attributes, boxing, calls, closing, escape, foreign, hooks, marks),
-    *(operators, overrides, protocols, scopes, sights, source, tracebacks, unboxing, writers),
+    *(attributes, boxing, calls, closing, escape, foreign, hooks, marks, opaque, operators),
+    *(overrides, protocols, renewal, scopes, sights, source, tracebacks, unboxing, writers),
 )

@@ -94,7 +94,7 @@ def enter(
 def up_to_date(tracer: Tracer, shadow: Any) -> Any:
     """A shadow, of whose original code that runs as it is may have changed something meanwhile."""
     if tracer.unseen and shadow is not None:
-        meaning.foreign.renew(tracer)
+        meaning.renewal.renew(tracer)
     return shadow
 
 

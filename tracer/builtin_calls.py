@@ -44,13 +44,14 @@ from .calls import call
 from .depth import depth, recursion_limit
 from .effects import effect
 from .errors import TraceError
-from .foreign import callback, opaque, structural
+from .foreign import callback, structural
 from .handlers import handlers, handles
 from .holders import held, hold_all, may_hold
 from .intrinsic import intrinsic
 from .kinds import is_one_of, isinstance, member, own_dict, static
 from .making import Metaclass, note_making
 from .marks import behind, failed, follow, found, made
+from .opaque import opaque
 from .reads import MISSING, is_streamless
 from .record import NUMBERS, has_box, operand, record
 from .session import Tracer

@@ -23,9 +23,9 @@ from .boxing import enter
 from .closed import is_hidden, reached
 from .detours import Detour, detours, leading_to
 from .errors import TraceError
-from .foreign import is_plain_value, unknown
 from .kinds import MISSING, One, are_quiet, is_one_of, isinstance
 from .marks import found
+from .opaque import is_plain_value, unknown
 from .places import blame
 from .protocols import draw
 from .record import born, has_box, raised

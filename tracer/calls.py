@@ -56,7 +56,7 @@ from .closed import must_be_closed
 from .detours import code_of, finalized
 from .errors import TraceError
 from .escape import classes_in
-from .foreign import is_structural, opaque, structural, unknown
+from .foreign import is_structural, structural
 from .handlers import handlers
 from .holders import hold, may_hold
 from .intrinsic import intrinsics, is_made
@@ -72,6 +72,7 @@ from .kinds import (
     mro_of,
 )
 from .marks import follow, found, reachable
+from .opaque import opaque, unknown
 from .operators import BINARY, COMPARE, INPLACE, UNARY, apply, operate
 from .origins import dependent
 from .out import call_with_out, has_out
@@ -613,7 +614,7 @@ def call_untraced(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
         finally:
             tracer.unseen -= 1
         if tracer.originals:
-            meaning.foreign.renew(tracer)
+            meaning.renewal.renew(tracer)
         result = read_again(tracer, args[:1], result)
         origin = None if names else found(tracer, *given)
         if origin is None or isinstance(result, types.ModuleType):

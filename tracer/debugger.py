@@ -48,7 +48,7 @@ def _breakpoint(tracer: Tracer, site: Site, args: Any, kwargs: Any) -> Any:
         if tracer.reads is not None:
             tracer.reads.problem("sys.breakpointhook is called", site)
         return meaning.calls.call(tracer, site, hook, args, kwargs)
-    return meaning.foreign.opaque(tracer, site, hook, args, kwargs)
+    return meaning.opaque.opaque(tracer, site, hook, args, kwargs)
 
 
 def stop(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..rules.numpy_random import DRAWS, REQUIRED, Family, cut, reparameterised
 from .calls import call
-from .foreign import opaque
 from .handlers import handles
+from .opaque import opaque
 from .record import has_box
 from .session import Tracer
 from .tape import Site

@@ -20,9 +20,11 @@ format_tape: Any  # how a tape is printed, which transforms say
 foreign: Any
 hooks: Any
 marks: Any
+opaque: Any
 operators: Any
 overrides: Any
 protocols: Any
+renewal: Any
 scopes: Any
 sights: Any
 source: Any

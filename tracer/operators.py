@@ -282,7 +282,7 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
             return meaning.writers.write_container(tracer, site, found, value, (other,), {})
         return marks.operate(tracer, site, found, (value, other))
     if issubclass(found.__objclass__, np.ndarray):
-        return meaning.foreign.opaque(tracer, site, op, (left, right), {})
+        return meaning.opaque.opaque(tracer, site, op, (left, right), {})
     result = escape.watched(found, (plain_of(value), plain_of(other)), {}, site)
     if result is NotImplemented:
         return result
@@ -290,7 +290,7 @@ def native_slot(tracer: Tracer, site: Site, found: Any, value: Any, other: Any) 
         return record(
             tracer, site, op, (number(tracer, site, left), number(tracer, site, right)), {}
         )
-    return meaning.foreign.opaque(tracer, site, op, (left, right), {})
+    return meaning.opaque.opaque(tracer, site, op, (left, right), {})
 
 
 def own_slot(tracer: Tracer, site: Site, box: Box, name: str, other: Any) -> Any:

@@ -599,7 +599,7 @@ def of_items(tracer: Tracer, site: Site, ufunc: Any, items: list[Any]) -> Any:
     if len(items) == 1 and hasattr(items[0], ufunc.__name__):
         method = meaning.attributes.load(tracer, site, items[0], ufunc.__name__)
         return meaning.calls.call(tracer, site, method, (), {})
-    return meaning.foreign.opaque(tracer, site, ufunc, tuple(items), {})
+    return meaning.opaque.opaque(tracer, site, ufunc, tuple(items), {})
 
 
 CORE = "numpy.core" if np.__version__.startswith("1.") else "numpy._core"

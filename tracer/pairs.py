@@ -32,9 +32,10 @@ from .box import BOXES, ArrayBox, Box
 from .closed import must_be_closed, must_come_from
 from .directions import is_number
 from .errors import CotangentError, TraceError
-from .foreign import is_pure, opaque
 from .kinds import attribute, is_one_of, isinstance, own_dict
+from .opaque import opaque
 from .places import blame
+from .purity import is_pure
 from .record import box, box_of, describe, has_box, operand, stored
 from .session import Tracer
 from .structure import FIXED, Branch, Leaf, Tree, is_container, is_namedtuple

@@ -490,7 +490,7 @@ def born_parts(
         if is_traced_array(x) or number:
             op = append(tracer.tape, element, (whole, key), {}, x, site)
             boxes[key] = shared(tracer, box(tracer, op, []), pure)
-        elif not pure and meaning.foreign.is_plain_value(x):
+        elif not pure and meaning.opaque.is_plain_value(x):
             op = append(tracer.tape, element, (whole, key), {}, x, site)
             tracer.tape.ops.append(Guard(operator.eq, (op,), x, site, tracer.tape))
         elif not pure and tracer.reads is not None:

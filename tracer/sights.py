@@ -189,7 +189,7 @@ def resumed(tracer: Tracer, iterator: Any, step: Callable[[], Any]) -> Any:
     try:
         return step()
     finally:
-        meaning.foreign.renew(tracer)
+        meaning.renewal.renew(tracer)
 
 
 class Shown:

@@ -29,11 +29,11 @@ from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
 from ..tracer.entrances import entrance
 from ..tracer.errors import GuardError
-from ..tracer.foreign import is_pure
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
 from ..tracer.loops import Carry, drawn
 from ..tracer.pairs import Pair
+from ..tracer.purity import is_pure
 from ..tracer.run import must_be_callable
 from ..tracer.session import Tracer
 from ..tracer.source import Writer

@@ -35,10 +35,10 @@ from ..tracer.border import ATOMS
 from ..tracer.box import BOXES
 from ..tracer.boxing import enter
 from ..tracer.errors import NoRuleError, TraceError, WengertError
-from ..tracer.foreign import is_draw
 from ..tracer.kinds import has_dict, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.missing import no_rule, place_of_op
+from ..tracer.purity import is_draw
 from ..tracer.reads import MISSING, Reads
 from ..tracer.record import box, operand
 from ..tracer.rehearsal import take_back

@@ -29,13 +29,13 @@ from ..tracer.arrays import append_saved, save
 from ..tracer.box import BOXES, ArrayBox
 from ..tracer.directions import Linear, direction
 from ..tracer.errors import CotangentError, NoRuleError, TraceError
-from ..tracer.foreign import is_pure
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.missing import place_of_op
 from ..tracer.outcome import Made
 from ..tracer.pairs import Pair, note_captured, pair_of, place_of, restore_captured, severed
 from ..tracer.places import blame
+from ..tracer.purity import is_pure
 from ..tracer.record import box, box_of, known, operand
 from ..tracer.run import Run, run
 from ..tracer.session import Tracer

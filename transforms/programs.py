@@ -32,12 +32,12 @@ from ..tracer.arrays import kept_copy
 from ..tracer.attributes import put, put_own
 from ..tracer.border import ATOMS
 from ..tracer.errstate import CHANGES, is_balanced
-from ..tracer.foreign import is_draw, is_pure
 from ..tracer.frames import Own, gradient, is_namedtuple, made, native, valued
 from ..tracer.kinds import are_quiet, attribute, has, is_one_of, isinstance
 from ..tracer.lifetimes import unlink
 from ..tracer.outcome import Made, ops_of
 from ..tracer.plain_calls import plain_call
+from ..tracer.purity import is_draw, is_pure
 from ..tracer.reads import HEAP_TYPE, MISSING, Place
 from ..tracer.record import ORDERED
 from ..tracer.run import Run

@@ -1,0 +1,115 @@
+"""What the run sees of containers that code behind its back has changed: their shadows are brought up to date."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+from ..rules.words import with_article
+from . import attributes
+from .border import STAND_INS, is_held
+from .box import BOXES
+from .boxing import enter
+from .frames import MUTABLE
+from .kinds import is_one_of, isinstance
+from .session import Tracer
+from .structure import is_container
+from .through import read_cells
+
+
+def refresh(
+    tracer: Tracer, args: Any, made: Callable[[Any], Any], seen: dict[int, Any] | None = None
+) -> None:
+    """Bring shadows up to date with containers that a C function may have changed.
+
+    ``made(x)`` is what the traced function sees of a value that the C function put there.
+    """
+    seen = {} if seen is None else seen
+    for shadow in args:
+        if not is_container(shadow) or id(shadow) in seen:
+            continue
+        seen[id(shadow)] = shadow
+        known = tracer.originals.get(id(shadow))
+        elements = list(shadow.values() if isinstance(shadow, dict) else shadow)
+        if known is not None and is_one_of(
+            type(shadow), (list, dict, deque, defaultdict, OrderedDict)
+        ):
+            original = known[1].copy()  # as of one moment, whatever other threads do to it
+            traced = {id(plain_element(tracer, x)): x for x in elements}
+            tuples = [x for x in elements if isinstance(x, (tuple, frozenset))]
+
+            def seen_of(x: Any, here: Any, traced: Any = traced, tuples: Any = tuples) -> Any:
+                if stands_for(tracer, here, x):  # first, for others may be the very same
+                    return here
+                if id(x) in traced:
+                    return traced[id(x)]
+                moved = next((y for y in tuples if stands_for(tracer, y, x)), None)
+                return made(x) if moved is None else moved
+
+            if isinstance(shadow, dict):
+                now = {k: seen_of(x, shadow.get(k)) for k, x in original.items()}
+                if list(now) != list(shadow) or any(now[k] is not shadow[k] for k in now):
+                    shadow.clear()
+                    shadow.update(now)
+                    changed(tracer, shadow, dict(original))
+            else:
+                places = itertools.zip_longest(original, elements[: len(original)])
+                new = [seen_of(x, here) for x, here in places]
+                if len(new) != len(shadow) or any(
+                    x is not y for x, y in zip(new, shadow, strict=True)
+                ):
+                    shadow.clear()
+                    shadow.extend(new)
+                    changed(tracer, shadow, list(original))
+        refresh(tracer, elements, made, seen)
+
+
+def renew(tracer: Tracer, made: Callable[[Any], Any] | None = None) -> None:
+    """Bring shadows up to date with containers that code behind the tracer's back has changed.
+
+    ``made(x)`` is what the traced function sees of a value that was put there; else it comes in from outside.
+    """
+    made = (lambda x: enter(tracer, x, "made")) if made is None else made
+    for shadow, original in list(tracer.originals.values()):
+        before = tracer.before.get(id(shadow))
+        if before is None or original is shadow or id(original) in tracer.behind:
+            continue
+        if is_one_of(type(shadow), MUTABLE) and not is_held(original, before):
+            if type(shadow) is set:
+                shadow.clear()
+                shadow.update(original)
+                changed(tracer, shadow, set(original))
+            else:
+                refresh(tracer, [shadow], made)
+    for owner, _ in list(tracer.namespaces.values()):
+        attributes.namespace(tracer, owner)
+    if tracer.cells_known:
+        read_cells(tracer)
+
+
+def changed(tracer: Tracer, shadow: Any, now: Any) -> None:
+    """A C function has changed the container behind a shadow."""
+    tracer.before[id(shadow)] = now
+    tracer.mirrors.pop(id(tracer.originals[id(shadow)][1]), None)
+    if tracer.reads is not None:
+        tracer.reads.problem(f"C code changes {with_article(type(shadow).__name__)}")
+
+
+def plain_element(tracer: Tracer, value: Any) -> Any:
+    """What the plain copy of a container holds in the place of an element."""
+    if is_one_of(type(value), BOXES):
+        return value.value
+    if is_one_of(type(value), STAND_INS):
+        return STAND_INS[type(value)](value)
+    known = tracer.originals.get(id(value))
+    return value if known is None else known[1]
+
+
+def stands_for(tracer: Tracer, value: Any, plain: Any) -> bool:
+    """Whether a value of the run is, or as a tuple holds, what was lowered to a plain one."""
+    if isinstance(value, (tuple, frozenset)) and type(value) is type(plain):
+        parts = zip(value, plain, strict=False)
+        return len(value) == len(plain) and all(stands_for(tracer, x, y) for x, y in parts)
+    return plain_element(tracer, value) is plain
