@@ -30,6 +30,8 @@ BESIDES = 20  # ops, by which every region is taken to be larger
 CREDIT = (11, 14, 17)
 GROWING = 5  # so many fewer after a pass that has added something
 FIRST_PASS = 3  # and so many after the first pass, in which what the function calls is instrumented
+LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that has added nothing
+RISING = 1.25
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
 
@@ -128,7 +130,8 @@ class Budget:
         """Whether so much may be spent on a region to which a pass has added, or not."""
         credit = CREDIT[self.regions] - GROWING * grown if self.regions < len(CREDIT) else 0
         credit = credit if self.passes else FIRST_PASS
-        if price + self.region <= credit * self.usual:
+        little = LITTLE if credit and not grown else 0.0
+        if price + self.region <= max(credit * self.usual, little):
             return True
         return price <= self.left() or price <= self.left() + won()
 
@@ -146,7 +149,8 @@ class Budget:
         self.traced += self.usual
         self.calls += 1
         self.per_op = building / (size + BESIDES)
-        Budget.latest = (Budget.latest + self.per_op) / 2
+        # One that had to import, or to lower rules, says little of the next.
+        Budget.latest = min(self.per_op, RISING * Budget.latest)
         self.regions += 1
         self.waiting = False
         self.spent += building

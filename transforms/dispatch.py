@@ -20,6 +20,8 @@ from collections.abc import Callable, Hashable, Iterable
 from time import perf_counter as clock
 from typing import Any
 
+import numpy as np
+
 from ..tracer import loops
 from ..tracer.active import active
 from ..tracer.errors import WengertError
@@ -293,10 +295,19 @@ class Caller:
 
 
 def way_of(done: Run) -> int:
-    """A number that stands for all that a run did, in its order, and how it decided."""
+    """A number that stands for all that a run did, in its order, how it decided, and the shapes that it met."""
     return hash(
-        tuple([(id(op.fn), op.site, op.kind == "guard" and op.value) for op in done.tape.ops])
+        tuple(
+            [
+                (id(op.fn), op.site, op.value if op.kind == "guard" else shape_of(op.value))
+                for op in done.tape.ops
+            ]
+        )
     )
+
+
+def shape_of(value: Any) -> Any:
+    return value.shape if type(value) is np.ndarray else None
 
 
 def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:
