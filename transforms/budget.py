@@ -23,6 +23,8 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
+LONG = 20_000  # operations, of which the program takes a second and more to write
+OF_TRACED = 1.5  # of what tracing has taken: what a long program may take
 PER_OP = 40e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
 BESIDES = 20  # ops, by which every region is taken to be larger
 # Traced calls that a region may have cost with its first program, with the second and the third. A pass that has added
@@ -155,6 +157,13 @@ class Budget:
         self.waiting = False
         self.spent += building
         self.region += building
+
+    def may_be_long(self, length: int) -> bool:
+        """Whether the program of a traced call of so many operations may be written.
+
+        The calls so far then take at most two and a half times as long as without programs.
+        """
+        return length <= LONG or length * PER_OPERATION <= OF_TRACED * self.traced
 
     def note_unfolded(self, seconds: float) -> None:
         """A call could not be recorded as a pass."""

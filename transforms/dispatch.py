@@ -58,7 +58,6 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 # Who asks where such a function is written is led on to the user's, as from a program.
 ASK = call.__code__.replace(co_filename="<wengert call>")
 intrinsic(fold)
-LONGEST = 20_000  # operations of a tape that is kept
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 
 
@@ -203,8 +202,10 @@ class Caller:
         try:
             self.roll(entry, done)
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
-            if length > LONGEST:
-                raise Unfit(f"its tape is {length} operations long, of which {LONGEST} may be kept")
+            if not entry.budget.may_be_long(length):
+                raise Unfit(
+                    f"its tape is {length} operations long: to write a program of it takes longer than its calls so far"
+                )
             program = self.build(done)
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
