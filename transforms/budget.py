@@ -33,6 +33,10 @@ CREDIT = (11, 14, 17)
 GROWING = 5  # so many fewer after a pass that has added something
 FIRST_PASS = 3  # and so many after the first pass, in which what the function calls is instrumented
 LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that has added nothing
+# Of what tracing has taken: what recording passes of a function may take whose ways come again, and all that may be
+# spent once its region has all of them. The first calls then take at most 2.5 times as long as without programs.
+RECURRING, ALL_WAYS = 0.5, 1.25
+MOST_WAYS = 4_000
 RISING = 1.25
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
@@ -66,6 +70,9 @@ class Budget:
         self.per_op = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
         self.steady = False  # whether the one before it went the same way
+        self.ways: set[int] = set()  # of traced calls
+        self.recurs = False  # whether the latest went a way that one before it had gone
+        self.grows = False  # whether the latest pass has added to the region
 
     @property
     def usual(self) -> float:
@@ -78,6 +85,9 @@ class Budget:
         self.calls += 1
         self.traced += seconds
         self.steady, self.way = way is not None and way == self.way, way
+        self.recurs = way in self.ways
+        if way is not None and len(self.ways) < MOST_WAYS:
+            self.ways.add(way)
         if self.calls == 1:
             self.first = seconds
         if not self.spent:
@@ -117,6 +127,8 @@ class Budget:
         """
         if not self.limited or not self.passes + self.unfolded:
             return True
+        if self.recurs and self.grows and self.region <= RECURRING * self.traced:
+            return True  # the ways are few: the next program is to have all of them
         price = self.writing(self.size) * 2.0 ** min(self.unfolded, MOST_BARREN)
         return self.affords(price, not self.waiting, won)
 
@@ -132,8 +144,11 @@ class Budget:
         """Whether so much may be spent on a region to which a pass has added, or not."""
         credit = CREDIT[self.regions] - GROWING * grown if self.regions < len(CREDIT) else 0
         credit = credit if self.passes else FIRST_PASS
-        little = LITTLE if credit and not grown else 0.0
-        if price + self.region <= max(credit * self.usual, little):
+        if price + self.region <= credit * self.usual:
+            return True
+        if credit and not grown and price <= LITTLE:
+            return True
+        if self.recurs and not grown and self.spent + price <= ALL_WAYS * self.traced:
             return True
         return price <= self.left() or price <= self.left() + won()
 
@@ -144,6 +159,7 @@ class Budget:
         self.spent += seconds
         self.region += seconds
         self.passes += 1
+        self.grows = size > self.size
         self.size, self.waiting = size, True
 
     def note_fold(self, building: float, size: int) -> None:

@@ -89,6 +89,32 @@ def test_a_program_that_was_slow_to_write_says_little_of_others(budget):
     assert Budget.latest == pytest.approx(0.04)
 
 
+def test_ways_that_come_again_are_recorded_before_the_next_program_is_written(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(Budget, "latest", 0.1)
+    budget = Budget()
+    for way in (1, 2):
+        budget.note_trace(1.0, way, 10)
+    budget.note_pass(1.0, 20)
+    budget.note_fold(2.0, 20)
+    for way in range(3, 40):
+        budget.note_trace(1.0, way, 10)
+    budget.price = budget.per_op = 1.0
+    assert not budget.may_fold(nothing)  # each call may go a way of its own
+    budget.note_trace(1.0, 7, 10)
+    assert budget.recurs and budget.may_fold(nothing)
+    budget.note_pass(1.0, 30)
+    assert not budget.may_write(30, True, nothing)
+    assert budget.may_fold(nothing)  # until a pass adds nothing
+    budget.note_pass(1.0, 30)
+    assert not budget.grows and not budget.may_fold(nothing)
+    assert not budget.may_write(
+        30, False, nothing
+    )  # of fifty seconds, where forty have been traced
+    budget.per_op = 0.6
+    assert budget.may_write(30, False, nothing) and not budget.may_write(30, True, nothing)
+
+
 def test_other_shapes_are_another_way(monkeypatch):
     monkeypatch.setattr(Budget, "limited", True)
     for module in (dispatch, keep):
