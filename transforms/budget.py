@@ -23,6 +23,8 @@ SHARE = 0.3  # of the traced time that may be spent on building
 TRYING = 0.1  # of it on programs that did not answer
 RECORDING = 0.2  # of a recorded run: what tracing alone would not take (0.1 to 0.4)
 PER_OPERATION = 40e-6  # seconds: the price of a first program (20 to 230 µs an operation)
+LONG = 20_000  # operations, of which the program takes a second and more to write
+OF_TRACED = 1.5  # of what tracing has taken: what a long program may take
 PER_OP = 40e-6  # seconds: the price of a program for each op, block and end of a region, until one was written
 BESIDES = 20  # ops, by which every region is taken to be larger
 # Traced calls that a region may have cost with its first program, with the second and the third. A pass that has added
@@ -30,6 +32,12 @@ BESIDES = 20  # ops, by which every region is taken to be larger
 CREDIT = (11, 14, 17)
 GROWING = 5  # so many fewer after a pass that has added something
 FIRST_PASS = 3  # and so many after the first pass, in which what the function calls is instrumented
+LITTLE = 5e-3  # seconds: or so much, which nobody notices, after a pass that has added nothing
+# Of what tracing has taken: what recording passes of a function may take whose ways come again, and all that may be
+# spent once its region has all of them. The first calls then take at most 2.5 times as long as without programs.
+RECURRING, ALL_WAYS = 0.5, 1.25
+MOST_WAYS = 4_000
+RISING = 1.25
 MOST_BARREN = 10
 EARLIEST = 2  # calls are traced before anything is built
 
@@ -62,6 +70,9 @@ class Budget:
         self.per_op = 0.0  # that the latest program of a region took
         self.way: int | None = None  # of the latest traced call
         self.steady = False  # whether the one before it went the same way
+        self.ways: set[int] = set()  # of traced calls
+        self.recurs = False  # whether the latest went a way that one before it had gone
+        self.grows = False  # whether the latest pass has added to the region
 
     @property
     def usual(self) -> float:
@@ -74,6 +85,9 @@ class Budget:
         self.calls += 1
         self.traced += seconds
         self.steady, self.way = way is not None and way == self.way, way
+        self.recurs = way in self.ways
+        if way is not None and len(self.ways) < MOST_WAYS:
+            self.ways.add(way)
         if self.calls == 1:
             self.first = seconds
         if not self.spent:
@@ -113,6 +127,8 @@ class Budget:
         """
         if not self.limited or not self.passes + self.unfolded:
             return True
+        if self.recurs and self.grows and self.region <= RECURRING * self.traced:
+            return True  # the ways are few: the next program is to have all of them
         price = self.writing(self.size) * 2.0 ** min(self.unfolded, MOST_BARREN)
         return self.affords(price, not self.waiting, won)
 
@@ -130,6 +146,10 @@ class Budget:
         credit = credit if self.passes else FIRST_PASS
         if price + self.region <= credit * self.usual:
             return True
+        if credit and not grown and price <= LITTLE:
+            return True
+        if self.recurs and not grown and self.spent + price <= ALL_WAYS * self.traced:
+            return True
         return price <= self.left() or price <= self.left() + won()
 
     def note_pass(self, seconds: float, size: int) -> None:
@@ -139,6 +159,7 @@ class Budget:
         self.spent += seconds
         self.region += seconds
         self.passes += 1
+        self.grows = size > self.size
         self.size, self.waiting = size, True
 
     def note_fold(self, building: float, size: int) -> None:
@@ -146,11 +167,19 @@ class Budget:
         self.traced += self.usual
         self.calls += 1
         self.per_op = building / (size + BESIDES)
-        Budget.latest = (Budget.latest + self.per_op) / 2
+        # One that had to import, or to lower rules, says little of the next.
+        Budget.latest = min(self.per_op, RISING * Budget.latest)
         self.regions += 1
         self.waiting = False
         self.spent += building
         self.region += building
+
+    def may_be_long(self, length: int) -> bool:
+        """Whether the program of a traced call of so many operations may be written.
+
+        The calls so far then take at most two and a half times as long as without programs.
+        """
+        return length <= LONG or length * PER_OPERATION <= OF_TRACED * self.traced
 
     def note_unfolded(self, seconds: float) -> None:
         """A call could not be recorded as a pass."""

@@ -20,6 +20,8 @@ from collections.abc import Callable, Hashable, Iterable
 from time import perf_counter as clock
 from typing import Any
 
+import numpy as np
+
 from ..tracer import loops
 from ..tracer.active import active
 from ..tracer.errors import WengertError
@@ -56,7 +58,6 @@ def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 # Who asks where such a function is written is led on to the user's, as from a program.
 ASK = call.__code__.replace(co_filename="<wengert call>")
 intrinsic(fold)
-LONGEST = 20_000  # operations of a tape that is kept
 SHORTEST = 64  # operations that a counted loop must have to be rolled; Horner's rule goes three times as fast so
 
 
@@ -201,8 +202,10 @@ class Caller:
         try:
             self.roll(entry, done)
             length = sum(not is_element(op) for op in done.tape)  # these can be taken together
-            if length > LONGEST:
-                raise Unfit(f"its tape is {length} operations long, of which {LONGEST} may be kept")
+            if not entry.budget.may_be_long(length):
+                raise Unfit(
+                    f"its tape is {length} operations long: to write a program of it takes longer than its calls so far"
+                )
             program = self.build(done)
         except (Unfit, WengertError, ArithmeticError) as why:  # of rules, run to record them
             entry.unfit = str(why)
@@ -293,10 +296,19 @@ class Caller:
 
 
 def way_of(done: Run) -> int:
-    """A number that stands for all that a run did, in its order, and how it decided."""
+    """A number that stands for all that a run did, in its order, how it decided, and the shapes that it met."""
     return hash(
-        tuple([(id(op.fn), op.site, op.kind == "guard" and op.value) for op in done.tape.ops])
+        tuple(
+            [
+                (id(op.fn), op.site, op.value if op.kind == "guard" else shape_of(op.value))
+                for op in done.tape.ops
+            ]
+        )
     )
+
+
+def shape_of(value: Any) -> Any:
+    return value.shape if type(value) is np.ndarray else None
 
 
 def traced_run(f: Any, args: Any, kwargs: Any, reads: Reads | None, **options: Any) -> Run:

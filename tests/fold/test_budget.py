@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from worlds import clear_cache
 
-from wengert import value_and_grad
+from wengert import explain, value_and_grad
 from wengert.transforms import dispatch
 from wengert.transforms.budget import CREDIT, Budget
 from wengert.transforms.fold import keep
@@ -64,6 +65,71 @@ def test_what_was_spent_on_a_region_counts(budget):
     for _ in CREDIT:
         budget.regions += 1
     assert not budget.may_write(0, False, nothing)
+
+
+def test_of_a_small_function_a_program_is_written_as_soon_as_it_would_have_answered(monkeypatch):
+    """A few milliseconds are many of its calls, and nobody notices them."""
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(Budget, "latest", 5e-5)
+    small = Budget()
+    for way in (1, 2):
+        small.note_trace(1e-4, way, 10)
+    small.note_pass(1e-3, 20)
+    assert not small.may_write(20, True, nothing) and small.may_write(20, False, nothing)
+    assert not small.may_write(200, False, nothing)  # which would be noticed
+    small.regions = len(CREDIT)
+    assert not small.may_write(20, False, nothing)
+
+
+def test_a_program_that_was_slow_to_write_says_little_of_others(budget):
+    budget.note_pass(1.0, 30)
+    budget.note_fold(500.0, 30)  # it had to import something, say
+    assert Budget.latest == pytest.approx(0.125)
+    budget.note_fold(2.0, 30)
+    assert Budget.latest == pytest.approx(0.04)
+
+
+def test_ways_that_come_again_are_recorded_before_the_next_program_is_written(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", True)
+    monkeypatch.setattr(Budget, "latest", 0.1)
+    budget = Budget()
+    for way in (1, 2):
+        budget.note_trace(1.0, way, 10)
+    budget.note_pass(1.0, 20)
+    budget.note_fold(2.0, 20)
+    for way in range(3, 40):
+        budget.note_trace(1.0, way, 10)
+    budget.price = budget.per_op = 1.0
+    assert not budget.may_fold(nothing)  # each call may go a way of its own
+    budget.note_trace(1.0, 7, 10)
+    assert budget.recurs and budget.may_fold(nothing)
+    budget.note_pass(1.0, 30)
+    assert not budget.may_write(30, True, nothing)
+    assert budget.may_fold(nothing)  # until a pass adds nothing
+    budget.note_pass(1.0, 30)
+    assert not budget.grows and not budget.may_fold(nothing)
+    assert not budget.may_write(
+        30, False, nothing
+    )  # of fifty seconds, where forty have been traced
+    budget.per_op = 0.6
+    assert budget.may_write(30, False, nothing) and not budget.may_write(30, True, nothing)
+
+
+def test_other_shapes_are_another_way(monkeypatch):
+    monkeypatch.setattr(Budget, "limited", True)
+    for module in (dispatch, keep):
+        monkeypatch.setattr(module, "working", lambda: 0.0)
+    clear_cache()
+    g = value_and_grad(lambda w, x: np.tanh(x @ w).sum())
+    shapes = [(np.ones((k, 3)), np.ones((4, k))) for k in (2, 3)]
+    for i in range(8):
+        value, slope = g(*shapes[i % 2])
+        assert (
+            value == np.tanh(shapes[i % 2][1] @ shapes[i % 2][0]).sum()
+            and slope.shape == shapes[i % 2][0].shape
+        )
+    told = explain(g, *shapes[0])
+    assert "for all ways" in told and "1 program," in told
 
 
 def test_a_region_that_grows_for_long_is_written_late(monkeypatch):

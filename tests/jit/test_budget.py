@@ -1,6 +1,7 @@
 """What programs may cost: with a clock of our own, in which a traced call takes one second."""
 
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -169,3 +170,33 @@ def test_a_loop_over_rows_goes_the_same_way(work):
         step(np.ones((4, 3)), x, 3)
     assert work["traced"] == 3 and work["built"] == 1
     assert "for all ways" not in str(explain(step))
+
+
+def test_a_long_program_waits_until_tracing_has_taken_as_long():
+    spent = Budget()
+    spent.note_trace(1.0, 1, 60_000)
+    assert spent.may_be_long(20_000) and not spent.may_be_long(60_000)
+    spent.note_trace(1.0, 1, 60_000)
+    assert spent.may_be_long(60_000)
+
+
+def test_long_straight_code_is_kept():
+    lines = ("x = x * y", "y = y - 0.5 * x", "x = 0.5 * x + 0.1")
+    text = "\n    ".join(lines[i % 3] for i in range(15_000))
+    scope: dict = {}
+    exec(f"def straight(x, y):\n    {text}\n    return x + y\n", scope)
+    straight = scope["straight"]
+    both = value_and_grad(straight, argnums=(0, 1))
+    for _ in range(3):
+        both(0.3, 0.2)
+    told = explain(both, 0.3, 0.2)
+    assert "would answer" in told
+    assert int(re.search(r"(\d+) operations forward", told)[1]) > 20_000
+    value, slopes = both(0.4, 0.1)
+    assert value == straight(0.4, 0.1)
+    for i, slope in enumerate(slopes):
+        h = 1e-6
+        up, down = [0.4, 0.1], [0.4, 0.1]
+        up[i] += h
+        down[i] -= h
+        assert slope == pytest.approx((straight(*up) - straight(*down)) / (2 * h), abs=1e-7)

@@ -18,7 +18,7 @@ from worlds import clear_cache, jit
 import wengert
 from wengert import TraceError, explain, grad, pullback, value_and_grad
 from wengert.tracer.fold.run import Known
-from wengert.transforms import cache, dispatch
+from wengert.transforms import budget, cache
 from wengert.transforms.budget import Budget
 
 scale = 2.0
@@ -444,7 +444,8 @@ def test_a_function_whose_programs_do_not_pay(monkeypatch):
 
 
 def test_a_tape_that_is_too_long(monkeypatch):
-    monkeypatch.setattr(dispatch, "LONGEST", 50)
+    monkeypatch.setattr(budget, "LONG", 50)
+    monkeypatch.setattr(budget, "PER_OPERATION", 100.0)
 
     def f(x):
         for i in range(100):
@@ -452,7 +453,9 @@ def test_a_tape_that_is_too_long(monkeypatch):
         return x
 
     called(grad(f), *[1.5] * 3)
-    assert re.search(r"its tape is \d+ operations long, of which 50 may be kept", explain(f))
+    assert re.search(
+        r"its tape is \d+ operations long: to write a program of it takes longer", explain(f)
+    )
 
 
 def test_the_jit_is_off():

@@ -126,7 +126,8 @@ def test_explain_tells_the_cure():
 
 
 def test_a_tape_that_is_too_long_tells_of_the_loops_in_it(monkeypatch):
-    monkeypatch.setattr("wengert.transforms.dispatch.LONGEST", 500)
+    monkeypatch.setattr("wengert.transforms.budget.LONG", 500)
+    monkeypatch.setattr("wengert.transforms.budget.PER_OPERATION", 100.0)
 
     def f(x):
         total, seen = x, {}
@@ -137,7 +138,7 @@ def test_a_tape_that_is_too_long_tells_of_the_loops_in_it(monkeypatch):
         return total
 
     text = kept(f, 1.0)
-    assert "operations long" in text and "what to do: write loops so that they are rolled" in text
+    assert "operations long" in text and "or write loops so that they are rolled" in text
     assert re.search(r"the loop at test_cures\.py:\d+ is not rolled: ", text)
 
 

@@ -202,8 +202,8 @@ CURES: tuple[tuple[str, str], ...] = (
     # Sizes and loops
     (
         r"operations long",
-        "write loops so that they are rolled (each iteration does the same; see the reasons below), use array "
-        "operations in the place of loops, or differentiate parts of it",
+        "nothing, if there will be many more calls; or write loops so that they are rolled (each iteration does the "
+        "same; see the reasons below), or use array operations in their place",
     ),
     (r"nested too deep", "use flat lists and arrays in the place of nested ones"),
     (
