@@ -494,7 +494,9 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     """Run the twin of a Python function."""
     if fn in intrinsics:
         return fn(*args, **kwargs)
-    if args and is_state(args[0]) and args[0].function is fn:  # a partial taken apart: `g.func(*g.args, x)`
+    if (
+        args and is_state(args[0]) and args[0].function is fn
+    ):  # a partial taken apart: `g.func(*g.args, x)`
         return args[0](*args[1:], **kwargs)
     known = tracer.twins.get(id(fn))
     if known is not None and known[0]() is fn:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
+from .habits import MADE, OF_FUNCTIONS, lacking
 from .kinds import attribute, isinstance
 
 F = TypeVar("F")
@@ -80,11 +81,11 @@ class Made(functools.partial):  # type: ignore[type-arg]
         """Those of its signature: the ones of this class are not the user's."""
         named = self.__signature__.parameters.items()
         found = {name: x.annotation for name, x in named if x.annotation is not x.empty}
-        return self.__dict__.get("__annotations__", found)  # type: ignore[no-any-return]
+        return vars(self).get("__annotations__", found)  # type: ignore[no-any-return]
 
     @__annotations__.setter
     def __annotations__(self, types: dict[str, Any]) -> None:
-        self.__dict__["__annotations__"] = types
+        vars(self)["__annotations__"] = types
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -97,6 +98,9 @@ class Made(functools.partial):  # type: ignore[type-arg]
 
     def __get__(self, obj: Any, owner: Any = None) -> Callable[..., Any]:
         return self if obj is None else MethodType(self, obj)
+
+    def __getattr__(self, name: str) -> Any:
+        raise lacking(self, name, OF_FUNCTIONS, MADE)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.__self__.reduced(self)

@@ -86,10 +86,11 @@ def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> in
         return names.index(key)  # type: ignore[arg-type]
     given = f"{count} positional argument" + ("s were" if count != 1 else " was") + " given"
     by_name = f", and by name {', '.join(named)}" if named else ""
-    if key in names or key in by_name_alone(f):
+    name = names[key] if type(key) is int and 0 <= key < len(names) else key
+    if name in names or name in by_name_alone(f):
         raise TraceError(
             f"argnums is {key!r}, but {given} to {in_full(f)}{by_name}\n"
-            f"a derivative is taken by what the call gives, not by a default: add {key}=..."
+            f"a derivative is taken by what the call gives, not by a default: add {name}=..."
         )
     known = f"; its parameters are {', '.join(names)}" if names and rest is None else ""
     raise TraceError(
@@ -151,6 +152,28 @@ RIGHT = {
     ".astype(float)",
     "create_graph": "derivatives nest without being told: grad(grad(f)); leave create_graph out",
     "retain_graph": "back may be called any number of times; leave retain_graph out",
+    **dict.fromkeys(
+        ("inputs", "outputs", "grad_outputs", "args"),
+        "the function comes first, and the function that it gives takes the arguments: grad(f)(x)",
+    ),
+    "argnames": "argnums takes names as well: grad(f, argnums='x')",
+    **dict.fromkeys(
+        ("vectorize", "chunk_size", "unroll"), "all columns are one sweep over arrays; leave it out"
+    ),
+    "strategy": "the mode is chosen by what is shorter; jacobian(f, mode='forward'), jacfwd and jacrev choose it",
+    **dict.fromkeys(
+        (
+            "nopython",
+            "backend",
+            "device",
+            "inline",
+            "fullgraph",
+            "dynamic",
+            "input_signature",
+            "jit_compile",
+        ),
+        "a program is Python and NumPy, and there is nothing to choose; leave it out",
+    ),
 }  # what other libraries call their options, and what to write
 
 

@@ -69,7 +69,6 @@ def test_type_hints_are_those_of_the_arguments():
     assert typing.get_type_hints(grad(slope)) == {"velocity": float, "density": float}
 
 
-
 def test_functions_without_a_signature_have_one():
     assert str(inspect.signature(grad(max))) == "(*args, **kwargs)"
 
