@@ -51,7 +51,7 @@ from .refused import no_jacobian
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
-from .typed import A, Aux, N, P, R, V
+from .typed import A, Aux, D, N, P, R, S, V
 
 FORWARD, REVERSE = "forward", "reverse"
 T = TypeVar("T", bound=Sequence[Any])
@@ -327,12 +327,36 @@ def kind_of(leaf: Leaf) -> Any:
 
 @overload
 def jacobian(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacobian(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     mode: str | None = None,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacobian(
     f: Callable[P, R],
@@ -343,6 +367,15 @@ def jacobian(
 ) -> Callable[P, Any]: ...
 @overload
 def jacobian(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacobian(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
     argnums: Literal[0] = 0,
     mode: str | None = None,
@@ -350,6 +383,24 @@ def jacobian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
 @overload
 def jacobian(
     f: Callable[P, tuple[R, Aux]],
@@ -395,11 +446,32 @@ def jacobian(
 
 @overload
 def jacfwd(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacfwd(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacfwd(
     f: Callable[P, R],
@@ -409,12 +481,36 @@ def jacfwd(
 ) -> Callable[P, Any]: ...
 @overload
 def jacfwd(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacfwd(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
 @overload
 def jacfwd(
     f: Callable[P, tuple[R, Aux]],
@@ -439,11 +535,32 @@ def jacfwd(
 
 @overload
 def jacrev(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacrev(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[Concatenate[V, P], V]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacrev(
     f: Callable[P, R],
@@ -453,12 +570,36 @@ def jacrev(
 ) -> Callable[P, Any]: ...
 @overload
 def jacrev(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacrev(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
 @overload
 def jacrev(
     f: Callable[P, tuple[R, Aux]],
@@ -483,12 +624,37 @@ def jacrev(
 
 @overload
 def hessian(
+    f: Callable[Concatenate[D, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], N]: ...
+@overload
+def hessian(
     f: Callable[Concatenate[V, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def hessian(
+    f: Callable[Concatenate[S, D, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], N]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
+@overload
+def hessian(
     f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
 ) -> Callable[P, Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[D, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[N, Aux]]: ...
 @overload
 def hessian(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
@@ -496,6 +662,20 @@ def hessian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, D, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[N, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
 @overload
 def hessian(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]

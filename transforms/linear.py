@@ -52,7 +52,7 @@ def linearize(
 def linearize(
     f: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = False
 ) -> tuple[R, Callable[[*Ts], R]]: ...
-@intrinsic
+@intrinsic  # type: ignore[misc]
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
 
