@@ -242,6 +242,14 @@ def test_more_options_of_other_libraries(option, right):
         jacobian(total, **{option: 1})
 
 
+@pytest.mark.parametrize("make", [jit, wengert.checkpoint])
+def test_arguments_in_the_place_of_options(make):
+    with pytest.raises(TypeError, match=rf"2 were given\n.*: {make.__name__}\(f\)\(x\)"):
+        make(total, V)
+    with pytest.raises(TypeError, match="no option policy\n"):
+        make(total, policy=None)
+
+
 @pytest.mark.parametrize("made", [grad(total), jit(total), jacobian(total)])
 def test_attributes_that_are_asked_of_a_function(made):
     for name in ("backward", "grad", "lower"):

@@ -174,6 +174,10 @@ RIGHT = {
         ),
         "a program is Python and NumPy, and there is nothing to choose; leave it out",
     ),
+    **dict.fromkeys(
+        ("policy", "prevent_cse", "use_reentrant"),
+        "all that the function computes is computed again; leave it out",
+    ),
 }  # what other libraries call their options, and what to write
 
 
@@ -181,10 +185,17 @@ def refusing(fn: F) -> F:
     """An `entrance` that tells, of options that other libraries have, what to write here."""
 
     own = inspect.signature(fn).parameters
+    most = sum(x.kind is not x.KEYWORD_ONLY for x in own.values())
 
     @functools.wraps(fn)
     def enter(*args: Any, **kwargs: Any) -> Any:
         try:
+            if len(args) > most:
+                raise TypeError(
+                    f"{fn.__name__} takes {most} positional argument{'s' if most > 1 else ''}, and "
+                    f"{len(args)} were given\n"
+                    f"the function that it gives takes the arguments: {fn.__name__}(f)(x)"
+                )
             if kwargs:
                 for name in kwargs:
                     if name in RIGHT and name not in own:
