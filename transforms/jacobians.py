@@ -327,14 +327,6 @@ def kind_of(leaf: Leaf) -> Any:
 
 @overload
 def jacobian(
-    f: Callable[Concatenate[D, P], R],
-    argnums: Literal[0] = 0,
-    mode: str | None = None,
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[D, P], R]: ...
-@overload
-def jacobian(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     mode: str | None = None,
@@ -343,12 +335,12 @@ def jacobian(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacobian(
-    f: Callable[Concatenate[S, D, P], R],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
     mode: str | None = None,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
-) -> Callable[Concatenate[S, D, P], R]: ...
+) -> Callable[Concatenate[D, P], R]: ...
 @overload
 def jacobian(
     f: Callable[Concatenate[S, V, P], N],
@@ -359,21 +351,20 @@ def jacobian(
 ) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacobian(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacobian(
     f: Callable[P, R],
     argnums: Argnums = 0,
     mode: str | None = None,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[P, Any]: ...
-@overload
-def jacobian(
-    f: Callable[Concatenate[D, P], tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    mode: str | None = None,
-    holomorphic: bool = False,
-    *,
-    has_aux: Literal[True],
-) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacobian(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
@@ -385,13 +376,13 @@ def jacobian(
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
 @overload
 def jacobian(
-    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
     mode: str | None = None,
     holomorphic: bool = False,
     *,
     has_aux: Literal[True],
-) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacobian(
     f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
@@ -401,6 +392,15 @@ def jacobian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacobian(
     f: Callable[P, tuple[R, Aux]],
@@ -446,13 +446,6 @@ def jacobian(
 
 @overload
 def jacfwd(
-    f: Callable[Concatenate[D, P], R],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[D, P], R]: ...
-@overload
-def jacfwd(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
@@ -460,11 +453,11 @@ def jacfwd(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacfwd(
-    f: Callable[Concatenate[S, D, P], R],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
-) -> Callable[Concatenate[S, D, P], R]: ...
+) -> Callable[Concatenate[D, P], R]: ...
 @overload
 def jacfwd(
     f: Callable[Concatenate[S, V, P], N],
@@ -474,19 +467,18 @@ def jacfwd(
 ) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacfwd(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacfwd(
     f: Callable[P, R],
     argnums: Argnums = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[P, Any]: ...
-@overload
-def jacfwd(
-    f: Callable[Concatenate[D, P], tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    *,
-    has_aux: Literal[True],
-) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacfwd(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
@@ -497,12 +489,12 @@ def jacfwd(
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
 @overload
 def jacfwd(
-    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
     holomorphic: bool = False,
     *,
     has_aux: Literal[True],
-) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacfwd(
     f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
@@ -511,6 +503,14 @@ def jacfwd(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacfwd(
     f: Callable[P, tuple[R, Aux]],
@@ -535,13 +535,6 @@ def jacfwd(
 
 @overload
 def jacrev(
-    f: Callable[Concatenate[D, P], R],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[D, P], R]: ...
-@overload
-def jacrev(
     f: Callable[Concatenate[V, P], N],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
@@ -549,11 +542,11 @@ def jacrev(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacrev(
-    f: Callable[Concatenate[S, D, P], R],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
-) -> Callable[Concatenate[S, D, P], R]: ...
+) -> Callable[Concatenate[D, P], R]: ...
 @overload
 def jacrev(
     f: Callable[Concatenate[S, V, P], N],
@@ -563,19 +556,18 @@ def jacrev(
 ) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def jacrev(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacrev(
     f: Callable[P, R],
     argnums: Argnums = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
 ) -> Callable[P, Any]: ...
-@overload
-def jacrev(
-    f: Callable[Concatenate[D, P], tuple[R, Aux]],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    *,
-    has_aux: Literal[True],
-) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacrev(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
@@ -586,12 +578,12 @@ def jacrev(
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
 @overload
 def jacrev(
-    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
     holomorphic: bool = False,
     *,
     has_aux: Literal[True],
-) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
 @overload
 def jacrev(
     f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
@@ -600,6 +592,14 @@ def jacrev(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacrev(
     f: Callable[P, tuple[R, Aux]],
@@ -624,20 +624,14 @@ def jacrev(
 
 @overload
 def hessian(
-    f: Callable[Concatenate[D, P], N],
-    argnums: Literal[0] = 0,
-    has_aux: Literal[False] = False,
-) -> Callable[Concatenate[D, P], N]: ...
-@overload
-def hessian(
     f: Callable[Concatenate[V, P], N], argnums: Literal[0] = 0, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[S, D, P], N],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], N],
+    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
-) -> Callable[Concatenate[S, D, P], N]: ...
+) -> Callable[Concatenate[D, P], N]: ...
 @overload
 def hessian(
     f: Callable[Concatenate[S, V, P], N],
@@ -646,15 +640,14 @@ def hessian(
 ) -> Callable[Concatenate[S, V, P], V]: ...
 @overload
 def hessian(
-    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
-) -> Callable[P, Any]: ...
+    f: Callable[Concatenate[S, D, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], N]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[D, P], tuple[N, Aux]],
-    argnums: Literal[0] = 0,
-    *,
-    has_aux: Literal[True],
-) -> Callable[Concatenate[D, P], tuple[N, Aux]]: ...
+    f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, Any]: ...
 @overload
 def hessian(
     f: Callable[Concatenate[V, P], tuple[N, Aux]],
@@ -664,11 +657,11 @@ def hessian(
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[S, D, P], tuple[N, Aux]],
-    argnums: Literal[1],
+    f: Callable[Concatenate[D, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
-) -> Callable[Concatenate[S, D, P], tuple[N, Aux]]: ...
+) -> Callable[Concatenate[D, P], tuple[N, Aux]]: ...
 @overload
 def hessian(
     f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
@@ -676,6 +669,13 @@ def hessian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, D, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[N, Aux]]: ...
 @overload
 def hessian(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
