@@ -227,6 +227,53 @@ def test_options_of_other_libraries(make, option):
         make(total, **{option: 1})
 
 
+@pytest.mark.parametrize(
+    ("option", "right"),
+    [
+        ("argnames", r"argnums='x'"),
+        ("inputs", r"grad\(f\)\(x\)"),
+        ("vectorize", "one sweep"),
+        ("strategy", "jacfwd"),
+        ("nopython", "nothing to choose"),
+    ],
+)
+def test_more_options_of_other_libraries(option, right):
+    with pytest.raises(TypeError, match=rf"jacobian has no option {option}\n.*{right}"):
+        jacobian(total, **{option: 1})
+
+
+@pytest.mark.parametrize("make", [jit, wengert.checkpoint])
+def test_arguments_in_the_place_of_options(make):
+    with pytest.raises(TypeError, match=rf"2 were given\n.*: {make.__name__}\(f\)\(x\)"):
+        make(total, V)
+    with pytest.raises(TypeError, match="no option policy\n"):
+        make(total, policy=None)
+
+
+@pytest.mark.parametrize("made", [grad(total), jit(total), jacobian(total)])
+def test_attributes_that_are_asked_of_a_function(made):
+    for name in ("backward", "grad", "lower"):
+        with pytest.raises(AttributeError, match=r"(?s)'function' object.*wengert.grad\(f\)\(x\)"):
+            getattr(made, name)
+        assert not hasattr(made, name)
+    with pytest.raises(AttributeError) as error:
+        made.nothing
+    assert str(error.value) == "'function' object has no attribute 'nothing'"
+    assert grad(lambda x: x * getattr(made, "nothing", 2.0))(3.0) == 2.0
+
+
+def test_attributes_that_are_asked_of_a_tape():
+    tape = trace(sign, 1.0)
+    for name in ("backward", "gradient", "grad"):
+        with pytest.raises(
+            AttributeError, match=r"(?s)'Tape' object.*wengert.reverse\(tape\)\(x\)"
+        ):
+            getattr(tape, name)
+    with pytest.raises(AttributeError) as error:
+        tape.nothing
+    assert str(error.value) == "'Tape' object has no attribute 'nothing'"
+
+
 @pytest.mark.parametrize("make", [grad, value_and_grad, jacobian])
 def test_what_a_function_holds_is_asked_of_its_pullback(make):
     with pytest.raises(TypeError, match=r"no option wrt_self\n.*pullback\(f, x, wrt_self=True\)"):

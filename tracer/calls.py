@@ -59,7 +59,7 @@ from .escape import classes_in
 from .foreign import is_structural, structural
 from .handlers import handlers
 from .holders import hold, may_hold
-from .intrinsic import intrinsics, is_made
+from .intrinsic import intrinsics, is_made, is_state
 from .kinds import (
     are_quiet,
     attribute,
@@ -168,6 +168,8 @@ def call(tracer: Tracer, site: Site, fn: Any, args: tuple[Any, ...], kwargs: dic
         fn.value(*args)  # raises what plain Python raises
     if is_made(fn):
         return fn.__self__(*args, **kwargs)
+    if is_state(fn):
+        return fn(*args, **kwargs)
     if kind is types.MethodType:
         return call(tracer, site, fn.__func__, (fn.__self__, *args), kwargs)
     if issubclass(kind, type):
@@ -493,6 +495,10 @@ def call_function(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -
     """Run the twin of a Python function."""
     if fn in intrinsics:
         return fn(*args, **kwargs)
+    if (
+        args and is_state(args[0]) and args[0].function is fn
+    ):  # a partial taken apart: `g.func(*g.args, x)`
+        return args[0](*args[1:], **kwargs)
     known = tracer.twins.get(id(fn))
     if known is not None and known[0]() is fn:
         twin = known[1]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dis
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from types import FrameType
 
 import numpy as np
@@ -58,6 +58,10 @@ ATTRIBUTES = {
     **dict.fromkeys("double float half long".split(), "x.astype(float) has other numbers in it"),
     **dict.fromkeys("diff evalf lambdify simplify subs".split(), FORMULAS),
 }
+MADE = "this is a function: called with the arguments, wengert.grad(f)(x), it returns the gradient itself"
+TAPE = "tape(x) runs it; wengert.reverse(tape)(x) gives value and gradient, tape.cotangents(x) those of all lines"
+OF_TAPES = ("gradient", "jacobian", "watch", "jaxpr", "eqns")
+OF_FUNCTIONS = ("gradient", "lower", "clear_cache", "eval_shape", "py_func")
 # Keyword arguments that functions of NumPy, or the user's own, do not have.
 KEYWORDS = {
     "dim": "NumPy says axis=",
@@ -110,6 +114,11 @@ NAMES = {
     "jacobian_reverse": "wengert.jacrev(f) is that",
     "jacobian_forward": "wengert.jacfwd(f) is that",
     "compile": "programs are kept by themselves; @wengert.jit keeps that of a function's value",
+    "detect_anomaly": "wengert.grad(f, debug=True) raises where a NaN or an infinity is born, and wengert.why(f, x) "
+    "says why",
+    "minimize": "scipy.optimize.minimize(f, x, jac=wengert.grad(f)) is that",
+    "custom_root": "scipy.optimize.root and root_scalar have rules: they are differentiated as they stand",
+    "func": "all that is public lies in wengert itself: wengert.grad, wengert.jacobian, wengert.jvp, wengert.vjp",
 }  # fmt: skip
 ALSO = {
     "pmap": "vmap", "vectorize": "vmap", "egrad": "elementwise_grad", "np": "numpy", "jnp": "numpy",
@@ -130,6 +139,12 @@ ALSO = {
     "register_rule": "primitive", "def_rule": "primitive", "grad_check": "gradcheck", "Graph": "make_jaxpr",
     "laplace": "laplacian", "div": "divergence", "stop_grad": "detach", "optim": "nn",
     "random": "nn", "optimizers": "nn", "Module": "nn",
+    "set_detect_anomaly": "detect_anomaly", "debug_nans": "detect_anomaly", "check_numerics": "detect_anomaly",
+    "is_grad_enabled": "no_grad", "filter_grad": "gradient", "filter_value_and_grad": "value_and_gradient",
+    "filter_jit": "compile", "function": "compile", "constant": "tensor", "watch": "backward",
+    "batch_jacobian": "vmap", "optimize": "minimize", "functional": "func", "experimental": "func",
+    "jax": "func", "torch": "func", "jaxpr": "make_jaxpr", "pure_callback": "primitive",
+    "multigrad": "grad_named", "closure_convert": "custom_vjp",
 }  # fmt: skip
 
 
@@ -148,6 +163,14 @@ def absent(module: str, name: str, known: Iterable[str], frame: FrameType) -> Ex
     elif close:
         text += f"\ndo you mean {module}.{close[0]}?"
     return ImportError(text, name=module) if imported else AttributeError(text, name=name)
+
+
+def lacking(x: object, name: str, others: Container[str], advice: str) -> AttributeError:
+    """The error where an object of ours is asked for an attribute: with advice if tensors or ``others`` have it."""
+    text = f"{type(x).__name__!r} object has no attribute {name!r}"
+    if name in ATTRIBUTES or name in others:
+        text += f"\n{advice} (docs/errors.md#other-libraries)"
+    return AttributeError(text, name=name, obj=x)
 
 
 def advise(error: BaseException) -> None:

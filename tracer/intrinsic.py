@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
+from .habits import MADE, OF_FUNCTIONS, lacking
 from .kinds import attribute, isinstance
 
 F = TypeVar("F")
@@ -76,6 +77,17 @@ class Made(functools.partial):  # type: ignore[type-arg]
         return inspect.unwrap(self).__code__  # type: ignore[no-any-return, attr-defined]
 
     @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        """Those of its signature: the ones of this class are not the user's."""
+        named = self.__signature__.parameters.items()
+        found = {name: x.annotation for name, x in named if x.annotation is not x.empty}
+        return vars(self).get("__annotations__", found)  # type: ignore[no-any-return]
+
+    @__annotations__.setter
+    def __annotations__(self, types: dict[str, Any]) -> None:
+        vars(self)["__annotations__"] = types
+
+    @property
     def __signature__(self) -> inspect.Signature:
         """That of the user's function; a derivative is of the types of the arguments, so nothing is said of it."""
         try:
@@ -86,6 +98,9 @@ class Made(functools.partial):  # type: ignore[type-arg]
 
     def __get__(self, obj: Any, owner: Any = None) -> Callable[..., Any]:
         return self if obj is None else MethodType(self, obj)
+
+    def __getattr__(self, name: str) -> Any:
+        raise lacking(self, name, OF_FUNCTIONS, MADE)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.__self__.reduced(self)
@@ -104,6 +119,11 @@ Made.__name__ = "function"  # what errors call it
 for _member in vars(Made).values():
     if type(_member) is FunctionType:  # properties look at what the user may change
         intrinsic(_member)
+
+
+def is_state(x: Any) -> bool:
+    """Whether an object is the state behind a callable that Wengert has made."""
+    return isinstance(x, Intrinsic)
 
 
 def is_made(f: Any) -> bool:

@@ -69,6 +69,7 @@ LIBRARY = tuple(
         os.path.dirname(os.__file__) + os.sep,
         sysconfig.get_path("purelib"),
         sysconfig.get_path("platlib"),
+        *OURS,  # also where it is not installed, but lies in a checkout
     }
 )
 

@@ -25,7 +25,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any, ClassVar, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -33,6 +33,7 @@ import numpy as np
 from . import meaning
 from .entrances import entrance
 from .frames import valued
+from .habits import OF_TAPES, TAPE, lacking
 from .kinds import attribute, isinstance
 
 LONGEST_LINE = 120  # of a program, in a message
@@ -392,6 +393,12 @@ class Tape:
         self.ways: dict[str, set[str]] = {}  # how decisions came out in kept programs
         self.parameters: list[Any] | None = None  # what the function takes, if that is known
         self.forward: frozenset[Op] | None = None  # the ops of the forward run, if others follow
+
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        @entrance
+        def __getattr__(self, name):
+            raise lacking(self, name, OF_TAPES, TAPE)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: x for key, x in vars(self).items() if key not in ("home", "memories", "lent")}

@@ -6,7 +6,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -150,14 +150,16 @@ class Pullback:
     def source(self) -> str:
         return self.tape.source("back")
 
-    @entrance
-    def __getattr__(self, name: str) -> Any:
-        """Tell what to write where something is asked of it that tensors of other libraries have."""
-        advice = ATTRIBUTES.get(name)
-        text = f"a pullback has no attribute {name!r}"
-        if advice is not None:
-            text += f": it is called, back(1.0), and returns the gradients\n{advice}"
-        raise AttributeError(text, name=name, obj=self)
+    if not TYPE_CHECKING:  # which would take any name for an attribute
+
+        @entrance
+        def __getattr__(self, name):
+            """Tell what to write where something is asked of it that tensors of other libraries have."""
+            advice = ATTRIBUTES.get(name)
+            text = f"a pullback has no attribute {name!r}"
+            if advice is not None:
+                text += f": it is called, back(1.0), and returns the gradients\n{advice}"
+            raise AttributeError(text, name=name, obj=self)
 
     def __reduce__(self) -> Any:
         return unpickled, (flattened(self.done),)

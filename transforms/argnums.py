@@ -86,10 +86,11 @@ def one_chosen(f: Any, key: int | str, count: int, named: Collection[str]) -> in
         return names.index(key)  # type: ignore[arg-type]
     given = f"{count} positional argument" + ("s were" if count != 1 else " was") + " given"
     by_name = f", and by name {', '.join(named)}" if named else ""
-    if key in names or key in by_name_alone(f):
+    name = names[key] if type(key) is int and 0 <= key < len(names) else key
+    if name in names or name in by_name_alone(f):
         raise TraceError(
             f"argnums is {key!r}, but {given} to {in_full(f)}{by_name}\n"
-            f"a derivative is taken by what the call gives, not by a default: add {key}=..."
+            f"a derivative is taken by what the call gives, not by a default: add {name}=..."
         )
     known = f"; its parameters are {', '.join(names)}" if names and rest is None else ""
     raise TraceError(
@@ -151,6 +152,32 @@ RIGHT = {
     ".astype(float)",
     "create_graph": "derivatives nest without being told: grad(grad(f)); leave create_graph out",
     "retain_graph": "back may be called any number of times; leave retain_graph out",
+    **dict.fromkeys(
+        ("inputs", "outputs", "grad_outputs", "args"),
+        "the function comes first, and the function that it gives takes the arguments: grad(f)(x)",
+    ),
+    "argnames": "argnums takes names as well: grad(f, argnums='x')",
+    **dict.fromkeys(
+        ("vectorize", "chunk_size", "unroll"), "all columns are one sweep over arrays; leave it out"
+    ),
+    "strategy": "the mode is chosen by what is shorter; jacobian(f, mode='forward'), jacfwd and jacrev choose it",
+    **dict.fromkeys(
+        (
+            "nopython",
+            "backend",
+            "device",
+            "inline",
+            "fullgraph",
+            "dynamic",
+            "input_signature",
+            "jit_compile",
+        ),
+        "a program is Python and NumPy, and there is nothing to choose; leave it out",
+    ),
+    **dict.fromkeys(
+        ("policy", "prevent_cse", "use_reentrant"),
+        "all that the function computes is computed again; leave it out",
+    ),
 }  # what other libraries call their options, and what to write
 
 
@@ -158,10 +185,17 @@ def refusing(fn: F) -> F:
     """An `entrance` that tells, of options that other libraries have, what to write here."""
 
     own = inspect.signature(fn).parameters
+    most = sum(x.kind is not x.KEYWORD_ONLY for x in own.values())
 
     @functools.wraps(fn)
     def enter(*args: Any, **kwargs: Any) -> Any:
         try:
+            if len(args) > most:
+                raise TypeError(
+                    f"{fn.__name__} takes {most} positional argument{'s' if most > 1 else ''}, and "
+                    f"{len(args)} were given\n"
+                    f"the function that it gives takes the arguments: {fn.__name__}(f)(x)"
+                )
             if kwargs:
                 for name in kwargs:
                     if name in RIGHT and name not in own:

@@ -27,7 +27,6 @@ from ..tracer import calls, places
 from ..tracer.active import active
 from ..tracer.border import ATOMS
 from ..tracer.box import BOXES, ArrayBox, Box
-from ..tracer.entrances import entrance
 from ..tracer.errors import GuardError
 from ..tracer.intrinsic import intrinsic
 from ..tracer.kinds import attribute, has, is_one_of, isinstance
@@ -41,6 +40,7 @@ from ..tracer.structure import attributes, is_container
 from ..tracer.tape import GONE, Input, Op, Site, Tape, append, copy_of, element, primal, substitute
 from ..tracer.tracebacks import fold
 from . import forward
+from .argnums import refusing
 from .loops import LoopFunction, Miss
 from .programs import may_end
 from .reverse import OWN, Machine, Parts, Recorded, dependents, run_steps
@@ -50,7 +50,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @intrinsic
-@entrance
+@refusing
 def checkpoint(f: F) -> F:
     """``f``, differentiated with less memory: what it computes on its way is not kept, but computed again.
 

@@ -44,7 +44,7 @@ from .dispatch import Dispatcher, traced_run, written
 from .programs import Builder, Program
 from .refused import no_derivative, not_a_number
 from .silence import silent
-from .typed import A, Aux, B, N, Options, P, S
+from .typed import A, Aux, B, C, N, Options, P, S, T
 
 
 class Gradient(Dispatcher):
@@ -241,6 +241,27 @@ def grad(
 ) -> Callable[Concatenate[A, B, P], tuple[A, B]]: ...
 @overload
 def grad(
+    f: Callable[Concatenate[S, T, C, P], N],
+    argnums: Literal[2],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[S, T, C, P], C]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], N],
+    argnums: tuple[Literal[0]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[A]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, C, P], N],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, C, P], tuple[A, B, C]]: ...
+@overload
+def grad(
     f: Callable[P, N],
     argnums: Argnums = 0,
     has_aux: Literal[False] = False,
@@ -270,6 +291,30 @@ def grad(
     has_aux: Literal[True],
     **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[tuple[A, B], Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[S, T, C, P], tuple[N, Aux]],
+    argnums: Literal[2],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[S, T, C, P], tuple[C, Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[tuple[A], Aux]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[A, B, C, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, C, P], tuple[tuple[A, B, C], Aux]]: ...
 @overload
 def grad(
     f: Callable[P, tuple[N, Aux]],
@@ -331,6 +376,27 @@ def value_and_grad(
 ) -> Callable[Concatenate[A, B, P], tuple[N, tuple[A, B]]]: ...
 @overload
 def value_and_grad(
+    f: Callable[Concatenate[S, T, C, P], N],
+    argnums: Literal[2],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[S, T, C, P], tuple[N, C]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], N],
+    argnums: tuple[Literal[0]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[N, tuple[A]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, C, P], N],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: Literal[False] = False,
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, C, P], tuple[N, tuple[A, B, C]]]: ...
+@overload
+def value_and_grad(
     f: Callable[P, N],
     argnums: Argnums = 0,
     has_aux: Literal[False] = False,
@@ -360,6 +426,30 @@ def value_and_grad(
     has_aux: Literal[True],
     **options: Unpack[Options],
 ) -> Callable[Concatenate[A, B, P], tuple[tuple[N, Aux], tuple[A, B]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[S, T, C, P], tuple[N, Aux]],
+    argnums: Literal[2],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[S, T, C, P], tuple[tuple[N, Aux], C]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, P], tuple[tuple[N, Aux], tuple[A]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[A, B, C, P], tuple[N, Aux]],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[A, B, C, P], tuple[tuple[N, Aux], tuple[A, B, C]]]: ...
 @overload
 def value_and_grad(
     f: Callable[P, tuple[N, Aux]],

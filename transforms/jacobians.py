@@ -51,7 +51,7 @@ from .refused import no_jacobian
 from .reverse import Recorded, sweep
 from .simplify import pruned
 from .tangents import Asked, Pushed, Transform, Whole, along, check_sequences
-from .typed import A, Aux, N, P, R, V
+from .typed import A, Aux, D, N, P, R, S, V
 
 FORWARD, REVERSE = "forward", "reverse"
 T = TypeVar("T", bound=Sequence[Any])
@@ -335,6 +335,30 @@ def jacobian(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacobian(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacobian(
     f: Callable[P, R],
     argnums: Argnums = 0,
     mode: str | None = None,
@@ -350,6 +374,33 @@ def jacobian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    mode: str | None = None,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacobian(
     f: Callable[P, tuple[R, Aux]],
@@ -402,6 +453,27 @@ def jacfwd(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacfwd(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacfwd(
     f: Callable[P, R],
     argnums: Argnums = 0,
     holomorphic: bool = False,
@@ -415,6 +487,30 @@ def jacfwd(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacfwd(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacfwd(
     f: Callable[P, tuple[R, Aux]],
@@ -446,6 +542,27 @@ def jacrev(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def jacrev(
+    f: Callable[Concatenate[D, P], R],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], R]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, D, P], R],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], R]: ...
+@overload
+def jacrev(
     f: Callable[P, R],
     argnums: Argnums = 0,
     holomorphic: bool = False,
@@ -459,6 +576,30 @@ def jacrev(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[D, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[R, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def jacrev(
+    f: Callable[Concatenate[S, D, P], tuple[R, Aux]],
+    argnums: Literal[1],
+    holomorphic: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[R, Aux]]: ...
 @overload
 def jacrev(
     f: Callable[P, tuple[R, Aux]],
@@ -487,6 +628,24 @@ def hessian(
 ) -> Callable[Concatenate[V, P], V]: ...
 @overload
 def hessian(
+    f: Callable[Concatenate[D, P], N],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[D, P], N]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, V, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, V, P], V]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, D, P], N],
+    argnums: Literal[1],
+    has_aux: Literal[False] = False,
+) -> Callable[Concatenate[S, D, P], N]: ...
+@overload
+def hessian(
     f: Callable[P, N], argnums: Argnums = 0, has_aux: Literal[False] = False
 ) -> Callable[P, Any]: ...
 @overload
@@ -496,6 +655,27 @@ def hessian(
     *,
     has_aux: Literal[True],
 ) -> Callable[Concatenate[V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[D, P], tuple[N, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[D, P], tuple[N, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, V, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, V, P], tuple[V, Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[S, D, P], tuple[N, Aux]],
+    argnums: Literal[1],
+    *,
+    has_aux: Literal[True],
+) -> Callable[Concatenate[S, D, P], tuple[N, Aux]]: ...
 @overload
 def hessian(
     f: Callable[P, tuple[N, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal, TypeVarTuple, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..tracer.structure import Leaf, Sealed, leaves, positions, rebuild
 from ..tracer.tape import NOWHERE, Input, KeywordOp, Op, Tape, append, substitute
 from ..tracer.tracebacks import fold
 from .api import inner_run
+from .argnums import checked_aux, leave_aux, options_text
 from .cotangents import refuse_sealed_between, shaped
 from .direct import Direct, found, state_of
 from .dispatch import written
@@ -38,55 +39,71 @@ from .silence import ignoring, restore
 from .simplify import pruned, simplified
 from .skeleton import own_copy
 from .tangents import pushed, tangent_seeds
-from .typed import R
+from .typed import Aux, R
+
+Ts = TypeVarTuple("Ts")
 
 
-@intrinsic
-def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
+@overload
+def linearize(
+    f: Callable[[*Ts], tuple[R, Aux]], *primals: *Ts, has_aux: Literal[True]
+) -> tuple[R, Callable[[*Ts], R], Aux]: ...
+@overload
+def linearize(
+    f: Callable[[*Ts], R], *primals: *Ts, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[*Ts], R]]: ...
+@intrinsic  # type: ignore[misc]
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of ``f(*primals)``, and the linear function from tangents of the primals to that of the value.
 
     ``f`` is run once; ``f_jvp(*tangents)`` does nothing but the derivative, as often as it is called, and answers for
-    the moment at which ``linearize`` was called. Tangents are as in `jvp`.
+    the moment at which ``linearize`` was called. Tangents are as in `jvp`. With ``has_aux`` the function returns the
+    pair ``(value, aux)``, of which the value alone is differentiated, and what comes back is ``(value, f_jvp, aux)``.
 
     >>> value, f_jvp = linearize(lambda x, y: x * y, 2.0, 3.0)
     >>> value, f_jvp(1.0, 0.0), f_jvp(0.0, 1.0)
     (6.0, 3.0, 2.0)
     """
     try:
-        if active.tracer is not None:
-            return inner_linearize(active.tracer, f, primals)
-        program = found(Linearized.table, f)
-        if program is None:
-            return Linearized(f, ()).dispatch(primals, {}, [], None)  # type: ignore[no-any-return]
-        state = state_of(Linearized, f)
-        answer: tuple[Any, Callable[..., Any]] = program.alone(state, *primals)
-        if state.hits:
-            program.hits += 1
-        return answer
+        checked_aux(has_aux)
+        value, f_jvp = answered(LinearizedAux if has_aux else Linearized, f, primals)
+        return (value[0], f_jvp, value[1]) if has_aux else (value, f_jvp)
     except BaseException as error:
         fold(error)
         raise
 
 
-def inner_linearize(
-    tracer: Tracer, f: Callable[..., Any], primals: tuple[Any, ...]
+def answered(
+    kind: type[Linearized], f: Callable[..., Any], primals: tuple[Any, ...]
 ) -> tuple[Any, Callable[..., Any]]:
-    done, start, stop = inner_run(tracer, f, primals, {}, forward=True)
-    return done.value, Linear(done, tracer.tape.ops[start:stop], tracer)
+    """What ``f`` returns and its derivative: from inside a traced function, by a program, or by tracing."""
+    if active.tracer is not None:
+        return kind(f, ()).inside(primals, {})
+    program = found(kind.table, f)
+    if program is None:
+        return kind(f, ()).dispatch(primals, {}, [], None)  # type: ignore[no-any-return]
+    state = state_of(kind, f)
+    answer: tuple[Any, Callable[..., Any]] = program.alone(state, *primals)
+    if state.hits:
+        program.hits += 1
+    return answer
 
 
 class Linearized(Direct):
     """Answers calls of `linearize`."""
 
     __slots__ = ()
+    has_aux = False
 
     def title(self) -> str:
-        return written("linearize", self.f)
+        return written("linearize", self.f, options_text(has_aux=self.has_aux))
 
     def traced(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reads: Reads | None, drawn: list[Any]
     ) -> tuple[Any, Run]:
         done = run(self.f, args, kwargs, protect=True, forward=True, reads=reads, drawn=drawn)
+        if self.has_aux:
+            leave_aux(self.f, done)
         own = own_copy(done, reads)
         value = done.value
         own.close()
@@ -99,9 +116,22 @@ class Linearized(Direct):
         name = getattr(self.f, "__name__", "f")
         return LinearBuilder(done, name, self.entry().names).build_linear(KeptLinear)
 
-    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        assert active.tracer is not None
-        return inner_linearize(active.tracer, self.f, args)
+    def inside(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        tracer = active.tracer
+        assert tracer is not None
+        done, start, stop = inner_run(tracer, self.f, args, kwargs, forward=True)
+        if self.has_aux:
+            leave_aux(self.f, done)
+        return done.value, Linear(done, tracer.tape.ops[start:stop], tracer)
+
+
+class LinearizedAux(Linearized):
+    """The same of functions that return an aux beside their value."""
+
+    __slots__ = ()
+    has_aux = True
 
 
 class Linear:

@@ -282,12 +282,22 @@ def unpacked_function(fn: Any) -> Any:
 def place_of(decorated: Any, f: Any) -> tuple[str, str] | None:
     """The module and the name of ``f``, if ``decorated`` has taken its place there, as a decorator does."""
     module, name = attribute(f, "__module__"), attribute(f, "__qualname__", "")
-    if module not in sys.modules or module == "__main__":
+    if module not in sys.modules or (module == "__main__" and is_by_value()):
         return None
     try:
         return (module, name) if at_place(module, name) == decorated else None
     except AttributeError:
         return None
+
+
+def is_by_value() -> bool:
+    """Whether cloudpickle is at work, or its copy in joblib: what stands in a script, pickle sends by its name."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").endswith("cloudpickle"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def at_place(module: str, name: str) -> Any:

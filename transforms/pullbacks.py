@@ -63,6 +63,23 @@ def pullback(
     **kwargs: Any,
 ) -> tuple[R, Pullback]: ...
 @overload
+def pullback(
+    f: Callable[..., R],
+    *args: Any,
+    debug: bool,
+    has_aux: Literal[False] = False,
+    primitives: Collection[Any] | Callable[..., bool] | None = None,
+    **kwargs: Any,
+) -> tuple[R, Pullback]: ...
+@overload
+def pullback(
+    f: Callable[..., R],
+    *args: Any,
+    primitives: Collection[Any] | Callable[..., bool] | None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[R, Pullback]: ...
+@overload
 def pullback(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]: ...
 @intrinsic  # type: ignore[misc]
 def pullback(

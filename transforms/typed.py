@@ -2,8 +2,9 @@
 
 Words
 -----
-A, B   the first and the second argument of a function; its gradient is of the same type.
-S      a first argument that no gradient is taken by, such as ``self``.
+A, B, C   the first three arguments of a function; its gradient is of the same type.
+S, T   arguments before that no gradient is taken by, such as ``self``.
+D      an argument that is a number; the Jacobian by one is of the type of the result.
 R      what a function returns; its tangent is of the same type.
 N      the number that a function with a gradient returns.
 Aux    what it returns beside that.
@@ -39,7 +40,10 @@ Moves = (
 P = ParamSpec("P")
 A = TypeVar("A", bound=Moves)
 B = TypeVar("B", bound=Moves)
+C = TypeVar("C", bound=Moves)
 S = TypeVar("S")
+T = TypeVar("T")
+D = TypeVar("D", bound=complex)
 R = TypeVar("R")
 N = TypeVar("N", bound=float | np.floating[Any] | np.ndarray[Any, Any])
 V = TypeVar("V", bound=np.ndarray[Any, Any])

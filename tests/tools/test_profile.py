@@ -143,3 +143,17 @@ def test_refusals():
         profile(lambda x: _normal_dist_inv_cdf(x, 0.0, 1.0), 0.3)
     with pytest.raises(TraceError, match="inside a function that is being traced"):
         grad(lambda x: profile(abs, x).total.operations * x)(1.0)
+
+
+def test_lines_of_our_own_belong_to_the_line_that_has_called_them():
+    """Also where Wengert lies in a checkout: they stood among the user's."""
+
+    def clipped(x):
+        y = np.zeros(3)
+        y.fill(x[0])
+        np.putmask(y, x > 1.0, x)
+        return (y * y).sum()
+
+    shown = profile(clipped, np.array([0.5, 1.5, 2.5]))
+    assert {line.site.filename for line in shown.lines} == {__file__}
+    assert {cost.site.function for cost in shown.libraries} >= {"putmask", "fill"}

@@ -19,6 +19,7 @@ from wengert import (
     jacrev,
     jit,
     jvp,
+    linearize,
     pullback,
     value_and_grad,
     vjp,
@@ -135,6 +136,13 @@ def test_what_was_not_given(argnums):
             make(lambda x, y=1.0, *, k=2.0: x * y * k, argnums)(1.0)
 
 
+@pytest.mark.parametrize("argnums", ["y", 1, "k"])
+def test_a_default_is_not_given(argnums):
+    name = {1: "y"}.get(argnums, argnums)
+    with pytest.raises(TraceError, match=rf"not by a default: add {name}=\.\.\."):
+        grad(lambda x, y=1.0, *, k=2.0: x * y * k, argnums)(1.0)
+
+
 @pytest.mark.parametrize("argnums", [1.0, None, (0, 1.0), V, [None]])
 def test_what_is_no_argnum(argnums):
     for make in (grad, value_and_grad, jacobian, hessian):
@@ -203,6 +211,24 @@ def test_hvp_with_aux():
         assert hvp(lambda x: (x**3, "aux"), (2.0,), (1.0,), has_aux=True) == (12.0, "aux")
 
 
+def test_linearize_with_aux():
+    expected = jvp(alone, (V, 2.0), (V, 1.0))
+    for _ in CALLS:
+        value, push, aux = linearize(with_aux, V, 2.0, has_aux=True)
+        assert_same((value, push(V, 1.0)), expected)
+        assert_same(aux, with_aux(V, 2.0)[1])
+        assert len(linearize(with_aux, V, 2.0)) == 2
+
+    def outer(x):
+        _, push, aux = linearize(with_aux, x, 2.0, has_aux=True)
+        return push(x, 0.0) + np.sum(aux["y"])
+
+    for _ in CALLS:
+        assert_close(grad(outer)(V), numeric_grad(outer, V), tol=1e-6)
+    with pytest.raises(TraceError, match="has_aux is True or False"):
+        linearize(with_aux, V, 2.0, has_aux=V)
+
+
 def test_aux_needs_no_derivative():
     """What leads to the aux alone may have no rule."""
 
@@ -251,6 +277,7 @@ def test_aux_with_the_object_itself():
         lambda f: hessian(f, has_aux=True)(1.0),
         lambda f: grad(f, has_aux=True)(1.0),
         lambda f: hvp(f, (1.0,), (1.0,), has_aux=True),
+        lambda f: linearize(f, 1.0, has_aux=True),
     ],
 )
 @pytest.mark.parametrize("f", [lambda x: x, lambda x: (x, x, x), lambda x: [x, x]])

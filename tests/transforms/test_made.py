@@ -5,6 +5,7 @@ import functools
 import inspect
 import pickle
 import pydoc
+import typing
 import weakref
 
 import numpy as np
@@ -60,6 +61,12 @@ def test_the_signature_stays_when_a_program_answers(programs):
 )
 def test_signatures_of_every_kind(f):
     assert str(inspect.signature(grad(f))) == str(inspect.signature(f))
+
+
+def test_type_hints_are_those_of_the_arguments():
+    slope = grad(friction)
+    assert slope.__annotations__ == {"velocity": float, "density": float}
+    assert typing.get_type_hints(grad(slope)) == {"velocity": float, "density": float}
 
 
 def test_functions_without_a_signature_have_one():
@@ -255,6 +262,9 @@ def test_attributes_read_and_written_in_a_traced_function(programs):
         lambda x: functools.lru_cache(cube_slope)(x),
         lambda x: functools.wraps(cube_slope)(lambda y: cube_slope(y))(x),
         lambda x: functools.partial(cube_slope, x)(),
+        lambda x: cube_slope.func(*cube_slope.args, x, **cube_slope.keywords),
+        lambda x: functools.partial(cube_slope.func, *cube_slope.args)(x),
+        lambda x: cube_slope.args[0](x),
         lambda x: pickle.loads(pickle.dumps(decorated))(x)[0] * 3,
         lambda x: cube_slope(x) if vars(cube_slope) and repr(cube_slope) else x,
     ],

@@ -319,6 +319,35 @@ def test_a_decorated_function_is_found_by_its_name(pool):
     assert pool.submit(slope, 2.0).result(60) == 12.0
 
 
+SCRIPT = """
+import multiprocessing
+import pickle
+
+import cloudpickle
+
+from wengert import jit
+
+@jit
+def square(x):
+    return x * x
+
+if __name__ == "__main__":
+    assert pickle.loads(pickle.dumps(square)) is square
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(square, [2.0, 3.0]))
+    sent, square = cloudpickle.dumps(square), None  # by value: it need not be found
+    print(pickle.loads(sent)(5.0))
+"""
+
+
+def test_a_decorated_function_of_a_script(tmp_path):
+    """Plain pickle sends it by its name, as other functions of the script: it could not be sent at all."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["[4.0, 9.0]", "25.0"], done.stderr
+
+
 def by_its_sign(x):
     return x * 2.0 if x > 0 else x * 3.0
 

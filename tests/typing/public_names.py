@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_type
+from typing import TYPE_CHECKING, assert_type
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,10 +119,36 @@ assert_type(value_and_grad(energy, (0, 1))(x, 2.0), tuple[float, tuple[Floats, f
 assert_type(value_and_grad(with_aux, has_aux=True)(x), tuple[tuple[float, str], Floats])
 assert_type(grad(grad(f))(1.0, 2.0), float)
 
+
+def three(a: float, v: Floats, params: dict[str, Floats]) -> float:
+    return a * float(v @ params["w"])
+
+
+W = {"w": x}
+assert_type(grad(three, 2)(1.0, x, W), dict[str, Floats])
+assert_type(grad(three, (0,))(1.0, x, W), tuple[float])
+assert_type(grad(three, (0, 1, 2))(1.0, x, W), tuple[float, Floats, dict[str, Floats]])
+assert_type(value_and_grad(three, 2)(1.0, x, W), tuple[float, dict[str, Floats]])
+assert_type(
+    value_and_grad(three, (0, 1, 2))(1.0, x, W),
+    tuple[float, tuple[float, Floats, dict[str, Floats]]],
+)
+assert_type(jacobian(f)(1.0, 2.0), float)
+assert_type(jacfwd(f, 1)(1.0, 2.0), float)
+assert_type(jacrev(energy, 1)(x, 2.0), float)
+assert_type(jacobian(three, 1)(1.0, x, W), Floats)
+assert_type(hessian(f)(1.0, 2.0), float)
+assert_type(hessian(energy, 1)(x, 2.0), float)
+assert_type(pullback(f, 1.0, 2.0, primitives=[math.sin])[0], float)
+assert_type(vjp(f, 1.0, 2.0, debug=True)[0], float)
+
 value, back = pullback(f, 1.0, 2.0, scale=3.0)
 assert_type(value, float)
 name: str = back.source()
 tape: Tape = back.tape
+if TYPE_CHECKING:  # what is not there is told of, and not Any
+    back.nothing  # type: ignore[attr-defined]
+    tape.nothing  # type: ignore[attr-defined]
 value, back = vjp(f, 1.0, 2.0)
 assert_type(pullback(with_aux, x, has_aux=True)[2], str)
 
@@ -138,6 +164,8 @@ assert_type(hvp(with_aux, (x,), (x,), has_aux=True), tuple[Floats, str])
 at, push = linearize(squares, x)
 assert_type(at, Floats)
 assert_type(push(x), Floats)
+assert_type(linearize(f, 1.0, 2.0)[1](1.0, 0.0), float)
+assert_type(linearize(with_aux, x, has_aux=True)[2], str)
 
 
 @jit
