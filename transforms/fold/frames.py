@@ -24,15 +24,21 @@ MAYBE, SURE, ZERO = "maybe", "sure", "zero"
 class Frame:
     """The cotangents of ``local`` ops begin here; those of the others are the parent's.
 
-    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to.
+    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to. ``level`` is how many rows
+    are being read outside of that loop.
     """
 
     def __init__(
-        self, parent: Frame | None, local: Iterable[Op], unsure: set[Op] | None = None
+        self,
+        parent: Frame | None,
+        local: Iterable[Op],
+        unsure: set[Op] | None = None,
+        level: int = 0,
     ) -> None:
         self.parent = parent
         self.local = set(local)
         self.unsure = unsure
+        self.level = level
         self.states: dict[Op, str | None] = {}
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
@@ -71,6 +77,16 @@ class Frame:
                 return frame.names.get(x)
             frame = frame.parent
         return None
+
+    def outside(self, level: int) -> Frame:
+        """The outermost frame that is in no loop which reads rows inside of so many."""
+        found: Frame = self
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.unsure is not None and frame.level >= level and frame.parent is not None:
+                found = frame.parent
+            frame = frame.parent
+        return found
 
     def shadow(self, memory: Op) -> str | None:
         """The variable of a shadow, where it was asked for before."""

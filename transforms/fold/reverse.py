@@ -53,7 +53,9 @@ class Reverse:
         self.writer = writer
         self.forward = forward
         self.cotangents = Cotangents(writer)
-        self.memories = Memories(writer, self.cotangents, self.value, self.like, forward.held)
+        self.memories = Memories(
+            writer, self.cotangents, self.value, self.like, self.level, forward.held
+        )
         self.pulls = Pulls(writer, self.value, self.like)
         self.lowered = forward.lowered
         self.rows: list[Rows] = []  # those that are being read, the innermost last
@@ -73,6 +75,14 @@ class Reverse:
                     rows.kept[node][x] = None
                     break
         return self.writer.name(x)
+
+    def level(self, x: Op) -> int:
+        """How many rows are read, from the outermost one to that which has an operand's value."""
+        homes = self.writer.ways.home.get(self.writer.resolve(x), ())
+        return max(
+            (i for i, rows in enumerate(self.rows, 1) if any(node in rows.kept for node in homes)),
+            default=0,
+        )
 
     def like(self, x: Any) -> str:
         """The source text of something that has the shape of an operand."""
@@ -353,7 +363,7 @@ class Reverse:
 
     def attempt(self, frame: Frame, loop: Loop, trail: Trail) -> set[Op]:
         """Write a loop; says what was found to be without a cotangent after some pass."""
-        row, name = self.writer.fresh("row"), self.writer.name(loop)
+        row, name = self.writer.fresh("row"), partial(self.writer.name, loop)
         parameters = self.parameters(trail)
         unsure: set[Op] = set()
 
@@ -372,7 +382,7 @@ class Reverse:
         if trail.apart and trail.last.leaves:
             rows = trail.last
             frame.add(
-                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name}.pop()",
+                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name()}.pop()",
                 idle=True,
             )
             self.rows.append(rows)
@@ -393,7 +403,7 @@ class Reverse:
         at_end: AtEnd,
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
-        rows, name, known = trail.next, self.writer.name(loop), loop.unsure
+        rows, name, known = trail.next, partial(self.writer.name, loop), loop.unsure
         before = {p: frame.get(p) for p in parameters}
         if trail.apart:
             known.update(p for p in parameters if before[p] != SURE)
@@ -401,7 +411,7 @@ class Reverse:
             known.update(
                 parameters
             )  # mostly so; to find out which are not would take another attempt
-        inner = Frame(frame, (), known)
+        inner = Frame(frame, (), known, len(self.rows))
         for p in parameters:
             inner.states[p] = MAYBE if p in known else SURE
         for x in results_of(loop):  # which no pass adds to
@@ -437,10 +447,10 @@ class Reverse:
                     none.append(name_of_x)
             every = now == SURE and (have == SURE or x not in known) and not trail.apart
             frame.set(x, SURE if every or have == SURE else have or MAYBE)
-        frame.add(lambda: f"for {self.writer.target(rows, row)} in reversed({name}):")
+        frame.add(lambda: f"for {self.writer.target(rows, row)} in reversed({name()}):")
         frame.extend(inner.code, 1)
         if none:
-            frame.add(f"if not {name}: {' = '.join(none)} = None")
+            frame.add(lambda: f"if not {name()}: {' = '.join(none)} = None")
         return unsure
 
     # ----------------------------------------------------------------------------------------- invocations

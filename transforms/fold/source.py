@@ -79,6 +79,7 @@ class Emission:
             for function in todo:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
+        forward.settle()
         start = Code()
         if self.reverse.memories.shadows:
             start.add(f"{self.reverse.memories.shadows} = {{}}")
