@@ -203,12 +203,16 @@ def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:
     kept = (1,) * len(shape) if axis is None else kept_shape(shape, axis)
     if not isinstance(d, np.ndarray):
         d = np.asarray(d)
-    if d.shape != kept:
-        d = d.reshape(kept)
-    if kept == shape:
-        return d
     # np.broadcast_to, at a fifth of its price.
-    strides = tuple([0 if k != n else s for k, n, s in zip(kept, shape, d.strides, strict=True)])
+    if axis is None and not d.ndim and kept != shape:
+        strides = (0,) * len(shape)
+    else:
+        if d.shape != kept:
+            d = d.reshape(kept)
+        if kept == shape:
+            return d
+        parts = zip(kept, shape, d.strides, strict=True)
+        strides = tuple([0 if k != n else s for k, n, s in parts])
     if not d.flags.c_contiguous:
         return np.broadcast_to(d, shape)
     view = np.ndarray(shape, d.dtype, d, 0, strides)

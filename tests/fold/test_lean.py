@@ -179,3 +179,96 @@ def counted(x: float, n: int) -> float:
 def test_passes_are_counted_by_the_range():
     source = folded(counted, (1.5, 3), (2.0, 0), (0.5, 1), (0.25, 6))
     assert ".append(" not in source
+
+
+# -------------------------------------------------------------------------------------- plain arithmetic
+
+
+def bounded(x: np.ndarray, y: np.ndarray) -> float:
+    return np.sum(np.where(x < 1.0, np.arcsin(x), y) * y)  # type: ignore[no-any-return]
+
+
+INSIDE, AT_ITS_END = np.array([0.5, 0.25, 0.75]), np.array([0.5, 1.0, 0.75])
+Y = np.array([2.0, 3.0, 4.0])
+
+
+def test_plain_arithmetic_goes_first_and_zero_wins_all_the_same():
+    """The slope of the branch that is not taken is infinite; plain arithmetic makes NaN of it."""
+    source = folded(bounded, (INSIDE, Y), (AT_ITS_END, Y), (INSIDE[:2], Y[:2]), argnums=(0, 1))
+    assert "finite" in source
+    _, (dx, dy) = value_and_grad(bounded, argnums=(0, 1))(AT_ITS_END, Y)
+    expected = [2.0 / math.sqrt(0.75), 0.0, 4.0 / math.sqrt(1.0 - 0.75**2)]
+    np.testing.assert_allclose(dx, expected, rtol=1e-12)
+    np.testing.assert_allclose(dy, [math.asin(0.5), 6.0, math.asin(0.75)], rtol=1e-12)
+
+
+def in_a_loop(x: np.ndarray, n: int) -> float:
+    """The reverse part runs again: with lists, inner loops and a pass that left on its way."""
+    items, total = [x], 0.0
+    for k in range(n):
+        x = np.where(x < 1.0, np.arcsin(np.minimum(x, 1.0)), x)
+        items.append(x)
+        if np.sum(x) > 2.8:
+            total = total + np.sum(x)
+            break
+        for j in range(k):
+            total = total + j * np.sum(items[j] * x)
+    while len(items) > 1:
+        y = items.pop()
+        total = total + np.sum(y * y)
+    return total + np.sum(items[0])
+
+
+def test_the_reverse_part_can_run_twice():
+    source = folded(in_a_loop, *[(x, n) for x in (INSIDE, AT_ITS_END) for n in (0, 1, 3, 6)])
+    assert "finite" in source
+
+
+def given_a_list(xs: list[float], y: np.ndarray) -> float:
+    total = 0.0
+    for x in xs:
+        total = total + np.sum(np.where(y < 1.0, np.arcsin(y), y) * x)
+    return total
+
+
+def test_gradients_by_lists_are_computed_with_care():
+    source = folded(
+        given_a_list,
+        ([1.0, 2.0], AT_ITS_END),
+        ([0.5], INSIDE),
+        ([1.5, 0.5, 2.0], AT_ITS_END),
+        argnums=(0, 1),
+    )
+    assert "finite" not in source
+
+
+def solved(x: np.ndarray, m: np.ndarray) -> float:
+    """Nobody knows what LAPACK makes of NaN."""
+    return np.sum(np.linalg.solve(m, np.where(x < 1.0, np.arcsin(x), x) * x))  # type: ignore[no-any-return]
+
+
+def test_so_are_those_behind_a_function_that_may_lose_what_is_not_finite():
+    m = np.array([[2.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.5, 0.0, 3.0]])
+    source = folded(solved, (INSIDE, m), (AT_ITS_END, m), (INSIDE[:2], m[:2, :2]), argnums=(0, 1))
+    assert "finite" not in source and "arithmetic" in source
+
+
+def test_gradients_that_are_not_finite():
+    big = np.array([1e200, 1.0, 1e160])
+    source = folded(bounded, (INSIDE, big), (INSIDE, Y), (AT_ITS_END, big), argnums=(0, 1))
+    assert "finite" in source
+
+
+# ------------------------------------------------------------------------------------------------ arrays
+
+
+def linear(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> float:
+    return np.sum((x @ w + b) ** 2)  # type: ignore[no-any-return]
+
+
+def test_what_was_repeated_as_a_whole_and_what_in_parts():
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(4, 3)), rng.normal(size=(3, 2))
+    biases = [rng.normal(size=n) for n in (2, 1)]
+    source = folded(linear, *[(x[:k], w, b) for b in biases for k in (1, 4)], argnums=(0, 1, 2))
+    assert "** 1" not in source

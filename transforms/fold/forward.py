@@ -84,6 +84,11 @@ class Trail:
     def wanted(self) -> bool:
         return self.next.wanted or self.last.wanted
 
+    @property
+    def is_last_kept(self) -> bool:
+        """Whether the row of the pass that left the loop comes behind those of the others; to be asked at the end."""
+        return self.apart and self.last.wanted and not self.last.empty
+
     @cached_property
     def is_range(self) -> bool:
         """Whether the range can be walked backwards in place of the rows; to be asked when all is written.
@@ -537,7 +542,7 @@ class Forward:
         rows = trail.rows(node)
 
         def line() -> str:
-            if not rows.wanted or (trail.apart and goes_out(node) and rows.empty):
+            if not rows.wanted or (trail.apart and goes_out(node) and not trail.is_last_kept):
                 return ""
             if trail.is_range:
                 return ""

@@ -16,6 +16,7 @@ from ...tracer.fold.region import Constant, Op
 from ...tracer.tape import NOWHERE, Input, Tape, ops_in
 from ...tracer.tape import Op as TapeOp
 from ..expand import Expansion, expansion_of
+from .plain import persists
 from .ways import Unemittable
 from .writer import Writer
 
@@ -114,6 +115,7 @@ class Pulls:
         expansion, leaves, inputs = expanded(op, wanted)
         if expansion is None:
             return form
+        self.writer.opaque |= not persists(expansion.tape, expansion.tape.inputs[0])
         spots = dict(
             zip(inputs, [i for i, x in enumerate(op.args) if isinstance(x, Op)], strict=True)
         )

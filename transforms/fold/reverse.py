@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ...rules.broadcasting import unbroadcast
 from ...tracer.fold.region import (
     CONTENT,
     Function,
@@ -27,6 +26,7 @@ from ...tracer.fold.region import (
     results_of,
 )
 from .arrays import (
+    fitted,
     is_certain,
     is_elementwise,
     is_of_floats,
@@ -39,6 +39,7 @@ from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .lowered import axes_of
 from .memories import Memories
+from .plain import is_transparent
 from .pulls import Form, Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
@@ -163,6 +164,7 @@ class Reverse:
                 or (self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type))
             ):
                 raise Unemittable(f"a derivative by an option of {op.fn.__name__}")
+        self.writer.opaque |= not is_transparent(op.fn)
         given = self.writer.fresh("q")
         back, dz = self.value(self.writer.back(op)), self.cotangents.name(frame, op)
         if len(found) == 1 and len(found[0][1]) == 1:
@@ -197,7 +199,7 @@ class Reverse:
                     arrays = {y for y in map(self.writer.resolve, op.args) if axes_of(y)}
                     if axes_of(self.writer.resolve(x)) and len(arrays) > 1:
                         like = self.like(x)
-                        whole = f"{named(unbroadcast, 'unbroadcast')}({name}, {like})"
+                        whole = f"{named(fitted, 'unbroadcast')}({name}, {like})"
                         frame.add(f"if {name}.shape != {like}.shape: {name} = {whole}")
                     self.cotangents.add(frame, x, name, SURE, spare=True)
                     continue
@@ -382,7 +384,7 @@ class Reverse:
         if trail.apart and trail.last.leaves:
             rows = trail.last
             frame.add(
-                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name()}.pop()",
+                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name()}[-1]",
                 idle=True,
             )
             self.rows.append(rows)
@@ -447,10 +449,20 @@ class Reverse:
                     none.append(name_of_x)
             every = now == SURE and (have == SURE or x not in known) and not trail.apart
             frame.set(x, SURE if every or have == SURE else have or MAYBE)
-        frame.add(lambda: f"for {self.writer.target(rows, row)} in reversed({name()}):")
+
+        def others() -> str:
+            """The rows but that of the pass that left the loop."""
+            return f"{name()}[-2::-1]" if trail.is_last_kept else f"reversed({name()})"
+
+        frame.add(lambda: f"for {self.writer.target(rows, row)} in {others()}:")
         frame.extend(inner.code, 1)
         if none:
-            frame.add(lambda: f"if not {name()}: {' = '.join(none)} = None")
+            idle = f"{' = '.join(none)} = None"
+            frame.add(
+                lambda: (
+                    f"if {f'len({name()}) < 2' if trail.is_last_kept else f'not {name()}'}: {idle}"
+                )
+            )
         return unsure
 
     # ----------------------------------------------------------------------------------------- invocations
