@@ -272,3 +272,68 @@ def test_what_was_repeated_as_a_whole_and_what_in_parts():
     biases = [rng.normal(size=n) for n in (2, 1)]
     source = folded(linear, *[(x[:k], w, b) for b in biases for k in (1, 4)], argnums=(0, 1, 2))
     assert "** 1" not in source
+
+
+def neighbours(x: np.ndarray) -> float:
+    y = x[1:] - x[:-1] ** 2
+    return np.sum(y * y) + x[0] * x[-1]  # type: ignore[no-any-return]
+
+
+X = np.array([0.5, 1.5, -2.0, 0.25])
+
+
+def test_cotangents_are_added_in_place_where_they_stand():
+    source = folded(neighbours, (X,), (X[1:],), (np.arange(6.0),))
+    assert "dx[:-1] += " in source and source.count("scatter(") == 1
+
+
+def halves(x: np.ndarray, y: np.ndarray) -> float:
+    """What the sum of both hands on is one array."""
+    parts = np.sum(x[1:] * y[:-1])
+    both = x + y
+    return np.sum(both * both) + parts  # type: ignore[no-any-return]
+
+
+def test_not_where_two_of_them_are_one_array():
+    source = folded(halves, (X, Y[[0, 1, 2, 0]]), (Y, X[1:]), argnums=(0, 1))
+    assert "dx[1:] += " not in source and "dy[:-1] += " not in source
+
+
+def steps(x: np.ndarray, w: np.ndarray, n: int) -> float:
+    total = 0.0
+    for k in range(n):
+        y = x * w
+        x = y + x * 0.5
+        x = x - y[k] * w
+        total = total + np.sum(x[k:] * y[: len(y) - k]) + x[k]
+    return total
+
+
+def test_in_loops():
+    source = folded(steps, *[(X, X[::-1], n) for n in (0, 1, 3)], argnums=(0, 1))
+    assert "else: dw += " in source
+
+
+def mixed(x: np.ndarray, n: int) -> float:
+    """Of which a part begins as another one's, in some passes."""
+    total, kept = 0.0, x
+    for k in range(n):
+        y = kept * 1.0 if k % 2 else kept
+        z = y + x
+        total = total + np.sum(z * z) + y[0] * z[1]
+        kept = z
+    return total + np.sum(kept[1:] * x[:-1])
+
+
+def test_in_passes_of_several_ways():
+    folded(mixed, *[(x, n) for x in (X, Y) for n in (0, 1, 2, 5)])
+
+
+def test_the_gradient_by_a_list_of_numbers_is_one_of_floats():
+    def total(xs: list[Any]) -> float:
+        found = 0.0
+        for x in xs:
+            found = found + x * x
+        return found
+
+    folded(total, ([1.0, 2.0],), ([0.5],), ([1.0, 2, 3.0],), ([1.5, np.float64(2.0)],))

@@ -30,7 +30,7 @@ from ...tracer.fold.region import Constant, Kind, Op, Reference, Several, kind_o
 from ...tracer.tape import NOWHERE, Input, KeywordOp, Tape
 from ...tracer.tape import Op as TapeOp
 from ..expand import expansion_of
-from ..kernels import REDUCTIONS
+from ..kernels import REDUCTIONS, is_fresh
 from .arrays import frame_of, is_elementwise, is_of_floats
 from .plain import persists
 from .pulls import LIKE, Form, Place, Steps, described, entries_of, slot
@@ -119,13 +119,20 @@ class Lowered:
         self.writer.opaque |= not persists(expansion.tape, expansion.tape.inputs[0])
         places = {x: i for i, x in sample.inputs.items()}
         sources, constants = entries_of(expansion.tape, leaves, places)
-        form = Form([], [], [])
+        form = Form([], [], [], set(), {})
         found = [places[leaves[i]] for i in expansion.wanted]
         if found != [i for i, here in enumerate(wanted) if here]:
             raise Unemittable("an operand without a cotangent")
         kernels = Kernels(self.writer, sources, constants, form, sample)
         results = kernels.write(expansion.tape, expansion.forms)
         form.results.extend(zip(found, results, strict=True))
+        for i, x, text in zip(found, expansion.tape.result, results, strict=True):
+            if type(x) is tuple or (
+                isinstance(x, TapeOp) and is_fresh(x) and not text.isidentifier()
+            ):
+                form.fresh.add(i)
+            if type(x) is tuple and is_basic(x[1]):
+                form.places[i] = kernels.place(x)
         return form
 
     def value(self, op: Op, names: Sequence[str]) -> str | None:
@@ -141,6 +148,15 @@ class Lowered:
             text.names[x] = names[i]
             text.unsized.add(x)
         return text.call(sample.op)
+
+
+def is_basic(index: Any) -> bool:
+    """Whether an index on a sample's tape is of integers and slices, which name no element twice."""
+    if type(index) is tuple:
+        return all(type(x) is not tuple and is_basic(x) for x in index)
+    if isinstance(index, TapeOp):
+        return type(index.value) is int
+    return index is None or index is Ellipsis or type(index) in (int, slice)
 
 
 def is_float(x: Any) -> bool:
@@ -266,6 +282,11 @@ class Kernels(Steps):
         if form == "scatter":
             return self.call(TapeOp(scatter, x, None, NOWHERE, self.tape))
         return super().result(x, form)
+
+    def place(self, x: tuple[Any, ...]) -> tuple[str, str]:
+        """The index of what is scattered, as it stands in brackets, and its text."""
+        d, index, *_ = mapped(x, self.operand)
+        return self.writer.text.index(index), self.writer.text.argument(d)
 
     def call(self, op: TapeOp) -> str:
         args, kwargs = mapped(op.args, self.operand), mapped(op.kwargs, self.operand)

@@ -40,7 +40,7 @@ from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .lowered import axes_of
 from .memories import Memories
 from .plain import is_transparent
-from .pulls import Form, Pulls
+from .pulls import Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -152,8 +152,8 @@ class Reverse:
             return
         form = self.lowered.form(op, rule, active)
         if form is not None:
-            for i, name in self.written(form, op, frame):
-                self.cotangents.add(frame, op.args[i], name, SURE, spare=True)
+            for x in self.pulls.filled(form, op, self.cotangents.name(frame, op), frame.add):
+                self.cotangents.take(frame, op.args[x.position], x)
             return
         found = []
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
@@ -179,15 +179,6 @@ class Reverse:
             frame.add(f"{name} = {f'{given}[{path[0]}]' if len(path) == 1 else taken}")
             self.given(frame, op, rule, x, path, name)
 
-    def written(self, form: Form, op: Op, frame: Frame) -> list[tuple[int, str]]:
-        """The variables with what operands get by a form, by their positions."""
-        found = []
-        for i, text in self.pulls.filled(form, op, self.cotangents.name(frame, op), frame.add):
-            name = self.writer.fresh("q")
-            frame.add(f"{name} = {text}")
-            found.append((i, name))
-        return found
-
     def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
         """What the partial derivatives of a call make of its cotangent."""
         dz, named = self.cotangents.name(frame, op), self.writer.text.named
@@ -195,13 +186,15 @@ class Reverse:
             if self.writer.active(x) and slope is not None:
                 form = self.lowered.form(op, rule, [k == i for k in range(len(op.args))])
                 if form is not None:
-                    ((_, name),) = self.written(form, op, frame)
+                    (found,) = self.pulls.filled(form, op, dz, frame.add)
+                    name = self.writer.fresh("q")
+                    frame.add(f"{name} = {found.text}")
                     arrays = {y for y in map(self.writer.resolve, op.args) if axes_of(y)}
                     if axes_of(self.writer.resolve(x)) and len(arrays) > 1:
                         like = self.like(x)
                         whole = f"{named(fitted, 'unbroadcast')}({name}, {like})"
                         frame.add(f"if {name}.shape != {like}.shape: {name} = {whole}")
-                    self.cotangents.add(frame, x, name, SURE, spare=True)
+                    self.cotangents.add(frame, x, name, SURE, spare=True, fresh=found.fresh)
                     continue
                 name = self.writer.fresh("q")
                 frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
