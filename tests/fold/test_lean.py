@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wengert import jit, value_and_grad
+from wengert import explain, jit, value_and_grad
 from wengert.transforms import cache
 
 pytestmark = pytest.mark.usefixtures("folding_at_once")
@@ -37,7 +37,7 @@ def folded(f: Callable[..., float], *runs: tuple[Any, ...], argnums: Any = 0) ->
     (entry,) = cache.entries.values()
     assert entry.folding.why is None, entry.folding.why
     (program,) = entry.programs
-    assert program.hits
+    assert entry.hits
     return str(program.source)
 
 
@@ -337,3 +337,31 @@ def test_the_gradient_by_a_list_of_numbers_is_one_of_floats():
         return found
 
     folded(total, ([1.0, 2.0],), ([0.5],), ([1.0, 2, 3.0],), ([1.5, np.float64(2.0)],))
+
+
+def test_gradients_are_arrays_that_nobody_else_holds():
+    x, w, b = np.ones((2, 3)), np.ones((3, 2)), np.ones(2)
+    both = value_and_grad(linear, argnums=(0, 1, 2))
+    for k in (1, 2, 1, 2):
+        _, gradients = both(x[:k], w, b)
+        kept = [g.copy() for g in gradients]
+        for i, g in enumerate(gradients):
+            assert g.flags.owndata and g.flags.writeable
+            assert not any(np.shares_memory(g, y) for y in (x, w, b, *gradients[:i]))
+            g += 1.0
+        for g, before in zip(gradients, kept, strict=True):
+            np.testing.assert_equal(g, before + 1.0)
+    (entry,) = cache.entries.values()
+    (program,) = entry.programs
+    assert "own_gradient_by" in program.source
+    assert "3 hits, 0 misses" in explain(both)
+
+
+def passed_on(x: np.ndarray, y: np.ndarray) -> float:
+    return np.sum(x + y) + np.sum(y)  # type: ignore[no-any-return]
+
+
+def test_nor_are_those_that_are_one_array():
+    folded(passed_on, (X, X[::-1]), (Y, Y), (X[:1], Y[:1]), argnums=(0, 1))
+    _, (dx, dy) = value_and_grad(passed_on, argnums=(0, 1))(X, X[::-1])
+    assert dx.flags.writeable and dy.flags.writeable and not np.shares_memory(dx, dy)

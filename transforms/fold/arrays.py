@@ -316,7 +316,8 @@ def fitted(d: Any, x: Any) -> Any:
         and d.dtype == x.dtype
         and d.dtype.kind == "f"
     ):
-        return np.add.reduce(d, axis=tuple(range(d.ndim - x.ndim)))
+        lead = d.ndim - x.ndim
+        return np.add.reduce(d, axis=0 if lead == 1 else tuple(range(lead)))
     return unbroadcast(d, x)
 
 
@@ -335,3 +336,8 @@ def part(cotangents: Any, path: Path) -> Any:
 def gradient_by(x: Any, d: Any) -> Any:
     """The gradient by an array: its cotangent, in an array that nobody else holds; zeros where there is none."""
     return np.zeros(x.shape, x.dtype) if d is None else np.array(d, x.dtype)
+
+
+def own_gradient_by(x: Any, d: Any) -> Any:
+    """The same where nobody else holds the cotangent, which is of the dtype of ``x``."""
+    return np.zeros(x.shape, x.dtype) if d is None else d

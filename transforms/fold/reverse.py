@@ -198,15 +198,18 @@ class Reverse:
                     continue
                 name = self.writer.fresh("q")
                 frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
-                self.given(frame, op, rule, x, (i,), name)
+                spread = axes_of(op) > axes_of(self.writer.resolve(x)) > 0  # which is summed up
+                self.given(frame, op, rule, x, (i,), name, spread)
 
-    def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
+    def given(
+        self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str, fresh: bool = False
+    ) -> None:
         """An operand gets the cotangent that lies in the variable ``name``."""
         if isinstance(x, Reference):
             self.memories.each(x, name, frame)
             return
         sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
-        self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True)
+        self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True, fresh=fresh)
 
     def tree(self, frame: Frame, node: Node, rows: Rows, row: str, at_end: AtEnd) -> None:
         """A node backwards: what is particular to each way first, then what they share."""

@@ -54,6 +54,10 @@ class Emission:
             tuple[Code, Code, list[str]]
         ] = []  # where they stand, they, and the gradients
 
+    def is_own(self, x: Op) -> bool:
+        """Whether the cotangent of an input is an array that nobody else holds; to be asked at the end of a way."""
+        return self.reverse.cotangents.is_own(x)
+
     def lines(self, answer: Answer, pad: str) -> list[str]:
         """The statements, indented by ``pad``.
 
