@@ -365,3 +365,18 @@ def test_nor_are_those_that_are_one_array():
     folded(passed_on, (X, X[::-1]), (Y, Y), (X[:1], Y[:1]), argnums=(0, 1))
     _, (dx, dy) = value_and_grad(passed_on, argnums=(0, 1))(X, X[::-1])
     assert dx.flags.writeable and dy.flags.writeable and not np.shares_memory(dx, dy)
+
+
+def nested(x: np.ndarray, deep: int) -> np.ndarray:
+    if deep == 0:
+        return np.where(x < 1.0, np.arcsin(np.minimum(x, 1.0)), x) * x
+    return nested(x * 0.9, deep - 1) + nested(np.minimum(x, 0.5) + 0.5, deep - 1)
+
+
+def recursive(x: np.ndarray, deep: int) -> float:
+    return np.sum(nested(x, deep) * x)  # type: ignore[no-any-return]
+
+
+def test_functions_inside_multiply_as_the_program_does():
+    source = folded(recursive, *[(x, n) for x in (INSIDE, AT_ITS_END) for n in (0, 1, 2)])
+    assert "finite" in source and "_back(" in source
