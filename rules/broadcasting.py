@@ -201,13 +201,15 @@ def restore(d: Any, x: Any, axis: Any) -> Any:
 def expand(d: Any, shape: tuple[int, ...], axis: Any = None) -> Any:
     """The cotangent of a sum over ``axis`` spread back over ``shape`` (a read-only view, as broadcast_to gives)."""
     kept = (1,) * len(shape) if axis is None else kept_shape(shape, axis)
+    # np.broadcast_to, at a fifth of its price.
+    if axis is None and kept != shape and (type(d) is float or type(d) is np.float64):
+        return np.ndarray(shape, np.float64, np.float64(d), 0, (0,) * len(shape))
     if not isinstance(d, np.ndarray):
         d = np.asarray(d)
     if d.shape != kept:
         d = d.reshape(kept)
     if kept == shape:
         return d
-    # np.broadcast_to, at a fifth of its price.
     strides = tuple([0 if k != n else s for k, n, s in zip(kept, shape, d.strides, strict=True)])
     if not d.flags.c_contiguous:
         return np.broadcast_to(d, shape)

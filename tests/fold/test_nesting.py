@@ -23,6 +23,7 @@ def test_a_chain_becomes_one_statement():
         ["a = x * y", "b = a + a"],  # used twice
         ["a = x * y", "x = 2.0", "b = a + x"],  # an operand gets another value
         ["a = x * y", "x, z = z, x", "b = a + x"],
+        ["a = x * y", "x += z", "b = a + x"],
         ["a = x * y", "for i in r:", "    x = i", "b = a + x"],
         ["a = x * y", "for i in r:", "    b = b + a"],  # it would be computed again
         ["a = x * y", "while a > b:", "    b = b + 1.0"],

@@ -252,7 +252,7 @@ def slopes(
     alone = type(op.type) is not Kind  # and so are the operands
     if partial == 1 or partial == -1:
         given = dz if partial == 1 else f"-{dz}"
-        return given if alone else f"{named(unbroadcast, 'unbroadcast')}({given}, {like(x)})"
+        return given if alone else f"{named(fitted, 'unbroadcast')}({given}, {like(x)})"
     needed = looked_at(partial)
     texts = []
     for k, y in enumerate(op.args):
@@ -304,7 +304,21 @@ def loaded(code: CodeType) -> set[int]:
 
 def pulled(d: Any, partial: Any, operands: tuple[Any, ...], z: Any, x: Any) -> Any:
     """The cotangent that a partial derivative makes of ``d``, for the operand ``x``."""
-    return unbroadcast(times(d, partial, operands, z), x)
+    return fitted(times(d, partial, operands, z), x)
+
+
+def fitted(d: Any, x: Any) -> Any:
+    """The same as `unbroadcast`, at a third of its price where ``x`` was repeated as a whole."""
+    if (
+        type(d) is type(x) is np.ndarray
+        and d.ndim > x.ndim > 0
+        and d.shape[d.ndim - x.ndim :] == x.shape
+        and d.dtype == x.dtype
+        and d.dtype.kind == "f"
+    ):
+        lead = d.ndim - x.ndim
+        return np.add.reduce(d, axis=0 if lead == 1 else tuple(range(lead)))
+    return unbroadcast(d, x)
 
 
 def part(cotangents: Any, path: Path) -> Any:
@@ -322,3 +336,8 @@ def part(cotangents: Any, path: Path) -> Any:
 def gradient_by(x: Any, d: Any) -> Any:
     """The gradient by an array: its cotangent, in an array that nobody else holds; zeros where there is none."""
     return np.zeros(x.shape, x.dtype) if d is None else np.array(d, x.dtype)
+
+
+def own_gradient_by(x: Any, d: Any) -> Any:
+    """The same where nobody else holds the cotangent, which is of the dtype of ``x``."""
+    return np.zeros(x.shape, x.dtype) if d is None else d

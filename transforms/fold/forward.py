@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from ...tracer.fold.recorder import UNKNOWN
@@ -63,11 +64,13 @@ STEADY = frozenset((float, int, bool, str, range, abs, len, list))
 class Trail:
     """The rows of a loop: of the passes that lead to a next one, and of those that leave it.
 
-    They are one where the way out goes through loops and scopes, whose reverse code would be written twice.
+    They are one where the way out goes through loops and scopes, whose reverse code would be written twice. ``range``
+    is what the loop goes through, if it is counted.
     """
 
-    def __init__(self, turns: list[Turn]) -> None:
+    def __init__(self, turns: list[Turn], range: Op | None) -> None:
         self.turns = turns
+        self.range = range
         roots = [root for turn in turns for root in turn.roots]
         self.home = {leaf: turn for turn in turns for root in turn.roots for leaf in root.leaves()}
         leaving = [x for x in self.home if goes_out(x)]
@@ -80,6 +83,31 @@ class Trail:
     @property
     def wanted(self) -> bool:
         return self.next.wanted or self.last.wanted
+
+    @property
+    def is_last_kept(self) -> bool:
+        """Whether the row of the pass that left the loop comes behind those of the others; to be asked at the end."""
+        return self.apart and self.last.wanted and not self.last.empty
+
+    @cached_property
+    def is_range(self) -> bool:
+        """Whether the range can be walked backwards in place of the rows; to be asked when all is written.
+
+        They hold its items and nothing else, and every pass led to a next one until none was left.
+        """
+        whole = {x for turn in self.turns if turn.exhausted for x in turn.exhausted.leaves()}
+        return (
+            self.range is not None
+            and self.apart
+            and self.last.empty
+            and whole.issuperset(self.last.leaves)
+            and len(self.next.leaves) == 1
+            and all(
+                x is self.home[leaf].root.given
+                for leaf in self.next.leaves
+                for x in self.next.values(leaf)
+            )
+        )
 
     def rows(self, leaf: Node) -> Rows:
         return self.last if goes_out(leaf) else self.next
@@ -450,8 +478,12 @@ class Forward:
     def loop(self, loop: Loop, depth: int) -> None:
         writer, add = self.writer, self.code.add
         turns = writer.ways.turns(loop)
-        trail = self.trails[loop] = Trail(turns)
-        add(lambda: f"{writer.name(loop)} = []" if trail.wanted else "", depth)
+        through = writer.resolve(loop.args[-1]) if loop.counted else None
+        trail = self.trails[loop] = Trail(turns, through if isinstance(through, Op) else None)
+        add(
+            lambda: f"{writer.name(loop)} = []" if trail.wanted and not trail.is_range else "",
+            depth,
+        )
         numbers = {turn.state: i for i, turn in enumerate(turns)}
         if not turns:
             add(writer.miss, depth)
@@ -499,12 +531,20 @@ class Forward:
             add("else:", depth)
             bodies([x.exhausted for x in turns if x.exhausted is not None], depth + 1, False)
 
+    def settle(self) -> None:
+        """A range that is walked backwards is the trail of its loop; to be called when all is written."""
+        for loop, trail in self.trails.items():
+            if trail.is_range:
+                self.writer.names[loop] = self.writer.name(trail.range)
+
     def pushed(self, trail: Trail, node: Node, name: str) -> Late:
         """The line that adds a row to the trail of a loop; the last one may have nothing to say."""
         rows = trail.rows(node)
 
         def line() -> str:
-            if not rows.wanted or (trail.apart and goes_out(node) and rows.empty):
+            if not rows.wanted or (trail.apart and goes_out(node) and not trail.is_last_kept):
+                return ""
+            if trail.is_range:
                 return ""
             return f"{name}.append({self.writer.row(rows, node)})"
 

@@ -15,24 +15,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from ...tracer.fold.region import Kind, Op, is_memory
+from .pulls import Given
 from .writer import Code, Late, Writer
 
+FLOAT = np.dtype(float)
 MAYBE, SURE, ZERO = "maybe", "sure", "zero"
 
 
 class Frame:
     """The cotangents of ``local`` ops begin here; those of the others are the parent's.
 
-    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to.
+    ``unsure`` is there in the frame of a loop's passes: the ops that not every pass adds to. ``level`` is how many rows
+    are being read outside of that loop.
     """
 
     def __init__(
-        self, parent: Frame | None, local: Iterable[Op], unsure: set[Op] | None = None
+        self,
+        parent: Frame | None,
+        local: Iterable[Op],
+        unsure: set[Op] | None = None,
+        level: int = 0,
     ) -> None:
         self.parent = parent
         self.local = set(local)
         self.unsure = unsure
+        self.level = level
         self.states: dict[Op, str | None] = {}
         self.names: dict[Op, str] = {}  # of cotangents that lie in variables that nobody else needs
         self.touched: dict[Op, None] = {}
@@ -71,6 +81,16 @@ class Frame:
                 return frame.names.get(x)
             frame = frame.parent
         return None
+
+    def outside(self, level: int) -> Frame:
+        """The outermost frame that is in no loop which reads rows inside of so many."""
+        found: Frame = self
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.unsure is not None and frame.level >= level and frame.parent is not None:
+                found = frame.parent
+            frame = frame.parent
+        return found
 
     def shadow(self, memory: Op) -> str | None:
         """The variable of a shadow, where it was asked for before."""
@@ -115,6 +135,19 @@ class Cotangents:
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
+        self.shared: set[Op] = set()  # whose cotangents may begin with an array that others hold
+
+    def is_own(self, x: Op) -> bool:
+        """Whether a cotangent is an array that is its own, so that it can be added to in place; to be asked at the end.
+
+        It is looked at by others when all has been added to it, or holds something else from then on.
+        """
+        return (
+            type(x.type) is Kind
+            and x.type.ndim > 0
+            and x.type.dtype == FLOAT
+            and x not in self.shared
+        )
 
     def floats(self, x: Any) -> bool:
         """Whether an operand is a number with a derivative."""
@@ -125,12 +158,34 @@ class Cotangents:
         """The variable of an op's cotangent."""
         return frame.name(x) or self.writer.cotangent(x)
 
-    def add(self, frame: Frame, x: Any, text: str, state: str = SURE, spare: bool = False) -> None:
-        """Add a cotangent to that of an op; ``spare`` says that ``text`` is a variable that nobody else needs."""
+    def take(self, frame: Frame, x: Any, given: Given) -> None:
+        """Add what an operand gets to its cotangent, where it stands if the rest of it is zero."""
+        text = given.text
+        if given.place is None or not frame.get(self.writer.resolve(x)):
+            text = self.writer.fresh("q")
+            frame.add(f"{text} = {given.text}")
+        self.add(frame, x, text, spare=True, fresh=given.fresh, place=given.place)
+
+    def add(
+        self,
+        frame: Frame,
+        x: Any,
+        text: str,
+        state: str = SURE,
+        spare: bool = False,
+        fresh: bool = False,
+        place: tuple[str, str] | None = None,
+    ) -> None:
+        """Add a cotangent to that of an op; ``spare`` says that ``text`` is a variable that nobody else needs.
+
+        It is ``fresh`` if it is an array that nobody else holds. All of it is zero but what stands at a ``place``.
+        """
         x = self.writer.resolve(x)
         if not self.floats(x):
             return
         have = frame.get(x)
+        if have != SURE and not fresh:
+            self.shared.add(x)
         if have is None:
             if spare and x in frame.local and x not in frame.states:
                 frame.names[x] = text
@@ -139,8 +194,16 @@ class Cotangents:
                 frame.add(f"{self.name(frame, x)} = {text}")
             return
         name = self.name(frame, x)
+        more = f"{name} += {text}" if place is None else f"{name}[{place[0]}] += {place[1]}"
         if state == SURE and have != MAYBE:
-            frame.add(f"{name} = {name} + {text if text.isidentifier() else f'({text})'}")
+            total = f"{name} = {name} + {text if text.isidentifier() else f'({text})'}"
+            frame.add(lambda: more if self.is_own(x) else total)
+            frame.set(x, SURE)
+            return
+        if state == SURE and fresh:
+            total = f"{name} = {text} if {name} is None else {name} + {text}"
+            frame.add(lambda: f"if {name} is None: {name} = {text}" if self.is_own(x) else total)
+            frame.add(lambda: f"else: {more}" if self.is_own(x) else "")
             frame.set(x, SURE)
             return
         if not text.isidentifier():

@@ -11,6 +11,8 @@ from ..loops import Miss
 from .arrays import gradient_by
 
 NUMBERS = (float, int, np.float64)
+PLAIN = {float, int}  # whose gradients are floats of Python's
+CELLS = {float, type(None)}
 
 
 def listed(items: list[Any], shadows: dict[int, list[Any]] | None, seen: set[int]) -> list[Any]:
@@ -37,6 +39,9 @@ def items_of(items: list[Any], shadows: dict[int, list[Any]] | None, seen: set[i
     seen.add(id(items))
     shadow = None if shadows is None else shadows.get(id(items))
     cells = [None] * len(items) if shadow is None else shadow
+    plain = len(items) == len(cells) and PLAIN.issuperset(map(type, items))
+    if plain and CELLS.issuperset(map(type, cells)):
+        return [0.0 if d is None else d for d in cells]
     return [item_of(x, d, shadows, seen) for x, d in zip(items, cells, strict=True)]
 
 

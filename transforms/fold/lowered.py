@@ -24,14 +24,15 @@ from ...rules.mutation import scatter
 from ...rules.numpy_ufuncs import methods
 from ...rules.registry import Rule
 from ...rules.words import with_article
-from ...rules.zeros import product
+from ...rules.zeros import product, quotient
 from ...tracer.errors import WengertError
 from ...tracer.fold.region import Constant, Kind, Op, Reference, Several, kind_of
 from ...tracer.tape import NOWHERE, Input, KeywordOp, Tape
 from ...tracer.tape import Op as TapeOp
 from ..expand import expansion_of
-from ..kernels import REDUCTIONS
+from ..kernels import REDUCTIONS, is_fresh
 from .arrays import frame_of, is_elementwise, is_of_floats
+from .plain import persists
 from .pulls import LIKE, Form, Place, Steps, described, entries_of, slot
 from .ways import Unemittable
 from .writer import Writer
@@ -115,15 +116,23 @@ class Lowered:
         looked = expansion is None or any(isinstance(leaves[i], TapeOp) for i in expansion.drawn)
         if expansion is None or looked or expansion.momentary or "zeroed" in expansion.forms:
             raise Unemittable("a rule that looks at values")
+        self.writer.opaque |= not persists(expansion.tape, expansion.tape.inputs[0])
         places = {x: i for i, x in sample.inputs.items()}
         sources, constants = entries_of(expansion.tape, leaves, places)
-        form = Form([], [], [])
+        form = Form([], [], [], set(), {})
         found = [places[leaves[i]] for i in expansion.wanted]
         if found != [i for i, here in enumerate(wanted) if here]:
             raise Unemittable("an operand without a cotangent")
         kernels = Kernels(self.writer, sources, constants, form, sample)
         results = kernels.write(expansion.tape, expansion.forms)
         form.results.extend(zip(found, results, strict=True))
+        for i, x, text in zip(found, expansion.tape.result, results, strict=True):
+            if type(x) is tuple or (
+                isinstance(x, TapeOp) and is_fresh(x) and not text.isidentifier()
+            ):
+                form.fresh.add(i)
+            if type(x) is tuple and is_basic(x[1]):
+                form.places[i] = kernels.place(x)
         return form
 
     def value(self, op: Op, names: Sequence[str]) -> str | None:
@@ -139,6 +148,20 @@ class Lowered:
             text.names[x] = names[i]
             text.unsized.add(x)
         return text.call(sample.op)
+
+
+def is_basic(index: Any) -> bool:
+    """Whether an index on a sample's tape is of integers and slices, which name no element twice."""
+    if type(index) is tuple:
+        return all(type(x) is not tuple and is_basic(x) for x in index)
+    if isinstance(index, TapeOp):
+        return type(index.value) is int
+    return index is None or index is Ellipsis or type(index) in (int, slice)
+
+
+def is_float(x: Any) -> bool:
+    """Whether an op on a sample's tape is of floats."""
+    return isinstance(x, TapeOp) and is_of_floats(kind_of(x.value))
 
 
 def axes_of(x: Any) -> int:
@@ -260,14 +283,23 @@ class Kernels(Steps):
             return self.call(TapeOp(scatter, x, None, NOWHERE, self.tape))
         return super().result(x, form)
 
+    def place(self, x: tuple[Any, ...]) -> tuple[str, str]:
+        """The index of what is scattered, as it stands in brackets, and its text."""
+        d, index, *_ = mapped(x, self.operand)
+        return self.writer.text.index(index), self.writer.text.argument(d)
+
     def call(self, op: TapeOp) -> str:
         args, kwargs = mapped(op.args, self.operand), mapped(op.kwargs, self.operand)
+        if op.fn is operator.pow and self.constant(args[1]) == 1 and is_float(op.args[0]):
+            return self.text(op.args[0])
+        text = self.writer.text
+        if op.fn is product and type(args[1]) in (float, int) and math.isfinite(args[1]):
+            return text.call(TapeOp(operator.mul, args, op.value, op.site, self.tape))
+        if op.fn is product or op.fn is quotient:
+            return f"{self.writer.careful(op.fn)}({', '.join(map(text.argument, args))})"
         if kwargs:
-            op = KeywordOp(op.fn, args, kwargs, op.value, op.site, self.tape)
-        else:
-            plain = op.fn is product and type(args[1]) in (float, int) and math.isfinite(args[1])
-            op = TapeOp(operator.mul if plain else op.fn, args, op.value, op.site, self.tape)
-        return self.writer.text.call(op)
+            return text.call(KeywordOp(op.fn, args, kwargs, op.value, op.site, self.tape))
+        return text.call(TapeOp(op.fn, args, op.value, op.site, self.tape))
 
     def operand(self, x: Any) -> Any:
         """What stands for an operand of an op: a number, or an op that has a name."""

@@ -67,8 +67,9 @@ def added(x: Any, y: Any) -> Any:
 class Memories:
     """Writes the reverse of what makes, reads and changes memories.
 
-    ``value`` gives the source text of an operand's value, ``like`` that of something of its shape. ``shadows`` is the
-    variable of the dict that has shadows by identity, once it is used.
+    ``value`` gives the source text of an operand's value, ``like`` that of something of its shape, and ``level`` says
+    how many rows are read where it has its value. ``shadows`` is the variable of the dict that has shadows by identity,
+    once it is used.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class Memories:
         cotangents: Cotangents,
         value: Callable[[Any], str],
         like: Callable[[Any], str],
+        level: Callable[[Op], int],
         held: Held,
     ) -> None:
         self.writer = writer
         self.cotangents = cotangents
         self.value = value
+        self.level = level
         self.held = held
         self.shadows = ""
         self.arrays = Arrays(writer, cotangents, value, like, self.of)
@@ -99,6 +102,8 @@ class Memories:
             known = frame.shadows[memory] = self.writer.fresh("s")
             frame.add(f"{known} = {text}")
         self.by_identity()
+        if known is None:  # before the loops in which it is one memory
+            frame = frame.outside(self.level(memory))
         if known is None and type(memory.type) is Written:
             known = frame.shadows[memory] = self.writer.fresh("s")
             found = self.writer.text.named(shadow_in, "shadow_in")

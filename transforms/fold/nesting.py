@@ -61,7 +61,8 @@ def movable(text: str, over: list[tuple[int, str]]) -> bool:
     """Whether an expression is arithmetic, of variables that the lines in between leave alone."""
     if CALL.search(text) or text.count("(") > DEEP:
         return False
-    stored = [left for left, equal, _ in [line.partition(" = ") for _, line in over] if equal]
+    parts = [line.replace(" += ", " = ").partition(" = ") for _, line in over]
+    stored = [left for left, equal, _ in parts if equal]
     return not stored or {*WORD.findall(text)}.isdisjoint(WORD.findall(" ".join(stored)))
 
 

@@ -16,7 +16,7 @@ from ...tracer.structure import FIXED, Branch, Leaf, Tree, has_leaf, sources
 from ...tracer.tape import NOWHERE, Input, Op, Tape
 from ..guards import GuardWriter
 from ..programs import PAD, Builder, Program, Unfit
-from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats
+from .arrays import gradient_by, is_call, is_numpy_type, is_of_floats, own_gradient_by
 from .listed import listed
 from .multiplied import Multiplied
 from .source import Emission, Unemittable
@@ -73,6 +73,10 @@ class RegionBuilder(Builder):
     calls = False
     discrete = False  # whether what has no derivative may be among what gradients are asked by
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.own: set[Op] = set()  # cotangents that nobody else holds
+
     def gradient(self, tree: Tree, found: dict[Any, Any]) -> str:
         if isinstance(tree, Leaf) and tree.value is None:  # a list
             shadows = self.assembly.names[found[tree.op]]
@@ -81,7 +85,11 @@ class RegionBuilder(Builder):
         if isinstance(tree, Leaf) and type(tree.value) is np.ndarray:
             d = self.assembly.names[found[tree.op]]
             name = self.assembly.names[tree.op]  # type: ignore[index]
-            return f"{self.constant(gradient_by, 'gradient_by')}({name}, {d})"
+            by = gradient_by
+            if found[tree.op] in self.own:
+                by = own_gradient_by
+                self.own.remove(found[tree.op])  # at another place it is a copy
+            return f"{self.constant(by, by.__name__)}({name}, {d})"
         text = super().gradient(tree, found)
         if self.calls and isinstance(tree, Leaf) and type(tree.value) in (float, int):
             return f"float({text})"
@@ -116,6 +124,8 @@ class RegionBuilder(Builder):
             for op in wrt:
                 d = found[inputs[op]] = Op(None, (), 1.0, NOWHERE, self.tape)
                 self.assembly.names[d] = f"({cotangent(op)})"
+                if emission.is_own(op):
+                    self.own.add(d)
             gradients = [self.gradient(tree, found) for tree in trees]
             result = answer.format(
                 value=value(end.outs[0]),
@@ -133,7 +143,8 @@ class RegionBuilder(Builder):
             return [*first, f"result = {result}", *last]
 
         try:
-            lines = Emission(known.folded, wrt, self.assembly, names, self.miss).lines(ending, PAD)
+            emission = Emission(known.folded, wrt, self.assembly, names, self.miss)
+            lines = emission.lines(ending, PAD)
         except Unemittable as why:
             raise Unfit(str(why)) from None
         miss = self.miss

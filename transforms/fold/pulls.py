@@ -16,6 +16,7 @@ from ...tracer.fold.region import Constant, Op
 from ...tracer.tape import NOWHERE, Input, Tape, ops_in
 from ...tracer.tape import Op as TapeOp
 from ..expand import Expansion, expansion_of
+from .plain import persists
 from .ways import Unemittable
 from .writer import Writer
 
@@ -58,11 +59,24 @@ class Form(NamedTuple):
 
     ``reads`` are the operands whose values it needs, by their positions (that of the op's own value is `ITSELF`; see
     `LIKE`), and ``statements`` come before the ``results``: the expressions that operands get, by their positions.
+    Those of ``fresh`` are arrays that nobody else holds, and of those of ``places`` all is zero but what stands at an
+    index: there are the texts of both.
     """
 
     reads: list[Place]
     statements: list[tuple[str, str]]
     results: list[tuple[int, str]]
+    fresh: set[int]
+    places: dict[int, tuple[str, str]]
+
+
+class Given(NamedTuple):
+    """What an operand gets: its position, an expression, and the fields of the `Form` that are about it."""
+
+    position: int
+    text: str
+    fresh: bool
+    place: tuple[str, str] | None
 
 
 class Pulls:
@@ -85,11 +99,9 @@ class Pulls:
         form = self.forms.get(key)
         if form is None:
             form = self.forms[key] = self.form(Op(None, op.fn, tuple(args), op.type, None), wanted)
-        return [(args[i], text) for i, text in self.filled(form, op, dz, add)]
+        return [(args[x.position], x.text) for x in self.filled(form, op, dz, add)]
 
-    def filled(
-        self, form: Form, op: Op, dz: str, add: Callable[[str], None]
-    ) -> list[tuple[int, str]]:
+    def filled(self, form: Form, op: Op, dz: str, add: Callable[[str], None]) -> list[Given]:
         """The results of a form for an op whose value has the cotangent ``dz``."""
         names = {slot(GIVEN): dz}
         for place in form.reads:
@@ -106,14 +118,20 @@ class Pulls:
         for name, text in form.statements:
             names[name] = self.writer.fresh("q")
             add(f"{names[name]} = {text_of(text)}")
-        return [(i, text_of(text)) for i, text in form.results]
+        found = []
+        for i, text in form.results:
+            at = form.places.get(i)
+            whole = None if at is None else (text_of(at[0]), text_of(at[1]))
+            found.append(Given(i, text_of(text), i in form.fresh, whole))
+        return found
 
     def form(self, op: Op, wanted: Collection[int]) -> Form:
         """How the rule comes down."""
-        form = Form([], [], [])
+        form = Form([], [], [], set(), {})
         expansion, leaves, inputs = expanded(op, wanted)
         if expansion is None:
             return form
+        self.writer.opaque |= not persists(expansion.tape, expansion.tape.inputs[0])
         spots = dict(
             zip(inputs, [i for i, x in enumerate(op.args) if isinstance(x, Op)], strict=True)
         )

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ...rules.broadcasting import unbroadcast
 from ...tracer.fold.region import (
     CONTENT,
     Function,
@@ -27,6 +26,7 @@ from ...tracer.fold.region import (
     results_of,
 )
 from .arrays import (
+    fitted,
     is_certain,
     is_elementwise,
     is_of_floats,
@@ -39,7 +39,8 @@ from .forward import Forward, Trail, goes_out
 from .frames import MAYBE, SURE, ZERO, Cotangents, Frame
 from .lowered import axes_of
 from .memories import Memories
-from .pulls import Form, Pulls
+from .plain import is_transparent
+from .pulls import Pulls
 from .ways import Node, Unemittable
 from .writer import Code, Late, Rows, Writer, joined
 
@@ -53,7 +54,9 @@ class Reverse:
         self.writer = writer
         self.forward = forward
         self.cotangents = Cotangents(writer)
-        self.memories = Memories(writer, self.cotangents, self.value, self.like, forward.held)
+        self.memories = Memories(
+            writer, self.cotangents, self.value, self.like, self.level, forward.held
+        )
         self.pulls = Pulls(writer, self.value, self.like)
         self.lowered = forward.lowered
         self.rows: list[Rows] = []  # those that are being read, the innermost last
@@ -73,6 +76,14 @@ class Reverse:
                     rows.kept[node][x] = None
                     break
         return self.writer.name(x)
+
+    def level(self, x: Op) -> int:
+        """How many rows are read, from the outermost one to that which has an operand's value."""
+        homes = self.writer.ways.home.get(self.writer.resolve(x), ())
+        return max(
+            (i for i, rows in enumerate(self.rows, 1) if any(node in rows.kept for node in homes)),
+            default=0,
+        )
 
     def like(self, x: Any) -> str:
         """The source text of something that has the shape of an operand."""
@@ -141,8 +152,8 @@ class Reverse:
             return
         form = self.lowered.form(op, rule, active)
         if form is not None:
-            for i, name in self.written(form, op, frame):
-                self.cotangents.add(frame, op.args[i], name, SURE, spare=True)
+            for x in self.pulls.filled(form, op, self.cotangents.name(frame, op), frame.add):
+                self.cotangents.take(frame, op.args[x.position], x)
             return
         found = []
         for x, path, here in zip(op.args, paths(op, rule), active, strict=True):
@@ -153,6 +164,7 @@ class Reverse:
                 or (self.cotangents.floats(x) and is_of_floats(self.writer.resolve(x).type))
             ):
                 raise Unemittable(f"a derivative by an option of {op.fn.__name__}")
+        self.writer.opaque |= not is_transparent(op.fn)
         given = self.writer.fresh("q")
         back, dz = self.value(self.writer.back(op)), self.cotangents.name(frame, op)
         if len(found) == 1 and len(found[0][1]) == 1:
@@ -167,15 +179,6 @@ class Reverse:
             frame.add(f"{name} = {f'{given}[{path[0]}]' if len(path) == 1 else taken}")
             self.given(frame, op, rule, x, path, name)
 
-    def written(self, form: Form, op: Op, frame: Frame) -> list[tuple[int, str]]:
-        """The variables with what operands get by a form, by their positions."""
-        found = []
-        for i, text in self.pulls.filled(form, op, self.cotangents.name(frame, op), frame.add):
-            name = self.writer.fresh("q")
-            frame.add(f"{name} = {text}")
-            found.append((i, name))
-        return found
-
     def elementwise(self, op: Op, rule: Any, frame: Frame) -> None:
         """What the partial derivatives of a call make of its cotangent."""
         dz, named = self.cotangents.name(frame, op), self.writer.text.named
@@ -183,25 +186,30 @@ class Reverse:
             if self.writer.active(x) and slope is not None:
                 form = self.lowered.form(op, rule, [k == i for k in range(len(op.args))])
                 if form is not None:
-                    ((_, name),) = self.written(form, op, frame)
+                    (found,) = self.pulls.filled(form, op, dz, frame.add)
+                    name = self.writer.fresh("q")
+                    frame.add(f"{name} = {found.text}")
                     arrays = {y for y in map(self.writer.resolve, op.args) if axes_of(y)}
                     if axes_of(self.writer.resolve(x)) and len(arrays) > 1:
                         like = self.like(x)
-                        whole = f"{named(unbroadcast, 'unbroadcast')}({name}, {like})"
+                        whole = f"{named(fitted, 'unbroadcast')}({name}, {like})"
                         frame.add(f"if {name}.shape != {like}.shape: {name} = {whole}")
-                    self.cotangents.add(frame, x, name, SURE, spare=True)
+                    self.cotangents.add(frame, x, name, SURE, spare=True, fresh=found.fresh)
                     continue
                 name = self.writer.fresh("q")
                 frame.add(f"{name} = {slopes(op, rule, i, dz, self.value, self.like, named)}")
-                self.given(frame, op, rule, x, (i,), name)
+                spread = axes_of(op) > axes_of(self.writer.resolve(x)) > 0  # which is summed up
+                self.given(frame, op, rule, x, (i,), name, spread)
 
-    def given(self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str) -> None:
+    def given(
+        self, frame: Frame, op: Op, rule: Any, x: Any, path: Any, name: str, fresh: bool = False
+    ) -> None:
         """An operand gets the cotangent that lies in the variable ``name``."""
         if isinstance(x, Reference):
             self.memories.each(x, name, frame)
             return
         sure = is_certain(rule, path) and is_of_floats(self.writer.resolve(x).type)
-        self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True)
+        self.cotangents.add(frame, x, name, SURE if sure else MAYBE, spare=True, fresh=fresh)
 
     def tree(self, frame: Frame, node: Node, rows: Rows, row: str, at_end: AtEnd) -> None:
         """A node backwards: what is particular to each way first, then what they share."""
@@ -353,7 +361,7 @@ class Reverse:
 
     def attempt(self, frame: Frame, loop: Loop, trail: Trail) -> set[Op]:
         """Write a loop; says what was found to be without a cotangent after some pass."""
-        row, name = self.writer.fresh("row"), self.writer.name(loop)
+        row, name = self.writer.fresh("row"), partial(self.writer.name, loop)
         parameters = self.parameters(trail)
         unsure: set[Op] = set()
 
@@ -372,7 +380,7 @@ class Reverse:
         if trail.apart and trail.last.leaves:
             rows = trail.last
             frame.add(
-                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name}.pop()",
+                lambda: "" if rows.empty else f"{self.writer.target(rows, row)} = {name()}[-1]",
                 idle=True,
             )
             self.rows.append(rows)
@@ -393,7 +401,7 @@ class Reverse:
         at_end: AtEnd,
     ) -> set[Op]:
         """The passes that lead to a next one, or all."""
-        rows, name, known = trail.next, self.writer.name(loop), loop.unsure
+        rows, name, known = trail.next, partial(self.writer.name, loop), loop.unsure
         before = {p: frame.get(p) for p in parameters}
         if trail.apart:
             known.update(p for p in parameters if before[p] != SURE)
@@ -401,7 +409,7 @@ class Reverse:
             known.update(
                 parameters
             )  # mostly so; to find out which are not would take another attempt
-        inner = Frame(frame, (), known)
+        inner = Frame(frame, (), known, len(self.rows))
         for p in parameters:
             inner.states[p] = MAYBE if p in known else SURE
         for x in results_of(loop):  # which no pass adds to
@@ -437,10 +445,20 @@ class Reverse:
                     none.append(name_of_x)
             every = now == SURE and (have == SURE or x not in known) and not trail.apart
             frame.set(x, SURE if every or have == SURE else have or MAYBE)
-        frame.add(lambda: f"for {self.writer.target(rows, row)} in reversed({name}):")
+
+        def others() -> str:
+            """The rows but that of the pass that left the loop."""
+            return f"{name()}[-2::-1]" if trail.is_last_kept else f"reversed({name()})"
+
+        frame.add(lambda: f"for {self.writer.target(rows, row)} in {others()}:")
         frame.extend(inner.code, 1)
         if none:
-            frame.add(f"if not {name}: {' = '.join(none)} = None")
+            idle = f"{' = '.join(none)} = None"
+            frame.add(
+                lambda: (
+                    f"if {f'len({name()}) < 2' if trail.is_last_kept else f'not {name()}'}: {idle}"
+                )
+            )
         return unsure
 
     # ----------------------------------------------------------------------------------------- invocations

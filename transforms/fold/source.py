@@ -16,9 +16,10 @@ from .frames import MAYBE
 from .held import Held
 from .nesting import nested
 from .origins import Origins
+from .plain import PLAIN, finite
 from .reverse import Reverse
 from .ways import Node, Unemittable, Ways
-from .writer import INDENT, Code, Text, Writer
+from .writer import INDENT, Code, Text, Writer, joined
 
 Answer = Callable[[End, Callable[[Any], str], Callable[[Op], str]], list[str]]
 NUMBERS = ((float,), (np.float64,))  # the states of results that have a gradient
@@ -49,6 +50,13 @@ class Emission:
         self.writer = Writer(text, names, miss, aliases, active, Ways(), origins.real, called)
         self.forward = Forward(self.writer, held)
         self.reverse = Reverse(self.writer, self.forward)
+        self.sweeps: list[
+            tuple[Code, Code, list[str]]
+        ] = []  # where they stand, they, and the gradients
+
+    def is_own(self, x: Op) -> bool:
+        """Whether the cotangent of an input is an array that nobody else holds; to be asked at the end of a way."""
+        return self.reverse.cotangents.is_own(x)
 
     def lines(self, answer: Answer, pad: str) -> list[str]:
         """The statements, indented by ``pad``.
@@ -79,6 +87,9 @@ class Emission:
             for function in todo:
                 written.add(function)
                 functions.extend(self.reverse.define(function))
+        forward.settle()
+        for block, frame, gradients in self.sweeps:
+            self.swept(block, frame, gradients)
         start = Code()
         if self.reverse.memories.shadows:
             start.add(f"{self.reverse.memories.shadows} = {{}}")
@@ -97,7 +108,8 @@ class Emission:
         frame = self.reverse.sweep(node)
         if self.calls:
             code.add(f"{QUIET} = True", depth)
-        code.extend(frame.code, depth)
+        block = Code()
+        code.lines.append((depth, block))
 
         def cotangent(x: Op) -> str:
             if is_memory(x.type):
@@ -111,8 +123,28 @@ class Emission:
                 return name
             return f"0.0 if {name} is None else {name}" if state == MAYBE else name
 
+        self.sweeps.append((block, frame.code, [*map(cotangent, self.wrt)]))
         for line in answer(end, writer.name, cotangent):
             code.add(line, depth)
+
+    def swept(self, block: Code, reverse: Code, gradients: list[str]) -> None:
+        """A reverse part, by plain arithmetic first (see ``plain``); to be called when all is written."""
+        writer, memories = self.writer, self.reverse.memories
+        if not writer.arithmetic:
+            block.extend(reverse)
+            return
+        seen = not writer.opaque and not any(is_memory(x.type) for x in self.wrt)
+        runs = [tuple(writer.arithmetic)]
+        if seen:
+            runs.insert(0, tuple([PLAIN[fn] for fn in writer.arithmetic]))
+        names = joined(writer.arithmetic.values())
+        block.add(f"for {names} in {writer.text.named(tuple(runs), 'arithmetic')}:")
+        if memories.shadows:
+            block.add(f"{memories.shadows} = {{}}", 1)
+        block.extend(reverse, 1)
+        if seen:
+            given = [x for x in gradients if x not in ("None", "0.0")]
+            block.add(f"if {writer.text.named(finite, 'finite')}({', '.join(given)}): break", 1)
 
 
 def must_fit(lines: list[tuple[int, str]], levels: int) -> None:

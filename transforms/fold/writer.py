@@ -55,6 +55,8 @@ class Text(Protocol):
     unsized: set[TapeOp]
 
     def fresh(self, wanted: str) -> str: ...
+    def argument(self, tree: Any) -> str: ...
+    def index(self, tree: Any) -> str: ...
     def named(self, value: Any, hint: str) -> str: ...
     def constant(self, value: Any, hint: str) -> str: ...
     def function(self, fn: Any) -> str: ...
@@ -167,6 +169,10 @@ class Writer:
         self.kinds: dict[Op, str] = {}
         self.backs: dict[Op, Op] = {}
         self.snapshots: set[Op] = set()  # contents of arrays that the reverse part asks for
+        self.arithmetic: dict[
+            Any, str
+        ] = {}  # the variables of products and quotients (see ``plain``)
+        self.opaque = False  # whether the reverse part may make a number of NaN
         self.count = 0
         self.users: set[str] = set()  # names of the user's variables that are in use
 
@@ -217,6 +223,12 @@ class Writer:
             self.ways.home[back] = self.ways.home[call]
             self.names[back] = self.fresh("b")
         return self.backs[call]
+
+    def careful(self, fn: Any) -> str:
+        """The variable of a function in which zero wins, or of the plain one in its place."""
+        if fn not in self.arithmetic:
+            self.arithmetic[fn] = self.text.fresh(fn.__name__)
+        return self.arithmetic[fn]
 
     def name_of_class(self, kind: type) -> str:
         return self.text.function(kind)
