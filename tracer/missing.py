@@ -19,7 +19,7 @@ import numpy as np
 
 from .box import BOXES
 from .kinds import attribute, isinstance
-from .places import blame, in_words, is_library
+from .places import blame, in_words, is_others
 from .tape import Op, Site, caller_of
 
 # Where to look for a callable before the module that it names, which may be a private one.
@@ -34,7 +34,7 @@ def place_of_op(op: Op) -> str:
     known = caller_of(op)
     if known is not None or not op.site.filename:
         return known or blame(op.site)
-    if op.tape is None or not is_library(op.site.filename):
+    if op.tape is None or not is_others(op.site.filename):
         return in_words(op.site)
     return f"{in_words(op.site)} (called inside {op.tape.name}, {op.tape.site.place})"
 

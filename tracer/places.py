@@ -37,8 +37,8 @@ def in_words(site: Site) -> str:
 
 
 def called_from(site: Site) -> Site | None:
-    """The line of the user's own that led to a place in somebody's library, as long as that is running."""
-    frame = sys._getframe(1) if is_library(site.filename) else None
+    """The line of the user's own that led to a place in a library, or in a rule, as long as that is running."""
+    frame = sys._getframe(1) if is_others(site.filename) else None
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_library(name) and not name.startswith(GENERATED):
@@ -81,6 +81,11 @@ def is_library(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith(TYPED)
     return filename.startswith(LIBRARY) or filename == ""
+
+
+def is_others(filename: str) -> bool:
+    """Whether a file is not the user's: a library's, or one of ours, in which rules lie that are traced."""
+    return is_library(filename) or filename.startswith(OURS)
 
 
 def module_of(fn: Any) -> str:
