@@ -154,7 +154,7 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
             f"{name} multiplies it by zero",
             "look where the zero comes from: a mask, weights that start at zero, an operand that has underflowed",
         )
-    if name in SUMS or name in ADDING and (len(alive) > 1 or repeats(op)):
+    if name in SUMS or (name in ADDING and (len(alive) > 1 or repeats(op))):
         return Cause(
             "cancelled",
             f"{name} puts two influences of it together that cancel",
@@ -185,6 +185,7 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
 def kink(name: str) -> Cause:
     smooth = "np.sqrt(x + 1e-12)" if name == "sqrt" else "np.sqrt(x * x + 1e-12)"
     smooth = "(x + 1e-12) ** p" if name in POWERS else smooth
+    smooth = "np.sqrt(x.var() + 1e-12)" if name in ("std", "nanstd") else smooth
     return Cause(
         "kink",
         f"{name} has no derivative at this value (a kink, or an infinite slope): by convention it is zero",
