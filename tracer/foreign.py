@@ -58,7 +58,7 @@ from .marks import (
     run,
     traced,
 )
-from .missing import no_rule
+from .missing import IN_A_FUNCTION, no_rule
 from .operators import is_integer
 from .origins import Origin, joined
 from .out import call_with_out, has_out
@@ -655,11 +655,11 @@ def opaque(tracer: Tracer, site: Site, fn: Any, args: Any, kwargs: Any) -> Any:
         return value
     if is_one_of(type(value), BOXES):
         what = "returns what a function has computed that it calls, by ways that cannot be followed"
-    else:
-        what = (
-            f"returns {with_article(type(value).__name__)}, into which no gradient can be followed"
-        )
-    raise NoRuleError(no_rule(fn, site, args, kwargs, what))
+        raise NoRuleError(no_rule(fn, site, args, kwargs, what))
+    made_of = with_article(type(value).__name__)
+    raise NoRuleError(
+        f"{blame(site)}: {fn_name(fn)} returns {made_of}, into which no gradient can be followed\n{IN_A_FUNCTION}"
+    )
 
 
 NUMBERLESS = (np.dtype, types.ModuleType)  # which keep no number that they were found by

@@ -36,6 +36,11 @@ def in_words(site: Site) -> str:
     return f"{site.place}, in {site.function}"
 
 
+def quoted(site: Site) -> str:
+    """A line of a message with the text of a place's line, or nothing where the source is not at hand."""
+    return f"    {site.text}\n" if site.text else ""
+
+
 def called_from(site: Site) -> Site | None:
     """The line of the user's own that led to a place in a library, or in a rule, as long as that is running."""
     frame = sys._getframe(1) if is_others(site.filename) else None
@@ -59,9 +64,14 @@ def advice() -> str:
         frame = frame.f_back  # type: ignore[assignment]
     what = "what is called there" if called is None else f"{called}()"
     return (
-        f"put the call of {what} into a function of numbers and arrays, and give that a rule with "
-        "@wengert.custom_rule, or let finite differences stand in with @wengert.numeric_rule"
+        f"put the call of {what} into a function of numbers and arrays, and let finite differences stand in with "
+        f"@wengert.numeric_rule above it; or {WITH_A_RULE}"
     )
+
+
+WITH_A_RULE = (
+    "write @wengert.nondiff above it, and call it in a @wengert.custom_rule with its derivative"
+)
 
 
 LIBRARY = tuple(

@@ -356,8 +356,8 @@ def box(tracer: Tracer, op: Op, arrays: list[ArrayBox]) -> Any:
             return shows(tracer, value, arrays)
         return value
     raise TraceError(
-        f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes a "
-        f"{describe(value)} of traced values, through which no gradient can be followed\n"
+        f"{blame(op.site)}: {getattr(op.fn, '__name__', op.fn)} makes {with_article(describe(value))} "
+        "of traced values, through which no gradient can be followed\n"
         f"{advice_on(value)} (docs/errors.md#other-classes)"
     )
 

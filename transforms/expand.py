@@ -153,6 +153,12 @@ def failed(op: Op, error: Exception) -> NoRuleError:
     """The error where the rule of an op raises one of its own."""
     if isinstance(error, REFUSALS):
         return refusal(op, error)
+    rule = registry.lookup(op.fn)
+    if isinstance(error, OverflowError) and rule is not None and is_own(rule):
+        return NoRuleError(
+            f"{place_of_op(op)}: the derivative of {fn_name(op.fn)} is larger than the largest float\n"
+            "scale its operands, or work with logarithms; with np.float64(x) in the place of a float it is infinite"
+        )
     return NoRuleError(
         f"{place_of_op(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
         "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"

@@ -50,6 +50,7 @@ from .expand import (
     counted,
     direct_pull,
     expansion_of,
+    failed,
     is_asked,
     is_own,
     is_whole,
@@ -135,19 +136,26 @@ def sweep(
 def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
     """The loop of the sweep: each op hands its cotangent on to its operands."""
     cotangents = machine.cotangents
-    for op in reversed(steps):
-        dz = cotangents.pop(op, None)
-        if dz is not None:
-            kind = type(op.fn)
-            if op.fn is element:
-                machine.owned.discard(op)
-                if isinstance(dz, Parts) and type(op.value) is Column:
-                    dz = machine.column(op, dz)
-                machine.accumulate_part(op.args[0], op.args[1], dz)
-            elif type(op) is not FloatOp and type(kind) is type and kind in OWN:
-                OWN[kind](machine, op, dz, active)
-            else:
-                machine.pull(op, dz, active)
+    op = None
+    try:
+        for op in reversed(steps):
+            dz = cotangents.pop(op, None)
+            if dz is not None:
+                kind = type(op.fn)
+                if op.fn is element:
+                    machine.owned.discard(op)
+                    if isinstance(dz, Parts) and type(op.value) is Column:
+                        dz = machine.column(op, dz)
+                    machine.accumulate_part(op.args[0], op.args[1], dz)
+                elif type(op) is not FloatOp and type(kind) is type and kind in OWN:
+                    OWN[kind](machine, op, dz, active)
+                else:
+                    machine.pull(op, dz, active)
+    except OverflowError as error:
+        rule = None if op is None else lookup(op.fn)
+        if op is None or rule is None or not is_own(rule):
+            raise
+        raise failed(op, error) from None
 
 
 # Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
