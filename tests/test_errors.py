@@ -172,7 +172,7 @@ CASES = {
     "a rule of a number": (lambda: rrule(3)(sign), TypeError, "not of an int", "@rrule("),
     "no switch": (lambda: jit(3), TraceError, "not an int", "jit(f)"),
     "an array of objects": (lambda: grad(total)(V.astype(object)), TraceError, "of object", "x.astype(float)"),
-    "an array of texts": (lambda: grad(lambda x: len(x) * 1.0)(V.astype(str)), TraceError, "of <U", "an array of floats"),
+    "an array of texts": (lambda: grad(len)(V.astype(str)), TraceError, "of <U", "an array of floats"),
     "fields": (lambda: grad(lambda x: x["a"].sum())(np.zeros(2, [("a", float)])), TraceError, "without", "x['a']"),
     "a function given back": (lambda: grad(lambda x: total)(1.0), CotangentError, "a function", "call it"),
     "a cotangent of another class": (
@@ -220,6 +220,22 @@ def test_where_is_the_line_of_the_function_with_its_text():
     line = text.__code__.co_firstlineno
     assert f"text ({__file__}:{line})" in str(error.value)
     assert "\n    def text(x):\n" in str(error.value)
+
+
+def test_a_derivative_that_is_missing_shows_the_line_of_its_operation():
+    def opaque(x):
+        return x[np.lexsort((x,))].sum() + np.poly(x)[0] + np.random.poisson(x).sum()
+
+    def g(x):
+        return (x * 1e-200) ** -1.0
+
+    for ask in (lambda: grad(g)(1.0), lambda: jvp(g, (1.0,), (1.0,)), lambda: grad(opaque)(V)):
+        with pytest.raises(NoRuleError) as error:
+            ask()
+        *_, last = traceback.extract_tb(error.value.__traceback__)
+        assert last.filename == __file__ and last.name in ("g", "opaque")
+        assert last.line.startswith("return ")
+        assert error.value.__cause__ is None
 
 
 def test_compiled_code_is_named_by_what_the_user_has_called():

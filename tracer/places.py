@@ -8,11 +8,12 @@ library   code of the standard library or of an installed package: the user's ow
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import sysconfig
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..rules.registry import (
     OURS as OURS,
@@ -50,6 +51,21 @@ def called_from(site: Site) -> Site | None:
             return Site(name, frame.f_lineno or 0, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def raise_at(site: Site, error: BaseException) -> NoReturn:
+    """Raise an error at a line of the user's that has run before: the traceback ends there, with the line's text."""
+    error.__suppress_context__ = True
+    if not site.filename or is_others(site.filename):
+        raise error
+    tree = ast.parse("raise error.pop()")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = site.lineno
+            node.col_offset = node.end_col_offset = -1  # nothing in the line is to be underlined
+    code = compile(tree, site.filename, "exec")
+    exec(code.replace(co_name=site.function, co_qualname=site.function), {"error": [error]})
+    raise AssertionError
 
 
 def advice() -> str:

@@ -159,10 +159,12 @@ def failed(op: Op, error: Exception) -> NoRuleError:
             f"{place_of_op(op)}: the derivative of {fn_name(op.fn)} is larger than the largest float\n"
             "scale its operands, or work with logarithms; with np.float64(x) in the place of a float it is infinite"
         )
-    return NoRuleError(
+    made = NoRuleError(
         f"{place_of_op(op)}: the rule of {fn_name(op.fn)} failed with {type(error).__name__}: {error}\n"
         "if the rule is yours, correct it: wengert.check_grads checks it (docs/errors.md#noruleerror)"
     )
+    made.__cause__ = error
+    return made
 
 
 def leaves_of(op: Op, rule: registry.Rule) -> tuple[list[Any], Hashable]:
@@ -224,7 +226,8 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        raise NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        error = NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        places.raise_at(op.site, error)
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)
     pattern = tuple(
@@ -250,7 +253,7 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
         except WengertError:
             raise
         except Exception as error:
-            raise failed(op, error) from error
+            places.raise_at(op.site, failed(op, error))
         found.drawn = drawn
         found.momentary |= rule.recorded  # an frule, with which the operation was not recorded
         if drawn and not found.momentary:

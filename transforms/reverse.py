@@ -24,6 +24,7 @@ from ..tracer.arrays import append_saved
 from ..tracer.errors import NoRuleError, TraceError
 from ..tracer.kinds import is_one_of, isinstance
 from ..tracer.outline import Memos, Mirrored
+from ..tracer.places import raise_at
 from ..tracer.seals import Unfollowed
 from ..tracer.tape import (
     FloatOp,
@@ -155,7 +156,7 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
         rule = None if op is None else lookup(op.fn)
         if op is None or rule is None or not is_own(rule):
             raise
-        raise failed(op, error) from None
+        raise_at(op.site, failed(op, error))
 
 
 # Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
@@ -280,7 +281,7 @@ class Numeric(Machine):
         try:
             results = expansion.function(dz, op.value, *values)
         except REFUSALS as error:
-            raise refusal(op, error) from error
+            raise_at(op.site, refusal(op, error))
         owned = op in self.owned
         self.owned.discard(op)
         late = None
@@ -494,7 +495,7 @@ class Recorded(Machine):
                 try:
                     value = x.fn(*primal(args), **primal(kwargs))
                 except REFUSALS as error:
-                    raise refusal(op, error) from error
+                    raise_at(op.site, refusal(op, error))
                 if is_one_of(type(value), (int, float)) and static((args, kwargs)):
                     known[x] = value
                     continue

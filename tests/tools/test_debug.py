@@ -80,6 +80,19 @@ def test_a_program_that_catches_arithmetic_errors_is_refused_all_the_same():
         grad(lambda x: f(np.exp(x * 1000.0)), debug=True)(1.0)
 
 
+def test_the_traceback_ends_at_the_line_in_the_reverse_sweep_as_well():
+    def f(x):
+        y = x - 1.0
+        z = np.arccos(y + 1.0)  # here
+        return z.sum()
+
+    with pytest.raises(NonFiniteError) as error:
+        grad(f, debug=True)(np.ones(2))
+    *_, last = traceback.extract_tb(error.value.__traceback__)
+    assert (last.filename, last.name) == (__file__, "f")
+    assert last.line == "z = np.arccos(y + 1.0)  # here"
+
+
 def test_pullback():
     value, back = pullback(at_zero, 8.0, debug=True)
     assert value == 6.0 and back(1.0) == (0.25,)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...tracer.errors import Refusal
-from ...tracer.places import blame, in_words
+from ...tracer.places import blame, in_words, raise_at
 from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
@@ -74,7 +74,8 @@ class CheckedPullback(Pullback):
         for step in walk:
             bad = [x for x in step.op.operands() if not is_finite(walk.cotangents.get(x))]
             if bad and is_finite(step.cotangent):
-                raise self.born(step.op, bad[0], step.cotangent, walk.cotangents[bad[0]])
+                error = self.born(step.op, bad[0], step.cotangent, walk.cotangents[bad[0]])
+                raise_at(self.callers.of(step.op), error)
         return walk.found(wrt)
 
     def born(self, op: Op, operand: Op, dz: Any, d: Any) -> NonFiniteError:
