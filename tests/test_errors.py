@@ -173,6 +173,10 @@ CASES = {
     "no switch": (lambda: jit(3), TraceError, "not an int", "jit(f)"),
     "an array of objects": (lambda: grad(total)(V.astype(object)), TraceError, "of object", "x.astype(float)"),
     "an array of texts": (lambda: grad(len)(V.astype(str)), TraceError, "of <U", "an array of floats"),
+    "arrays of integers in a list": (
+        lambda: grad(lambda xs: 1.0 * xs[0].sum())([np.arange(3)]), TraceError, "a list with an array of int64",
+        "x.astype(float)",
+    ),
     "fields": (lambda: grad(lambda x: x["a"].sum())(np.zeros(2, [("a", float)])), TraceError, "without", "x['a']"),
     "a function given back": (lambda: grad(lambda x: total)(1.0), CotangentError, "a function", "call it"),
     "a cotangent of another class": (

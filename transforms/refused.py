@@ -122,10 +122,25 @@ def no_derivative(f: Any, key: int | str, tree: Tree, value: Any) -> str:
         cure = "convert it with np.array(x)"
     elif isinstance(plain, (np.generic, bool)):
         cure = "convert it with float(x)"
+    elif (whole := whole_numbers(plain)) is not None:
+        what += f" with {whole}"
+        cure, page = "convert what is in it to floats: x.astype(float)", "integer-arrays"
     return (
         f"argument {key} of {in_full(f)} is {what} without a derivative\n{where(f)}"
         f"{cure}, or choose other arguments with argnums ({PAGE}#{page})"
     )
+
+
+def whole_numbers(value: Any) -> str | None:
+    """What an array of integers or bools in a list, tuple or dict is, the first one there."""
+    value = plain_of(value)
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, (list, tuple)):
+        return next((x for x in map(whole_numbers, value) if x is not None), None)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iub":
+        return with_article(f"array of {value.dtype}")
+    return None
 
 
 def package_of(kind: type) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...tracer.errors import Refusal
 from ...tracer.places import blame, in_words, raise_at
+from ...tracer.protocols import plain_of
 from ...tracer.run import Run, in_full, run
 from ...tracer.tape import Op, Site, fn_name, primal
 from ..api import Pullback
@@ -60,6 +61,28 @@ def checked_run(
     done = run(f, args, kwargs, perform=perform, folds=False, **options)
     callers.close(done.tape)
     return done, callers
+
+
+def must_be_finite(name: str, answer: Any, ops: list[Op]) -> None:
+    """Raise where a gradient that was taken in a traced function is not finite: ``ops`` have been recorded for it."""
+    if all_finite(answer):
+        return
+    for op in ops:
+        given = [primal(x) for x in op.args] if op.kind == "call" else []
+        if given and not is_finite(op.value) and is_finite(given):
+            what = f"{fn_name(op.fn)} gives {summary(op.value)}"
+            cure = where_it_is_born(op, forward=True).cure
+            raise NonFiniteError(
+                message(name, blame(op.site), what, fn_name(op.fn), [("", x) for x in given], cure)
+            )
+
+
+def all_finite(answer: Any) -> bool:
+    """Whether no NaN and no infinity is in what a transform gives to a traced function."""
+    plain = plain_of(answer)
+    if isinstance(plain, (tuple, list)):
+        return all(map(all_finite, plain))
+    return all(map(all_finite, plain.values())) if isinstance(plain, dict) else is_finite(plain)
 
 
 class CheckedPullback(Pullback):
