@@ -688,6 +688,23 @@ def test_a_parameter_of_the_name_result_is_that_of_the_function():
     assert not why(lambda x, result: x * result, 2.0, result=3.0).findings
 
 
+def test_a_constant_exponent_of_zero_and_points_that_coincide():
+    assert why(lambda x: x**0, 2.0).findings[0].cause == "times zero"
+    assert why(lambda p: math.dist(p, [1.0, 2.0]), [1.0, 2.0]).findings[0].cause == "kink"
+
+
+def test_what_was_caught_has_decided():
+    def f(x):
+        try:
+            return math.log(x)
+        except ValueError:
+            return -1e9
+
+    (finding,) = why(f, -1.0).findings
+    assert finding.cause == "decision"
+    assert "a ValueError was caught (test_why.py:" in finding.places[0].cause.what
+
+
 def test_an_index_and_what_it_leaves_out_are_told_apart():
     told = why(lambda x, i: x[i] * 1.0, A([1.0, 2.0]), 1)
     assert [(x.path, x.cause) for x in told.findings] == [("x[0]", "not picked"), ("i", "choice")]

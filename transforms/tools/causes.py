@@ -53,7 +53,7 @@ SATURATING = frozenset(
 )
 DIVIDING = frozenset("truediv divide true_divide reciprocal".split())
 POWERS = frozenset("pow power float_power square".split())
-KINKS = frozenset("sqrt abs absolute fabs norm hypot std nanstd".split())
+KINKS = frozenset("sqrt abs absolute fabs norm hypot dist std nanstd".split())
 
 
 UNDERFLOW = Cause(
@@ -172,6 +172,12 @@ def where_it_ends(op: Op, alive: list[Op]) -> Cause:
         )
     if name in POWERS:
         base, *exponents = primal(op.args)[:2]
+        if exponents and not some(lambda x: x != 0, exponents):
+            return Cause(
+                "times zero",
+                f"{name} with the exponent zero is 1, whatever its base",
+                "check the exponent",
+            )
         if not some(lambda x: x == 0, [base]):
             return UNDERFLOW
         return kink(name) if some(lambda x: x < 1, exponents) else stationary(name)

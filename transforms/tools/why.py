@@ -497,7 +497,9 @@ class Diagnosis:
             yield self.place(influence.last, written(influence.last), LEFT)
         else:
             outside = [x.name for x in self.tape.inputs if x.role == "outside" and x in self.needed]
-            yield Place(self.tape.site, "", unused(outside, bool(self.results)))
+            caught = self.tape.once or ""
+            cause = unused(outside, bool(self.results))
+            yield Place(self.tape.site, "", after(caught) if "was caught" in caught else cause)
 
     def kinks_behind(self, op: Op, index: tuple[int, ...] | None) -> Iterator[Place]:
         """Where there is no derivative at all by what an operation gives, at which an influence ends."""
@@ -648,6 +650,15 @@ ZERO_WINS = Cause(
     "a cotangent of zero meets an infinite slope, and by convention zero wins",
     "keep the operand away from where the slope is infinite, or leave out what multiplies by zero",
 )
+
+
+def after(caught: str) -> Cause:
+    """The function has gone on without an argument for which an operation has failed."""
+    return Cause(
+        "decision",
+        f"{caught}, and what was computed instead does not depend on it",
+        "ask before instead of catching afterwards, and compute with the value on either way",
+    )
 
 
 def unused(outside: list[str], moves: bool) -> Cause:
