@@ -26,6 +26,7 @@ from wengert import (
     jacobian,
     jit,
     jvp,
+    numeric_rule,
     pullback,
     rrule,
     settings,
@@ -58,6 +59,17 @@ def sign(x):
     if x > 0:
         return x
     return -x
+
+
+@numeric_rule
+def squares_into(x, out):
+    out[:] = x * x
+
+
+def filled(x):
+    out = np.empty(3)
+    squares_into(x, out)
+    return out.sum()
 
 
 @custom_rule
@@ -189,6 +201,7 @@ CASES = {
     "a wrong derivative": (
         lambda: check_grads(twice, (np.ones(9),)), GradientError, "9 of 9", "a kink, a wrong rule",
     ),
+    "differences of nothing": (lambda: grad(filled)(V), TraceError, "squares_into returns None", "returns a number"),
     "an object without numbers": (
         lambda: grad(lambda x: float(decimal.Decimal(x)))(1.0), NoRuleError, "into which no gradient", "numeric_rule",
     ),
@@ -245,6 +258,8 @@ def test_a_derivative_that_is_missing_shows_the_line_of_its_operation():
 def test_compiled_code_is_named_by_what_the_user_has_called():
     pytest.importorskip("scipy")
     with pytest.raises(EscapeError, match=r"(?s)in cheapest\).*\n.*linprog\(\).*numeric_rule"):
+        grad(cheapest)(-V)
+    with pytest.raises(EscapeError, match=r"\n    .*linprog\(.*\n"):
         grad(cheapest)(-V)
 
 

@@ -46,8 +46,9 @@ def no_rule(
     kwargs: Any,
     why: str = "has no rule",
     place: str | None = None,
+    value: Any = 0.0,
 ) -> str:
-    """What to tell a user about a callable that cannot be differentiated, and was called with these arguments."""
+    """What to tell a user about a callable that cannot be differentiated: it gave ``value`` for these arguments."""
     module, name = address(fn)
     if module is None and is_others(site.filename):  # nobody can call something else there
         short = name.rpartition(".")[2]
@@ -56,9 +57,10 @@ def no_rule(
     stub = "\n".join("    " + line for line in lines(fn, module, name, args, kwargs))
     todo = "paste one, and call it instead"
     if module is not None:
-        todo = (
-            f"wengert.numeric_rule({full}) lets finite differences stand in for one, or paste one"
-        )
+        above = f"wengert.numeric_rule({full})"
+        if not isinstance(value, (float, np.ndarray, np.generic)):
+            above = "@wengert.numeric_rule above a function that calls it and returns one array"
+        todo = f"{above} lets finite differences stand in for one, or paste one"
     return f"{place or blame(site)}: {full} {why}: {todo}\n{stub}"
 
 

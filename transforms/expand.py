@@ -226,7 +226,9 @@ def expansion_of(op: Op, active_leaves: Any, dz: Any) -> tuple[Expansion | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        error = NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        error = NoRuleError(
+            no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)
+        )
         places.raise_at(op.site, error)
     leaves, frame = leaves_of(op, rule)
     whole = rounds(op, rule)

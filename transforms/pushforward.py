@@ -99,7 +99,9 @@ def pushforward_of(op: Op, tangents: dict[Op, Any]) -> tuple[Pushforward | None,
     if rule is None or rule.kind != registry.RRULE:
         if rule is not None and rule.kind in (registry.NONDIFF, registry.QUERY):
             return None, []
-        error = NoRuleError(no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op)))
+        error = NoRuleError(
+            no_rule(op.fn, op.site, op.args, op.kwargs, place=place_of_op(op), value=op.value)
+        )
         raise_at(op.site, error)
     leaves, frame = leaves_of(op, rule)
     given = [tangents.get(x) if isinstance(x, Op) else None for x in leaves]
