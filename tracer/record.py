@@ -272,9 +272,10 @@ def finish(
                 if tracer.reads is not None and (fn in ORDERED or "order" in kwargs):
                     tracer.reads.layout = True  # of another array it makes a copy
                 return known  # np.asarray(a) is a
+    if value is None:
+        must_give(fn, site)
     if value is None or value is NotImplemented:
         if value is None and not is_typed_by_operands(fn):  # it may be another for other values
-            must_give(fn, site)
             decide(tracer, append(tracer.tape, fn, args, kwargs, value, site), value)
         return value
     if type(fn) is FunctionType and fn in factored:
