@@ -763,3 +763,4 @@ def test_what_is_told_of_results_that_are_not_finite_fits_them():
 )
 def test_results_without_numbers(f, says):
     assert says in why(f, 1.5)
+    assert "missing" not in why(lambda x: {"a": None, "b": x}, 1.5, result="a")

@@ -300,7 +300,7 @@ class Diagnosis:
         tree, value, name = self.part(tree, value, name, result)
         self.results = [x for x in leaves(tree) if x.op is not None]
         if not self.results and not any(True for _ in leaves(tree)):
-            what, cure = what_it_is(value)
+            what, cure = what_it_is(value, name == RESULT)
             raise TraceError(f"{name} is {what}, which has no derivative\n{cure}")
         outs: list[Op] = [x.op for x in self.results if x.op is not None]
         self.needed = ancestors(self.tape.ops, outs)
@@ -600,10 +600,10 @@ def first_path(tree: Tree) -> Any:
     return path[0] if len(path) == 1 else tuple(path)
 
 
-def what_it_is(value: Any) -> tuple[str, str]:
+def what_it_is(value: Any, whole: bool) -> tuple[str, str]:
     """What a result is in which there is nothing that has a derivative, and what to do."""
     cure = "return a number or an array of floats"
-    if type(value) in NUMBERLESS:
+    if type(value) in NUMBERLESS and (whole or value is not None):
         cure = numberless(value)[1]
     dtype = getattr(value, "dtype", None)
     of = f" of {dtype}" if dtype is not None else ""
