@@ -20,7 +20,7 @@ import operator
 import threading
 import types
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -165,6 +165,14 @@ def failed(op: Op, error: Exception) -> NoRuleError:
     )
     made.__cause__ = error
     return made
+
+
+def overflowed(op: Op | None, error: OverflowError) -> NoReturn:
+    """Raise what there is to say where the derivative of an op is too large; rules of the user's have own errors."""
+    rule = None if op is None else registry.lookup(op.fn)
+    if op is None or rule is None or not is_own(rule):
+        raise error
+    places.raise_at(op.site, failed(op, error))
 
 
 def leaves_of(op: Op, rule: registry.Rule) -> tuple[list[Any], Hashable]:

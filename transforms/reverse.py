@@ -51,10 +51,10 @@ from .expand import (
     counted,
     direct_pull,
     expansion_of,
-    failed,
     is_asked,
     is_own,
     is_whole,
+    overflowed,
     refusal,
     rounds,
 )
@@ -153,10 +153,7 @@ def run_steps(steps: list[Op], active: set[Op], machine: Machine) -> None:
                 else:
                     machine.pull(op, dz, active)
     except OverflowError as error:
-        rule = None if op is None else lookup(op.fn)
-        if op is None or rule is None or not is_own(rule):
-            raise
-        raise_at(op.site, failed(op, error))
+        overflowed(op, error)
 
 
 # Callables that hand cotangents on by themselves, by their type: fn(machine, op, dz, active).
